@@ -3,17 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
-STARTUP := $(VENV)/startup-cache/.made
+STARTUP := $(VENV)/startup-cache
 # Without compiled files every run rewrites all tests anew, and every `kdeclare` that one starts compiles itself.
 unexport PYTHONDONTWRITEBYTECODE
-# Real clusters and workers of their own, so that they can run beside those of the other tests.
+# Real clusters and workers of their own, so that they can run beside those of the other tests. The brokers
+# that either of the last two lines starts run on to its end.
 KEEPS = tests/kafka/test_examples.py::test_keeps_its_promises_and_leaves_nothing_behind
-APART := tests/kafka/test_fleet.py tests/kafka/test_sandbox_connect.py tests/kafka/connect \
+APART := tests/kafka/test_sandbox_connect.py tests/kafka/test_sandbox_clusters.py tests/kafka/connect \
 	tests/kafka/test_tutorial.py tests/kafka/test_trailing_broker.py tests/kafka/test_old_broker.py \
-	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py \
-	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]'
+	tests/kafka/test_demo.py tests/kafka/test_prefixed.py tests/kafka/test_secured.py tests/kafka/test_log_dirs.py \
+	'$(KEEPS)[fleet]' '$(KEEPS)[connect-tls-rotation]' \
+	$(addprefix tests/kafka/test_broker_policies,.py _shown.py _side_by_side.py)
+# The moves share five brokers, and wait for them most of the time.
+MANY := tests/kafka/test_fleet.py $(addprefix tests/kafka/test_moves,.py _data.py _races.py)
+NOTHING_BIG := 'not kafka and not spark and not browser'
 
-.PHONY: help install unit startup-cache test test-brokers test-apart test-spark test-fast test-properties browser check format docs demo bench clean
+.PHONY: help install unit startup-cache test test-brokers test-many test-apart test-spark test-units test-rest test-properties browser check format docs demo bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/' | expand -t 18
@@ -29,27 +34,34 @@ install: $(READY) ## the virtual environment with everything in it
 unit: $(READY)   ## fast tests: no Java, no broker, seconds; on all processors
 	$(BIN)/python -m pytest -n logical --maxprocesses=8
 
-$(STARTUP): $(READY) tests/startup_cache.py
-	$(BIN)/python -m tests.startup_cache
+$(STARTUP)/%/.made: $(READY) tests/startup_cache.py
+	$(BIN)/python -m tests.startup_cache $*
 	touch $@
 
-startup-cache: $(STARTUP) ## what lets Java and Spark start faster in tests; `make test` makes it once
+startup-cache: $(STARTUP)/kafka/.made $(STARTUP)/spark/.made ## what lets Java and Spark start faster in tests; `make test` makes it once
 
+# The quickest to fail comes first. The tests without brokers, which never wait for anything for long, fill in for
+# those that do.
 test: $(READY)   ## everything: checks, fast tests, real brokers, Spark, Chromium if it is there, examples, the demo
-	$(MAKE) -j2 --output-sync=target check startup-cache
-	$(MAKE) -j3 --output-sync=target test-brokers test-apart test-spark test-fast
+	$(MAKE) -j7 --output-sync=target check test-brokers test-spark test-apart test-many test-units test-rest FILL='nice -n 5'
 
-test-brokers: $(STARTUP) ## the tests with real brokers, but for those with clusters of their own
-	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%)
+test-brokers: $(STARTUP)/kafka/.made ## the tests with real brokers, but for those with clusters of their own
+	$(BIN)/python -m pytest -m kafka --durations=10 $(APART:%=--deselect=%) $(MANY:%=--deselect=%)
 
-test-apart: $(STARTUP) ## tests with clusters of their own: fleets, Connect workers, old, secured and slow brokers, the tutorial
+test-many: startup-cache ## a fleet of three real clusters, then moves of replicas between five real brokers
+	$(BIN)/python -m pytest -m kafka --durations=10 $(MANY)
+
+test-apart: $(STARTUP)/kafka/.made ## tests with clusters of their own: Connect workers, old, secured and slow brokers, the tutorial
 	$(BIN)/python -m pytest -m kafka --durations=10 $(APART)
 
-test-spark: $(STARTUP) ## Spark, and the pages in Chromium
+test-spark: $(STARTUP)/spark/.made ## Spark, and the pages in Chromium
 	$(BIN)/python -m pytest -m 'not kafka and (spark or browser)' --durations=10
 
-test-fast: $(STARTUP) ## all other tests: the fast ones and slow ones
-	$(BIN)/python -m pytest -m 'not kafka and not spark and not browser' --durations=10
+test-units: $(READY) ## tests/unit, with its slow ones
+	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 tests/unit
+
+test-rest: $(READY) ## all other tests: the engine, scripts for CI, providers that are installed
+	$(FILL) $(BIN)/python -m pytest -m $(NOTHING_BIG) --durations=10 --ignore=tests/unit
 
 test-properties: $(READY) ## only the property tests, with many examples each; not part of `make test`
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=thorough --durations=10

@@ -14,20 +14,19 @@ import sys
 import time
 from threading import Event
 
-from kdeclare.app.scope import Scope
 from kdeclare.core.clock import SystemClock
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.judging import NO_POLICIES
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections
+from kdeclare.core.plans.policy_gate import NO_POLICIES
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.expectations import stale_live
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.expectations import observe_operations, stale_live
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
@@ -86,7 +85,8 @@ def measure(count: int) -> dict[str, float]:
     lap("plan")
     read_plan(plan_file_text(plan)[0], "it")
     lap("file")
-    assert not stale_live(Connections(KafkaConnection(cluster)), plan.operations)
+    seen = observe_operations(Connections(KafkaConnection(cluster)), plan.operations)
+    assert not stale_live(plan.operations, seen)
     lap("check")
     store = MemoryStore()
     with store.lock("benchmark"):

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -43,7 +43,7 @@ def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:
-    from kdeclare.core.registry import OPERATION_TYPES
+    from kdeclare.core.provider.registry import OPERATION_TYPES
 
     OPERATION_TYPES["topic.create"].execute(
         Connections(KafkaConnection(cluster)), plan.operations, _NoSecrets(), validate_only=False

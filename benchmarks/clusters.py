@@ -44,15 +44,15 @@ class Bench:
 
 
 @contextmanager
-def cluster(given: str | None) -> Iterator[Bench]:
-    """The cluster at ``given``, or a sandbox that is gone afterwards."""
+def cluster(given: str | None = None, brokers: int = 3) -> Iterator[Bench]:
+    """The cluster at ``given``, or a sandbox that is gone afterwards, of that many brokers."""
     if given is not None:
         yield Bench(given)
         return
     with tempfile.TemporaryDirectory(prefix="kdeclare-benchmark-") as folder:
         sandbox = Path(folder) / "sandbox"
         try:
-            status = start(SandboxSettings(sandbox, port=free_port()), lambda _: None)
+            status = start(SandboxSettings(sandbox, brokers, min(3, brokers), free_port()), lambda _: None)
             pids = tuple(broker.pid for broker in status.brokers if broker.pid is not None)
             yield Bench(status.bootstrap or "", pids)
         finally:

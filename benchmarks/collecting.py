@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.clusters import Bench
 from benchmarks.topics import BATCH, configs, names
 from kdeclare.core.parts import Connections
-from kdeclare.fleet.collecting import live_rows, record_batches
+from kdeclare.fleet.encoding import live_rows, record_batches
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic

@@ -11,15 +11,13 @@ import sys
 import time
 from dataclasses import dataclass
 
-from kdeclare.core import registry
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.footprint import Access, Footprint, Prefix, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.registry import OPERATION_TYPES
-from kdeclare.core.unknown_operation import UnknownOperationType
-from kdeclare.engine.planning.linking import link_operations
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.operations.operation_type import Access, Footprint, Prefix, Touch
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.planning.operation_graph import link_operations
 
 COUNTS = (2_500, 5_000, 10_000, 20_000, 40_000)
 _ROUNDS = 7
@@ -41,7 +39,7 @@ class Step(UnknownOperationType):
         self.creates = creates
 
     def footprint(self, op: Operation) -> Footprint:
-        """See `core.footprint`."""
+        """See `core.operations.operation_type`."""
         return get_arguments(op, Touches).touches
 
 

@@ -20,10 +20,10 @@ class Cost:
     output: str = ""
 
 
-def environment(cache: Path) -> Mapping[str, str]:
-    """This repository's code, byte-compiled as an installed package is, with the results in ``cache``."""
+def environment(cache: Path, tree: Path = Path(__file__).parents[1]) -> Mapping[str, str]:
+    """The code in ``tree``, byte-compiled as an installed package is, with the results in ``cache``."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONPYCACHEPREFIX": str(cache)}
+    return {**kept, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(cache)}
 
 
 def run(arguments: Sequence[str], folder: Path, env: Mapping[str, str], expected: int = 0) -> Cost:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import Status
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import Status
 from kdeclare.engine.planning.plan_document import plan_document
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.plan_html import plan_html, run_html
-from kdeclare.report.views import RunDetail, RunStep, RunSummary
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_page import plan_html, run_html
+from kdeclare.report.run.views import RunDetail, RunStep
 
 _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
@@ -79,11 +79,20 @@ def _run(plan: Plan) -> RunDetail:
         for op, at in zip(plan.operations, moments, strict=True)
     )
     end = moments[-1] + timedelta(seconds=1)
-    counts = {Status.DONE: len(steps)}
-    summary = RunSummary(
-        "run", _NOON, end, "done", "me@here", "kdeclare apply", "", plan.summary, len(steps), counts
+    return RunDetail(
+        "run",
+        _NOON,
+        end,
+        "done",
+        "me@here",
+        "kdeclare apply",
+        "",
+        summary=plan.summary,
+        operations=len(steps),
+        counts={Status.DONE: len(steps)},
+        plan=plan,
+        steps=steps,
     )
-    return RunDetail(summary, plan, steps)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.striped import Assignment, StripedPlacer
 from kdeclare.providers.kafka.live import Broker
 from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placing import Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Wish
 
 _RACKS = 5
 _DRAINED = 7

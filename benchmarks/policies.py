@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.changes import changes
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -114,7 +114,7 @@ def _in_cel(rules: Sequence[str]) -> list[ConfiguredPolicy]:
     found = []
     for number, rule in enumerate(rules):
         spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
-        body, problems = kind.parse(f"rule-{number}", spec)  # type: ignore[arg-type]
+        body, problems = kind.parse(f"rule-{number}", spec)
         assert not problems, problems
         found.append(kind.configured(Desired(ResourceId("Policy", f"rule-{number}"), body)))
     return found

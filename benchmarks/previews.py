@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks.changes import changes
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.planning.plan_document import plan_document
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_text import plan_text
 
 FORMATS: Mapping[str, Callable[[Plan], str]] = {"text": plan_text, "markdown": plan_markdown}
 

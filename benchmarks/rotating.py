@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.clusters import free_port
-from kdeclare.providers.connect.client.opening import opened
 from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.client.rest import open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, issue_certificate, reset, start
 
@@ -64,7 +64,7 @@ def _rotate(folder: Path, status: SandboxStatus, rounds: int) -> None:
         for file in _FILES:
             issue_certificate(folder, worker.id, file)
     group = WorkerGroup(tuple(worker.url for worker in status.workers), ca_file=str(status.ca_file))
-    workers = opened(group, folder, lambda reference: reference)
+    workers = open_rest_workers(group, folder, lambda reference: reference)
     try:
         asked, rotated = [], []
         for number in range(rounds + 1):

@@ -12,17 +12,23 @@ import sys
 import time
 from functools import partial
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS
-from kdeclare.core.secret_hashes import SecretHasher, read_keys
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import SecretHasher, read_keys
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.planning.sealing import seal
+from kdeclare.providers.kafka.broker_config import BrokerConfigBody, BrokerConfigRecord
 
 COUNT = 1_000
 _ROUNDS = 3
 _KEY = "listener.name.internal.ssl.keystore.password"
+
+
+def _secret_of(item: Desired) -> Secret:
+    return narrow(item.get_body(BrokerConfigBody).configs[_KEY], Secret)
 
 
 def brokers(count: int, salt: str) -> list[Desired]:
@@ -39,7 +45,7 @@ def brokers(count: int, salt: str) -> list[Desired]:
 def hash_one_by_one(hasher: SecretHasher, items: list[Desired]) -> None:
     """As kdeclare 0.1 did."""
     for item in items:
-        hasher.make_hash(str(item.id), _KEY, item.body.configs[_KEY].value)
+        hasher.make_hash(str(item.id), _KEY, _secret_of(item).value)
 
 
 def hash_all(hasher: SecretHasher, items: list[Desired]) -> None:
@@ -50,16 +56,16 @@ def hash_all(hasher: SecretHasher, items: list[Desired]) -> None:
 def compare_again(hasher: SecretHasher, items: list[Desired]) -> float:
     """Seconds to compare with a state that has all of them, in a process that has seen none."""
     sealed = seal(items, {}, hasher, quietly)
-    owned: dict[str, Json] = {
-        str(item.id): {"configs": {_KEY: item.body.configs[_KEY].as_json()}} for item in sealed
+    owned: dict[str, OwnedRecord] = {
+        str(item.id): BrokerConfigRecord({_KEY: _secret_of(item).ref}) for item in sealed
     }
-    from kdeclare.core import secret_hashes
+    from kdeclare.core.secrets import secret_hashes
 
     secret_hashes._hash_with.cache_clear()
     began = time.perf_counter()
     again = seal(items, owned, hasher, quietly)
     seconds = time.perf_counter() - began
-    assert all(item.body.configs[_KEY].stored for item in again)
+    assert all(_secret_of(item).stored for item in again)
     return seconds
 
 

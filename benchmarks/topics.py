@@ -1,4 +1,4 @@
-"""The topics that are measured: one partition, three replicas and three configs each."""
+"""The topics that are measured: one partition and three configs each, and three replicas by default."""
 
 from pathlib import Path
 
@@ -13,18 +13,25 @@ def names(prefix: str, count: int) -> list[str]:
     return [f"{prefix}-{number:05}" for number in range(count)]
 
 
-def configs(number: int, retention_ms: int = HOUR_MS) -> dict[str, str]:
+def configs(number: int, retention_ms: int = HOUR_MS, replicas: int = 3) -> dict[str, str]:
     """What is declared of one topic; not the same for all, as in life."""
     return {
         "retention.ms": str(retention_ms + number % 7 * HOUR_MS),
         "max.message.bytes": str(1_000_000 + number % 3),
-        "min.insync.replicas": "2",
+        "min.insync.replicas": str(max(1, replicas - 1)),
     }
 
 
-def write_project(folder: Path, prefix: str, count: int, bootstrap: str) -> None:
+def write_project(folder: Path, prefix: str, count: int, bootstrap: str, replicas: int = 3) -> None:
     """A project file, and the manifests beside it."""
     folder.mkdir(parents=True)
+    write_project_file(folder, bootstrap)
+    (folder / "manifests").mkdir()
+    write_manifests(folder, prefix, count, replicas=replicas)
+
+
+def write_project_file(folder: Path, bootstrap: str) -> None:
+    """The project file alone."""
     project = f"""\
 apiVersion: kdeclare/v1
 kind: Project
@@ -34,14 +41,14 @@ spec:
     default: {{bootstrapServers: '{bootstrap}'}}
 """
     (folder / "kdeclare.yaml").write_text(project)
-    (folder / "manifests").mkdir()
-    write_manifests(folder, prefix, count)
 
 
-def write_manifests(folder: Path, prefix: str, count: int, retention_ms: int = HOUR_MS) -> None:
+def write_manifests(
+    folder: Path, prefix: str, count: int, retention_ms: int = HOUR_MS, replicas: int = 3
+) -> None:
     """One file a topic."""
     for number, name in enumerate(names(prefix, count)):
-        lines = [f"    {key}: {value}" for key, value in configs(number, retention_ms).items()]
+        lines = [f"    {key}: {value}" for key, value in configs(number, retention_ms, replicas).items()]
         text = f"""\
 apiVersion: kdeclare/v1
 kind: Topic
@@ -50,7 +57,7 @@ metadata:
   labels: {{team: benchmark}}
 spec:
   partitions: 1
-  replicationFactor: 3
+  replicationFactor: {replicas}
   configs:
 """
         (folder / "manifests" / f"{name}.yaml").write_text(text + "\n".join(lines) + "\n")

@@ -12,30 +12,31 @@ other modules are kdeclare's own, but for `kdeclare.policy`, which is there for 
 import logging
 
 from kdeclare.app.apply import Confirm, How, apply_manifests, apply_saved, roll_back
+from kdeclare.app.authoring.import_live import Imported, import_cluster, write_manifests
+from kdeclare.app.authoring.validate import validate
 from kdeclare.app.fleet.audit import Looking, audit_fleet
 from kdeclare.app.fleet.job import FleetOptions
 from kdeclare.app.history import list_runs, show_run
-from kdeclare.app.importing import Imported, import_cluster, write_manifests
 from kdeclare.app.plan import Planned, load_manifests, make_plan, save_plan
-from kdeclare.app.scope import Scope
-from kdeclare.app.validate import validate
 from kdeclare.app.workspace import Options, Workspace, open_workspace
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.parts import Connections, PlanOptions
-from kdeclare.core.plan import Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.plans.plan import Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult, Status
 from kdeclare.core.progress import Progress
-from kdeclare.core.run import MoveProgress, OperationResult, RunResult, Status
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.core.provider.plan_options import choose_options
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile, load_plan
-from kdeclare.fleet.summary import Audit, AuditSummary
+from kdeclare.engine.planning.request import Scope
+from kdeclare.fleet.findings import Audit, AuditSummary
 from kdeclare.manifests.load import Loaded
-from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.outcome import Outcome, plan_outcome, run_outcome, validation_outcome
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.views import RunDetail, RunSummary, ValidationView
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_text import plan_text
+from kdeclare.report.run.views import RunDetail, RunSummary, ValidationView
 
 __all__ = [
     "Action",
@@ -82,6 +83,7 @@ __all__ = [
     "apply_manifests",
     "apply_saved",
     "audit_fleet",
+    "choose_options",
     "import_cluster",
     "list_runs",
     "load_manifests",

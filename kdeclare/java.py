@@ -5,10 +5,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 
 MINIMUM = 17
 

@@ -5,6 +5,10 @@
 Applies a manifest with one topic to a real cluster in this process, and records which functions of kdeclare
 make something that holds the topic, until the request is sent, and which values of kdeclare these are. The
 topic is deleted again.
+
+What holds the topic has its name and what is declared of it (a config with a value of its own). What has
+the name alone (an id, what is to be read or waited for, an answer of a broker) refers to the topic: such
+functions and values are counted, but not listed, as no description of the topic passes through them.
 """
 
 import contextlib
@@ -22,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "ARCHITECTURE.md"
 BEGIN, END = "<!-- life of a topic: written by scripts.life_of_a_topic -->\n", "<!-- end -->\n"
 NAME = "life-of-a-topic"
+DECLARED = 86412345
 _MANIFEST = f"""\
 apiVersion: kdeclare/v1
 kind: Topic
@@ -31,7 +36,7 @@ spec:
   partitions: 2
   replicationFactor: 1
   configs:
-    retention.ms: 86400000
+    retention.ms: {DECLARED}
 """
 _PROJECT = """\
 apiVersion: kdeclare/v1
@@ -43,7 +48,7 @@ spec:
     default:
       bootstrapServers: {servers}
 """
-_DEEP = 4
+_DEEP = 8
 _MANY = 200
 
 
@@ -54,6 +59,8 @@ class Trace:
         """Record nothing yet."""
         self.functions: dict[CodeType, str] = {}
         self.values: dict[type, None] = {}
+        self.naming: dict[CodeType, None] = {}
+        self.names: dict[type, None] = {}
         self.over = False
 
     def watch(self, frame: FrameType, event: str, returned: object) -> None:
@@ -71,8 +78,13 @@ class Trace:
             return  # it only looked, or handed on what it was given
         if holds(returned):
             self.functions.setdefault(code, code.co_qualname)
-            for value in {type(value): None for value in values_in(returned) if holds(value)}:
-                self.values.setdefault(value)
+        elif names_it(returned):
+            self.naming.setdefault(code)
+        for value in values_in(returned):
+            if holds(value):
+                self.values.setdefault(type(value))
+            elif names_it(value):
+                self.names.setdefault(type(value))
 
 
 def values_in(value: object) -> Iterator[object]:
@@ -87,21 +99,31 @@ def values_in(value: object) -> Iterator[object]:
             yield item
 
 
-def holds(value: object, depth: int = _DEEP) -> bool:
+def holds(value: object) -> bool:
+    """Whether a value has the topic's name and what is declared of it."""
+    return {NAME, str(DECLARED)} <= set(find_marks(value))
+
+
+def names_it(value: object) -> bool:
     """Whether the topic's name is somewhere in a value."""
-    if isinstance(value, str):
-        return NAME in value
-    if isinstance(value, bytes):
-        return NAME.encode() in value
-    if depth == 0:
-        return False
-    if isinstance(value, Mapping):
-        return any(holds(k, depth - 1) or holds(v, depth - 1) for k, v in list(value.items())[:_MANY])
-    if isinstance(value, tuple | list | set | frozenset):
-        return any(holds(item, depth - 1) for item in list(value)[:_MANY])
-    if is_dataclass(value) and not isinstance(value, type):
-        return any(holds(getattr(value, f.name, None), depth - 1) for f in fields(value))
-    return False
+    return NAME in find_marks(value)
+
+
+def find_marks(value: object, depth: int = _DEEP) -> Iterator[str]:
+    """The topic's name and its config, as often as they are in a value."""
+    if isinstance(value, str | int | bytes):
+        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        yield from (mark for mark in (NAME, str(DECLARED)) if mark in text)
+    elif depth and isinstance(value, Mapping):
+        for key, item in list(value.items())[:_MANY]:
+            yield from find_marks(key, depth - 1)
+            yield from find_marks(item, depth - 1)
+    elif depth and isinstance(value, tuple | list | set | frozenset):
+        for item in list(value)[:_MANY]:
+            yield from find_marks(item, depth - 1)
+    elif depth and is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from find_marks(getattr(value, each.name, None), depth - 1)
 
 
 def trace(servers: str) -> Trace:
@@ -136,13 +158,25 @@ def describe(found: Trace) -> str:
         file = os.path.relpath(code.co_filename, ROOT / "kdeclare")
         by_file.setdefault(file, []).append(f"`{name}`")
     files = "\n".join(f"| `{file}` | {', '.join(names)} |" for file, names in by_file.items())
-    values = ", ".join(f"`{value.__name__}`" for value in found.values)
+    values = "\n".join(f"| `{value.__name__}` | {_summarize(value)} |" for value in found.values)
+    naming = [code for code in found.naming if code not in found.functions]
+    others = {code.co_filename for code in naming} - {code.co_filename for code in found.functions}
+    names = [value for value in found.names if value not in found.values]
     return (
         f"{len(found.functions)} functions in {len(by_file)} files hand a topic on, from its manifest to the "
         "request that creates it, in the order in which they do so first:\n\n"
         f"| file | functions |\n|---|---|\n{files}\n\n"
-        f"The {len(found.values)} values that hold it on its way: {values}.\n"
+        f"The {len(found.values)} values that hold it on its way:\n\n"
+        f"| value | what it is |\n|---|---|\n{values}\n\n"
+        f"Another {len(naming)} functions, in {len(others)} more files, and {len(names)} values "
+        "only name it.\n"
     )
+
+
+def _summarize(value: type) -> str:
+    """The first sentence of its docstring."""
+    text = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].removesuffix(".") + "."
 
 
 def main(arguments: list[str]) -> None:

@@ -5,8 +5,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Created, Fault, Outcome, Result
+from kdeclare.core.live.faults import Created, Fault, Outcome, Result
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, Topic
 from kdeclare.providers.kafka.port import (

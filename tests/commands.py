@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.cli.main import main
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 
 
 @dataclass(frozen=True)

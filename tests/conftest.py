@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.providers.kafka.testing import MemoryCluster
-from tests.beds import AnyBed, KafkaBed, MemoryBed
+from tests.beds import CLUSTER_WIDE, AnyBed, KafkaBed, MemoryBed, broker_resource
 from tests.startup_cache import BROKER, WORKER, archive_options
 
 if TYPE_CHECKING:
@@ -156,9 +156,9 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
         kafka_sandbox.reset(settings.folder)
 
 
-@pytest.fixture(scope="module")
-def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
-    """Five brokers on three racks, for the tests of one module alone. It leaves no broker down.
+@pytest.fixture(scope="session")
+def five_brokers(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
+    """Five running brokers on three racks; tests take ``five``.
 
     With KDECLARE_TEST_SANDBOX_OF_FIVE as KDECLARE_TEST_SANDBOX above.
     """
@@ -176,6 +176,31 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
         yield kafka_sandbox.start(settings, print)
     finally:
         kafka_sandbox.reset(settings.folder)
+
+
+@pytest.fixture(scope="module")
+def five(five_brokers: "SandboxStatus") -> "Iterator[SandboxStatus]":
+    """The five brokers, for one module after another: it leaves them as it found them, and none down."""
+    from kdeclare.providers.kafka.client import connect
+
+    cluster = connect(five_brokers.bootstrap, {})
+    bed = KafkaBed(cluster, five_brokers.bootstrap)
+
+    def look() -> tuple[object, ...]:
+        brokers = cluster.describe().brokers
+        fenced = [broker.id for broker in brokers if broker.fenced]
+        overrides = {broker.id: bed.overrides(broker_resource(broker.id)) for broker in brokers}
+        return fenced, sorted(cluster.topics()), overrides, bed.overrides(CLUSTER_WIDE)
+
+    def check() -> None:
+        assert look() == found
+
+    try:
+        found = look()
+        yield five_brokers
+        bed.eventually(check)
+    finally:
+        cluster.close()
 
 
 @pytest.fixture

@@ -6,34 +6,40 @@ A module with tests takes the fixture ``shed`` from here; the provider is instal
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from kdeclare.core import installed_providers, registry
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.capabilities import Export, ExportRequest, LeftOut
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.core.collector import Collector, Selections
-from kdeclare.core.compared import Compared
+from kdeclare.cli import main
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
-from kdeclare.core.faults import Outcome
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Path, Problem
-from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits, ValueEdit
-from kdeclare.core.manifest_text import manifest
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType, View, with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.live.collector import Collector, Selections
+from kdeclare.core.live.faults import Outcome
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import LOSES_DATA, Arguments, Operation, Undo
+from kdeclare.core.operations.operation_type import OperationType, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
-from kdeclare.core.planning import PlanHooks, PlanInputs, PlanSettings, Step
-from kdeclare.core.provider import Provider
-from kdeclare.core.secrets import SecretSource, SecretText
-from kdeclare.core.undoing import LOSES_DATA, Undo
+from kdeclare.core.plans.planning import PlanHooks, PlanInputs, PlanSettings, Step
+from kdeclare.core.provider import entry_points, plan_options
+from kdeclare.core.provider.entry_points import InstalledEntryPoint
+from kdeclare.core.provider.installed_providers import GROUP, find_providers, load_providers
+from kdeclare.core.provider.plan_options import PlanOption
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    LeftOut,
+    ManifestEdits,
+    ValueEdit,
+)
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Compared, Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_text import manifest
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_refs import SecretSource, SecretText
+from tests.jsontypes import Json, untyped
 
 
 @dataclass
@@ -153,7 +159,7 @@ class ChangeQueue(QueueOperationType):
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         if now != self.expected_state(op):
             return Undo(conflicts=("the queue",))
-        return Undo(self.name, QueueArguments(queue_of(op), **op.expect))
+        return Undo(self.name, QueueArguments(queue_of(op), **untyped(op.expect)))
 
 
 class RemoveQueue(QueueOperationType):
@@ -185,7 +191,7 @@ class RemoveQueue(QueueOperationType):
         return (warning(LOSES_DATA, "Queues will be emptied", f"What waits in {names} is lost."),)
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo("queue.create", QueueArguments(queue_of(op), **op.expect))
+        return Undo("queue.create", QueueArguments(queue_of(op), **untyped(op.expect)))
 
 
 def look(live: LiveState, name: str) -> dict[str, Json]:
@@ -201,17 +207,26 @@ def fields_between(before: View, after: View) -> tuple[FieldChange, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class QueueRecord(OwnedRecord):
+    """What a queue was made."""
+
+    size: int | None = None
+    durable: bool | None = None
+
+
 class QueueKind:
     """Queues; what they are declared to be, they are made."""
 
     name = "Queue"
     spec: type[BaseModel] = QueueSpec
+    record: type[OwnedRecord] = QueueRecord
     deletion_cause = "What is in the queue is lost."
 
-    def parse(self, name: str, spec: QueueSpec) -> tuple[QueueSpec, tuple[Problem, ...]]:
-        return spec, ()
+    def parse(self, name: str, spec: BaseModel) -> tuple[QueueSpec, tuple[Problem, ...]]:
+        return narrow(spec, QueueSpec), ()
 
-    def select(self, name: str, body: QueueSpec | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         return (QueueSelection(),)
 
     def diff(
@@ -219,7 +234,7 @@ class QueueKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         now = look(live, resource.name)
@@ -227,31 +242,44 @@ class QueueKind:
             fields = fields_between(now, {"size": None, "durable": None})
             gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
             return Difference(gone if fields else None)
-        body: QueueSpec = desired.body
+        body = desired.get_body(QueueSpec)
         wanted: dict[str, Json] = {"size": body.size, "durable": body.durable}
+        record = QueueRecord(body.size, body.durable)
         fields = fields_between(now, wanted)
         if not fields:
-            return Difference(None, wanted)
+            return Difference(None, record)
         action = Action.CREATE if now["size"] is None else Action.UPDATE
         reason = Reason.DECLARED if action is Action.CREATE else Reason.CHANGED
-        return Difference(Change(resource, action, reason, Risk.SAFE, fields, desired.source), wanted)
+        return Difference(Change(resource, action, reason, Risk.SAFE, fields, desired.source), record)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         queue = change.id.name
         args: Arguments = RemoveArguments(queue, "slow")
         if desired is not None:
-            args = QueueArguments(queue, desired.body.size, desired.body.durable)
+            body = desired.get_body(QueueSpec)
+            args = QueueArguments(queue, body.size, body.durable)
         verb = {Action.CREATE: CREATE, Action.UPDATE: CHANGE, Action.DELETE: REMOVE}[change.action]
         bare = Operation(f"{verb.name}:{change.id}", verb.name, change.id, args, look(live, change.id.name))
         return (with_inverse(verb, bare),)
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         return after if all_done else before
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
-        return ManifestEdits(tuple(ValueEdit((field.path,), field.after) for field in change.fields))
+        return ManifestEdits(tuple(ValueEdit((field.path,), untyped(field.after)) for field in change.fields))
 
     def lay_out_spec(self, change: Change) -> Sequence[str]:
         return [f"{field.path}: {json.dumps(field.after)}" for field in change.fields]
@@ -259,7 +287,9 @@ class QueueKind:
     def is_same_value(self, path: Path, text: str, value: Json) -> bool:
         return text == json.dumps(value)
 
-    def is_as_changed(self, name: str, before: QueueSpec | None, after: QueueSpec, change: Change) -> bool:
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        before = narrow_optional(before, QueueSpec)
+        after = narrow(after, QueueSpec)
         return after == (before or QueueSpec()).model_copy(update={f.path: f.after for f in change.fields})
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
@@ -279,9 +309,9 @@ class ShelfSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ShedOptions:
-    """How large a queue may be."""
+    """How large a queue may be; the command line has it as ``--highest``."""
 
-    highest: int | None = None
+    highest: Annotated[int | None, PlanOption("The size of the largest queue.", metavar="N")] = None
 
 
 def complete_options(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
@@ -314,7 +344,7 @@ class ShedPlanning(PlanHooks):
 def find_overfull(declared: Sequence[Desired]) -> Sequence[Diagnostic]:
     """The shed has room for so much."""
     queues = [item for item in declared if item.id.kind == "Queue"]
-    if sum(item.body.size for item in queues) <= 1000:
+    if sum(item.get_body(QueueSpec).size for item in queues) <= 1000:
         return ()
     return [error("no-room", "There is no room for all queues", "They hold more than 1,000.")]
 
@@ -337,14 +367,17 @@ PROVIDER = Provider(
 def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
     """An empty shed, with its provider installed beside kdeclare's own."""
     _forget()
-    point = EntryPoint("shed", f"{__name__}:PROVIDER", GROUP)
-    points = [*entry_points(group=GROUP), point]
-    monkeypatch.setattr(installed_providers, "entry_points", lambda group: points)
+    installed = entry_points.find_all()
+    provider = InstalledEntryPoint(GROUP, "shed", f"{__name__}:PROVIDER")
+    options = InstalledEntryPoint(plan_options.GROUP, "shed", f"{__name__}:ShedOptions")
+    monkeypatch.setattr(entry_points, "find_all", lambda: (*installed, provider, options))
     SHED.queues.clear()
     yield SHED
     _forget()
 
 
 def _forget() -> None:
-    for cached in (find_providers, load_providers, registry.KINDS._load, registry.OPERATION_TYPES._load):  # type: ignore[attr-defined]
-        cached.cache_clear()
+    find_providers.cache_clear()
+    load_providers.cache_clear()
+    plan_options.find_plan_options.cache_clear()
+    main._built.cache_clear()

@@ -6,6 +6,7 @@ It waits at the socket. Each command is a fork of it, with the arguments, enviro
 of `hand_over.py`, which stands for kdeclare on the path: so none pays for the imports again.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 
-from kdeclare import app, cli
+import kdeclare
 from kdeclare.cli.main import main
 
 MESSAGE = 1 << 16
@@ -63,9 +64,9 @@ def serve(where: str, run: Callable[[list[str]], int]) -> None:
             self.request.sendall(bytes([code]))
 
     with _Server(where, Command) as server:
-        for package in (app, cli):
-            for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-                importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(kdeclare.__path__, "kdeclare."):
+            importlib.import_module(found.name)
+        gc.freeze()  # no fork looks through all of it for garbage, which also copies it
         print("ready", flush=True)
         server.serve_forever()
 

@@ -4,17 +4,15 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.fleet.findings import AuditRun, summary_json
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.auditing import Compared, summed_up, write_findings
-from kdeclare.fleet.spark.memory import Sight
-from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.audit import Compared, summed_up, write_findings
+from kdeclare.fleet.spark.diff import Sight
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.fleet.spark.tables import workbench
-from kdeclare.fleet.summary import AuditRun
-from kdeclare.report.audit_html import audit_html
-from kdeclare.report.audit_json import summary_json
-from kdeclare.report.audit_markdown import audit_markdown
+from kdeclare.fleet.spark.tables import schema_of, workbench
+from kdeclare.fleet.storage import LocalStorage
+from kdeclare.report.fleet.audit_markdown import audit_markdown
+from kdeclare.report.fleet.audit_page import audit_html
 
 
 def main() -> None:

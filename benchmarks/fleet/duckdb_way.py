@@ -8,7 +8,6 @@ from typing import Any
 import duckdb
 
 from benchmarks.fleet.findings_file import FindingsFile
-from kdeclare.fleet.comparing import found
 from kdeclare.fleet.rows import CLUSTER
 
 _PASSES = """
@@ -22,7 +21,7 @@ _PASSES = """
 _KEYS = {True: "not list_has_all(d.keys, l.keys)", False: "d.gone is null or list_has_any(d.gone, l.keys)"}
 _SURVIVORS = f"""
     select coalesce(d.cluster, l.cluster) as cluster, coalesce(d.kind, l.kind) as kind,
-        coalesce(d.name, l.name) as name, d.desired, d.owned, l.body, l.error, d.labels
+        coalesce(d.name, l.name) as name, d.desired, d.owned, l.body, l.error, d.source, d.labels
     from read_parquet($declared) d
     full join read_parquet($live) l on d.cluster = l.cluster and d.kind = l.kind and d.name = l.name
     where coalesce(d.kind, l.kind) <> '{CLUSTER}' and coalesce(d.alone, true) and coalesce({_PASSES}, true)
@@ -59,11 +58,8 @@ def _compare(
 ) -> None:
     *columns, labels = batch.columns
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    for n, (cluster, kind, name, desired, owned, body, error) in enumerate(rows):
+    for n, (cluster, kind, name, desired, owned, body, error, source) in enumerate(rows):
         if cluster in clusters:
             taken_at, within = clusters[cluster]
-            items = found(kind, name, desired, owned, body, error, within)
-            if not unmanaged_keys:
-                items = tuple(item for item in items if not item.is_unmanaged_key)
-            if items:
-                findings.add(taken_at, (cluster, kind, name), items, labels[n].as_py())
+            row = (kind, name, desired, owned, body, error, within)
+            findings.compare(taken_at, cluster, row, source, labels, n, unmanaged_keys=unmanaged_keys)

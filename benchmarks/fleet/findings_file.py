@@ -1,6 +1,6 @@
 """Findings that were made without Spark, as the Parquet file that Spark would have written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdeclare.fleet.finding import Found
+from kdeclare.fleet.drift import found
+from kdeclare.fleet.findings import Found
 from kdeclare.fleet.rows import FINDINGS, FOUND
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
@@ -21,6 +22,9 @@ _AT_ONCE = 50_000
 Key = tuple[str, str, str]
 """Cluster, kind and name."""
 
+Row = tuple[str, str, str | None, str | None, str | None, str | None, str | None]
+"""What `found` is asked about: kind, name, what is declared, owned and live, an error, the cluster's body."""
+
 
 class FindingsFile(AbstractContextManager["FindingsFile"]):
     """The one file of a folder that is new."""
@@ -30,8 +34,29 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         self._writer = pq.ParquetWriter(folder / "findings.parquet", SCHEMA, compression="zstd")
         self._columns: Mapping[str, list[Any]] = {name: [] for name in SCHEMA.names}
 
-    def add(self, taken_at: datetime, key: Key, items: Sequence[Found], labels: Any) -> None:
-        """All that was found about one resource; ``labels`` as Arrow gives them."""
+    def compare(
+        self,
+        taken_at: datetime,
+        cluster: str,
+        row: Row,
+        source: str | None,
+        labels: Any,
+        n: int | None,
+        *,
+        unmanaged_keys: bool,
+    ) -> None:
+        """Add all that is found about one resource.
+
+        labels: the column of the declared rows, as Arrow gives it. n: the resource's own, if it is declared;
+        they are read only where something is found.
+        """
+        items = found(*row, _read_labels(labels, n), source)
+        if not unmanaged_keys:
+            items = tuple(item for item in items if not item.is_unmanaged_key)
+        if items:
+            self._add(taken_at, (cluster, *row[:2]), items, None if n is None else labels[n].as_py())
+
+    def _add(self, taken_at: datetime, key: Key, items: Sequence[Found], labels: Any) -> None:
         columns = self._columns
         for item in items:
             columns["taken_at"].append(taken_at)
@@ -52,3 +77,9 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         self._writer.write_table(pa.table(dict(self._columns), SCHEMA))
         for values in self._columns.values():
             values.clear()
+
+
+def _read_labels(labels: Any, n: int | None) -> Iterator[tuple[str, str]]:
+    """The labels of a row of a column, read only where a message needs them; n is None without a row."""
+    if n is not None:
+        yield from labels[n].as_py() or ()

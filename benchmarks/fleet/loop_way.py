@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.fleet.findings_file import FindingsFile
-from kdeclare.fleet.comparing import found
 from kdeclare.fleet.rows import CLUSTER
 
-_DECLARED = ["kind", "name", "desired", "owned", "alone", "error", "labels"]
+_DECLARED = ["kind", "name", "desired", "owned", "alone", "error", "source", "labels"]
+_UNDECLARED = (None, None, None, True, None, None)
 _LIVE = ["kind", "name", "body", "error", "taken_at"]
 
 
@@ -36,19 +36,15 @@ def _compare(
     there = {(row[0], row[1]): row for row in _rows(live, _LIVE)}
     wanted = {(row[0], row[1]): (n, *row[2:]) for n, row in enumerate(_rows(declared, _DECLARED[:-1]))}
     _, _, within, wrong, taken_at = there.pop((CLUSTER, cluster))
-    if wrong is not None or wanted.pop((CLUSTER, cluster))[-1] is not None:
+    if wrong is not None or wanted.pop((CLUSTER, cluster))[-2] is not None:
         return
     labels = declared.column("labels")
     for kind, name in {**wanted, **there}:
-        n, desired, owned, alone, _ = wanted.get((kind, name), (None, None, None, True, None))
+        n, desired, owned, alone, _, source = wanted.get((kind, name), _UNDECLARED)
         _, _, body, error, _ = there.get((kind, name), (kind, name, None, None, None))
         if alone:
-            items = found(kind, name, desired, owned, body, error, within)
-            if not unmanaged_keys:
-                items = tuple(item for item in items if not item.is_unmanaged_key)
-            if items:
-                own = None if n is None else labels[n].as_py()
-                findings.add(taken_at, (cluster, kind, name), items, own)
+            row = (kind, name, desired, owned, body, error, within)
+            findings.compare(taken_at, cluster, row, source, labels, n, unmanaged_keys=unmanaged_keys)
 
 
 def _rows(table: pa.Table, columns: list[str]) -> Iterator[tuple[Any, ...]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.diffing import findings
-from kdeclare.fleet.spark.schemas import schema_of
+from kdeclare.fleet.spark.diff import findings
 from kdeclare.fleet.spark.session import spark_session
+from kdeclare.fleet.spark.tables import schema_of
 
 _LONG_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 """Both of Java's compilers, as docs/scale.md has it for sessions that stay and for very large fleets."""

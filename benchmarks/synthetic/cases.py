@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from benchmarks.synthetic.templates import Declared, Live
-from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.findings import FindingKind
 
 
 @dataclass(frozen=True, slots=True)

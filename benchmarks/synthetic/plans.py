@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS, OPERATION_TYPES
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -32,7 +31,7 @@ def big_plan(count: int) -> Plan:
     return _plan([_declared(name, _wanted(n)) for n, name in enumerate(names)], cluster)
 
 
-def _wanted(n: int) -> dict[str, Json]:
+def _wanted(n: int) -> dict[str, object]:
     configs = {
         "retention.ms": 86_400_000 * (1 + n % 30),
         "cleanup.policy": ["compact", "delete"] if n % 2 else ["compact"],
@@ -53,7 +52,7 @@ def _spread(n: int, partitions: int) -> dict[int, list[int]]:
     return {p: [brokers[(n + p + r) % 9] for r in range(3)] for p in range(partitions)}
 
 
-def _declared(name: str, spec: Mapping[str, Json]) -> Desired:
+def _declared(name: str, spec: Mapping[str, object]) -> Desired:
     kind = KINDS["Topic"]
     body, problems = kind.parse(name, kind.spec.model_validate(spec))
     assert not [p for p in problems if p.diagnostic.is_error], problems

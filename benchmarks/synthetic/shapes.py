@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.jsontypes import JsonValue
 
 # fmt: off
 TEAMS = (
@@ -19,7 +19,7 @@ PURPOSES = ("events", "commands", "changelog", "audit", "dlq", "snapshots", "met
 FACTOR = 3
 _PARTITIONS = (3, 3, 6, 6, 6, 12, 12, 24, 48)
 _HOUR = 3_600_000
-_CONFIGS: Mapping[str, Sequence[Json]] = {
+_CONFIGS: Mapping[str, Sequence[JsonValue]] = {
     "retention.ms": (6 * _HOUR, 24 * _HOUR, 72 * _HOUR, 336 * _HOUR, 720 * _HOUR),
     "cleanup.policy": ("delete", "compact", ["compact", "delete"]),
     "min.insync.replicas": (2, 1),
@@ -51,8 +51,8 @@ class Shape:
     team: str
     purpose: str
     partitions: int
-    configs: Mapping[str, Json]
-    edited: Mapping[str, Json]
+    configs: Mapping[str, JsonValue]
+    edited: Mapping[str, JsonValue]
     by_hand: Sequence[tuple[str, str]] = _BY_HAND
 
     @property

@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from benchmarks.synthetic.shapes import FACTOR, Shape, shapes
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.registry import KINDS
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.encoding import Origin, declared_row, live_row
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.config.catalog import catalog
@@ -35,7 +36,7 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
-from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas, Wish
 
 TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22
@@ -113,7 +114,7 @@ def _declared(shape: Shape, how: Declared) -> dict[str, Any]:
     return declared_row("", desired, before.id, owned)
 
 
-def _desired(shape: Shape, configs: Mapping[str, Json]) -> Desired:
+def _desired(shape: Shape, configs: Mapping[str, JsonValue]) -> Desired:
     kind = KINDS["Topic"]
     spec = {"partitions": shape.partitions, "replicationFactor": FACTOR, "configs": configs}
     body, problems = kind.parse("x", kind.spec.model_validate(spec))
@@ -121,7 +122,7 @@ def _desired(shape: Shape, configs: Mapping[str, Json]) -> Desired:
     return Desired(ResourceId("Topic", "x"), body, shape.labels)
 
 
-def _owned(desired: Desired) -> Json:
+def _owned(desired: Desired) -> OwnedRecord | None:
     """What a run that created the topic has written down."""
     nothing = KafkaState(ClusterInfo("", ()))
     context = PlanContext(Placement(_never_asked))
@@ -156,7 +157,7 @@ def _topic(partitions: int, at: int) -> Topic:
     return Topic("x", PLACEHOLDER, tuple(Partition(replicas) for replicas in placed))
 
 
-def _entry(key: str, value: Json) -> ConfigEntry:
+def _entry(key: str, value: JsonValue) -> ConfigEntry:
     info = catalog(ConfigScope.TOPIC).get(key)
     assert info is not None, key
     text = ",".join(value) if isinstance(value, list) else str(value)

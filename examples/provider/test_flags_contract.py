@@ -7,9 +7,9 @@ from typing import ClassVar
 from kdeclare_flags.provider import PROVIDER
 from kdeclare_flags.service import FlagService
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.parts import Connections
-from kdeclare.core.secrets import Secret
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.testing.provider_contract import Declared, ProviderContract
 
 
@@ -49,7 +49,7 @@ class TestFlags(ProviderContract):
     def connect(self, system: object) -> Connections:
         return Connections(system)
 
-    def dump(self, system: object) -> Json:
+    def dump(self, system: object) -> JsonValue:
         assert isinstance(system, FlagService)
         return {
             str(id_): {name: v.value if isinstance(v, Secret) else v for name, v in fields.items()}

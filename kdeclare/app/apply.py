@@ -4,38 +4,44 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
-from kdeclare.app.history import plan_of, unknown_run
 from kdeclare.app.plan import complete_options, loaded_well, plan_for, save_plan
 from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovering import recover_locked, tidied_up
-from kdeclare.app.scope import Scope
+from kdeclare.app.recovery import recover_locked, tidied_up
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace, who
-from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import Connections, PlanOptions
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import RunResult
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import State
-from kdeclare.core.visibility import Patience
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.changes import Reason
+from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.entries import RunRecord
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.entries import (
+    RunRecord,
+    keep_finished_runs,
+    keep_run_plans,
+    read_reasons,
+    read_run,
+    read_run_plan,
+)
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import rollback_plan
-from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
-from kdeclare.engine.observation import identify_system, observe
+from kdeclare.engine.observation import identify_system, observe, select_all
 from kdeclare.engine.planning.build import check_cluster_id
-from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
+from kdeclare.engine.planning.prune_denied import judge_plan
+from kdeclare.engine.planning.request import Scope
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""
@@ -105,7 +111,7 @@ def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | N
         workspace.connected() as connections,
         workspace.store.lock(how.command),
     ):
-        check_cluster_id(plan.cluster.id, _cluster_id(connections), workspace.cluster_name)
+        _check_system(workspace, connections, plan)
         notices = (
             *in_force.diagnostics,
             *_recover(workspace, connections, how),
@@ -120,14 +126,14 @@ def roll_back(
     how: How,
     *,
     allow_data_loss: bool = False,
-    delete_by_name: bool = False,
+    options: PlanOptions | None = None,
     out: Path | None = None,
 ) -> RunResult | None:
     """Undo a run (None: the last); with ``out`` only save the plan, and return None.
 
-    allow_data_loss: delete topics that the run created although they hold records. delete_by_name: delete
-    them also where the cluster has no topic ids. What someone else has changed since is left alone, and among
-    the plan's diagnostics. None also when ``how.confirm`` said no.
+    allow_data_loss: delete topics that the run created although they hold records. options: see `Scope`.
+    What someone else has changed since is left alone, and among the plan's diagnostics. None also when
+    ``how.confirm`` said no.
     Raises KdeclareError as `apply_manifests` does, and when there is no such run.
     """
     store = workspace.store
@@ -137,6 +143,8 @@ def roll_back(
         policies_in_force(workspace, overrides=how.overrides) as in_force,
         workspace.connected() as connections,
         store.lock(how.command),
+        keep_run_plans(store),
+        keep_finished_runs(store),
     ):
         begun = time.monotonic()
         notices = (
@@ -144,16 +152,15 @@ def roll_back(
             *_recover(workspace, connections, how),
         )
         run, record = _find_run(workspace, run_id)
-        check_cluster_id(run.cluster.id, _cluster_id(connections), workspace.cluster_name)
+        _check_system(workspace, connections, run)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        options = complete_options(Scope(delete_by_name=delete_by_name).options, workspace.project)
         plan = rollback_plan(
             run,
             record,
             store.read(),
             connections,
             secrets,
-            options=options,
+            options=complete_options(options or PlanOptions(), workspace.project),
             allow_data_loss=allow_data_loss,
             patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
         )
@@ -165,8 +172,13 @@ def roll_back(
         return confirmed(workspace, connections, plan, secrets, how, in_force, notices)
 
 
-def _cluster_id(connections: Connections) -> str:
-    return identify_system(observe(connections, ()))
+def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
+    """Refuse a plan of another system. Raises KdeclareError, and Fault when a system does not answer."""
+    bound = plan.cluster.id
+    found = identify_system(observe(connections, ()), bound)
+    if bound not in ("", found):  # it may be that of a system which is read only where something is of it
+        found = identify_system(observe(connections, select_all(plan.operations)), bound) or found
+    check_cluster_id(bound, found, workspace.cluster_name)
 
 
 def judge_finished(
@@ -196,8 +208,7 @@ def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:
     did = any(result.is_good for result in run.results.values())
     if undone is None or not did or undone not in workspace.store.runs():
         return False
-    changes = (c for c in plan_of(workspace, undone).changes if c.action is not Action.NO_OP)
-    return any(change.reason not in (Reason.ASKED, Reason.ROLLBACK) for change in changes)
+    return not read_reasons(workspace.store, undone) <= {Reason.ASKED, Reason.ROLLBACK}
 
 
 def confirmed(
@@ -306,6 +317,8 @@ def _is_housekeeping(plan: Plan) -> bool:
 def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
+        from kdeclare.app.history import unknown_run  # reads much that apply has no need of
+
         raise unknown_run(run_id, runs)
     for chosen in [run_id] if run_id else reversed(runs):
         plan = read_run_plan(workspace.store, chosen)

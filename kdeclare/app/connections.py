@@ -1,28 +1,42 @@
-"""The connections of a command to the systems of an environment: opened when they are needed, closed once."""
+"""The connections of a command to the systems of an environment: opened when they are needed, closed once.
 
+A shell keeps what can be kept from one command to the next.
+"""
+
+import logging
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from kdeclare.core.connecting import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings, Target
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.installed_providers import load_providers
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
+from kdeclare.core.provider.connection import (
+    NOT_CONFIGURED,
+    Closable,
+    Connects,
+    Keepable,
+    Surroundings,
+    Target,
+)
+from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.reference_limits import Limits
-from kdeclare.manifests.substitution import resolve_reference
+from kdeclare.manifests.syntax.reference_limits import Limits
+from kdeclare.manifests.syntax.substitution import resolve_reference
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectReferences:
-    """The references of a project; see `core.connecting.References`."""
+    """The references of a project; see `References`."""
 
     folder: Path
     environ: Mapping[str, str] = field(compare=False, repr=False)
@@ -48,14 +62,16 @@ class ConnectionKeeper(Protocol):
 class Opener:
     """What opens the connection of one provider.
 
-    makes, is_always_needed: see `core.connecting.ConnectionType`. open: raises KdeclareError.
+    makes, is_always_needed: see `ConnectionType`. open: raises KdeclareError.
     is_kept: whether what can be kept is closed by someone else.
+    is_named: whether the environment says how the system is reached, or has to: see `Connections`.
     """
 
     makes: type[object]
     open: Callable[[], object]
     is_always_needed: bool = False
     is_kept: bool = False
+    is_named: bool = True
 
 
 class Connecting:
@@ -69,7 +85,10 @@ class Connecting:
         """given: connections that are open already, and closed by someone else."""
         given = given or Connections()
         self._pending = [_Pending(opener) for opener in openers if not given.holds(opener.makes)]
-        self._connections = given.with_openers({item.opener.makes: item.get for item in self._pending})
+        self._connections = given.with_openers(
+            {item.opener.makes: item.get for item in self._pending if item.opener.is_named},
+            {item.opener.makes: item.get for item in self._pending if not item.opener.is_named},
+        )
         for item in self._needed():
             item.begin()
 
@@ -85,7 +104,8 @@ class Connecting:
             item.close()
 
     def _needed(self) -> Iterator["_Pending"]:
-        return (item for item in self._pending if item.opener.is_always_needed)
+        openers = ((item, item.opener) for item in self._pending)
+        return (item for item, opener in openers if opener.is_always_needed and opener.is_named)
 
 
 class _Pending:
@@ -129,9 +149,24 @@ class _Pending:
 def find_openers(
     project: Project, surroundings: Surroundings, keeper: ConnectionKeeper | None = None
 ) -> tuple[Opener, ...]:
-    """Return what opens the connections of all installed providers. Raises KdeclareError."""
+    """Return what opens the connections of all installed providers. Raises KdeclareError.
+
+    A system that every command needs is left out where the environment says nothing of it and names others:
+    a project of these has nothing to do with it, unless a resource or an operation is of it.
+    """
     types = {p.name: p.connection for p in load_providers() if p.connection is not None}
-    return make_openers(types, project, surroundings, keeper)
+    openers = make_openers(types, project, surroundings, keeper)
+    return tuple(
+        replace(opener, is_named=not _is_left_out(name, connects, project, surroundings))
+        for (name, connects), opener in zip(types.items(), openers, strict=True)
+    )
+
+
+def _is_left_out(name: str, connects: Connects, project: Project, surroundings: Surroundings) -> bool:
+    others = project.environment.providers.keys() - {name}
+    if not connects.is_always_needed or not others or surroundings.options:
+        return False
+    return not read_settings(name, connects, project).model_dump(exclude_defaults=True)
 
 
 def make_openers(
@@ -216,3 +251,89 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic:
         "A system refuses the request",
         f"{fault.message or 'No reason is given'} ({fault.error}).",
     )
+
+
+_log = logging.getLogger(__name__)
+
+_ANSWERS_WITHIN_S = 2.0
+"""How long a kept connection may take to say that it still works."""
+_MOST = 4
+"""How many are kept; of more, the one that was wanted longest ago is let go."""
+
+
+class KeptConnections:
+    """Gives the connection again which it has opened before, if it still answers.
+
+    Whoever gets one that is `Keepable` must not close it. One that does not answer any more is opened
+    again: then what is wrong is said as it is at a first connection, within the time that was given for
+    it, and a system is found that came back elsewhere. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[Target, Keepable] = {}
+
+    def open(self, target: Target, timeout_s: float) -> object:
+        """The connection. Raises KdeclareError."""
+        until = time.monotonic() + timeout_s
+        with self._lock:
+            known = self._open.get(target)
+        if known is not None:
+            if _answers(known, min(timeout_s / 2, _ANSWERS_WITHIN_S)):
+                self._keep(target, known)
+                return known
+            self._let_go(target, known)
+        made = target.open(max(0.1, until - time.monotonic()))
+        if isinstance(made, Keepable):
+            self._keep(target, made)
+        return made
+
+    def close(self) -> None:
+        """Let go of all of them, waiting for nothing."""
+        with self._lock:
+            closing = list(self._open.items())
+        for item in closing:
+            self._let_go(*item)
+
+    def _keep(self, target: Target, kept: Keepable) -> None:
+        with self._lock:
+            before = self._open.pop(target, kept)
+            self._open[target] = kept  # the last is the latest
+            spare = list(self._open.items())[:-_MOST]
+        if before is not kept:  # two were opened at the same time
+            _close(before)
+        for item in spare:
+            self._let_go(*item)
+
+    def _let_go(self, target: Target, kept: Keepable) -> None:
+        with self._lock:
+            if self._open.get(target) is kept:
+                del self._open[target]
+        _close(kept)
+
+
+def _answers(connection: Keepable, within_s: float) -> bool:
+    answered: Future[bool] = Future()
+
+    def ask() -> None:
+        try:
+            connection.check()
+        except Exception as problem:  # noqa: BLE001  a new connection says what is wrong, if it still is
+            _log.info("connecting again: %s", problem)
+            answered.set_result(False)
+        else:
+            answered.set_result(True)
+
+    threading.Thread(target=ask, name="still-there", daemon=True).start()
+    return bool(wait([answered], within_s).done) and answered.result()
+
+
+def _close(connection: object) -> None:
+    """In the background: what does not answer does not end at once either."""
+
+    def close() -> None:
+        if isinstance(connection, Closable):
+            with suppress(Fault, OSError):
+                connection.close()
+
+    threading.Thread(target=close, name="close", daemon=True).start()

@@ -11,19 +11,26 @@ from pydantic import BaseModel
 from kdeclare.app.connections import read_settings
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Options, Workspace, open_workspace, surroundings_of
-from kdeclare.core.connecting import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings
 from kdeclare.core.diagnostics import KdeclareError, gist
-from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing, check_of_error
-from kdeclare.core.faults import Fault
-from kdeclare.core.installed_providers import load_providers
-from kdeclare.core.provider import Provider
-from kdeclare.core.state import State
-from kdeclare.engine.state.location import folder_of
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.connection import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.provider import (
+    Check,
+    ExaminationRequest,
+    Examined,
+    Provider,
+    Section,
+    Standing,
+    check_of_error,
+)
+from kdeclare.engine.state.local import folder_of
 from kdeclare.java import installed_java
 from kdeclare.manifests.load import Loaded
 from kdeclare.manifests.project import PROJECT_FILE
-from kdeclare.report.doctor_views import DoctorView
-from kdeclare.report.values import plural
+from kdeclare.report.doctor import DoctorView
+from kdeclare.report.elements.values import plural
 from kdeclare.version import VERSION
 
 Progress = Callable[[str, int, int], None]
@@ -106,7 +113,7 @@ def _java(environ: Mapping[str, str]) -> tuple[Check, ...]:
         found = Check("Java", Standing.OK, f"{java.version} at {java.path}", _JAVA_FOR)
     except KdeclareError as problem:
         return (check_of_error("Java", Standing.WARNING, problem, _JAVA_FOR),)
-    from kdeclare.sandbox.connect_plugin import find_javac
+    from kdeclare.sandbox.connect_jars import find_javac
 
     try:
         return found, Check("Java compiler", Standing.OK, find_javac(environ, java.path), _JAVAC_FOR)
@@ -165,7 +172,7 @@ def _state_section(workspace: Workspace, options: Options, cluster_id: str | Non
     except KdeclareError as problem:
         return Section("State", (check_of_error("Store", Standing.FAILED, problem),))
     checks = [_store(folder, state)]
-    if state is not None and cluster_id is not None and state.cluster_id != cluster_id:
+    if state is not None and cluster_id is not None and state.cluster_id not in ("", cluster_id):
         checks.append(
             Check(
                 "Cluster id",

@@ -1,24 +1,33 @@
 """What was done, as the journals tell it."""
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error, gist
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import RunResult
-from kdeclare.engine.executor.entries import BeginLine, EndLine, RunRecord, fold, lines
-from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
+from kdeclare.core.documents import describe_as
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, parse_json
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.provider.registry import type_of
+from kdeclare.engine.executor.entries import (
+    RUN_UNREADABLE,
+    BeginLine,
+    EndLine,
+    RunRecord,
+    fold,
+    lines,
+    read_run,
+    read_run_plan,
+)
 from kdeclare.engine.planning.planfile import is_plan_file, read_plan
 from kdeclare.report.outcome import adopting, run_outcome
-from kdeclare.report.views import (
+from kdeclare.report.run.views import (
     UNREADABLE,
     RunDetail,
     RunOverride,
@@ -104,24 +113,26 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     if run_id not in store.runs():
         raise unknown_run(run_id, store.runs())
     plan, record = plan_of(workspace, run_id), read_run(store, run_id)
-    return RunDetail(
+    overridden = record.start.overrides if record.start else ()
+    return describe_as(
+        RunDetail,
         next(run for run in iterate_runs(workspace) if run.run_id == run_id),
-        plan,
-        steps_of(run_id, store.entries(run_id), plan),
-        plan.diagnostics,
-        tuple(RunOverride(**line.model_dump()) for line in (record.start.overrides if record.start else ())),
+        plan=plan,
+        steps=steps_of(run_id, store.entries(run_id), plan),
+        overrides=tuple(RunOverride(**line.model_dump()) for line in overridden),
+        diagnostics=plan.diagnostics,
     )
 
 
-def plan_document_of(workspace: Workspace, name: str) -> Json:
+def plan_document_of(workspace: Workspace, name: str) -> JsonObject:
     """The plan of a run, or of a plan file, as JSON; for comparing. Raises KdeclareError."""
     path = Path(name)
     if name in workspace.store.runs():
-        return json.loads(workspace.store.plan_text(name))
+        return as_object(parse_json(workspace.store.plan_text(name)))
     if path.is_file() and is_plan_file(path):
         text = path.read_text()
         read_plan(text, name)
-        return json.loads(text)
+        return as_object(parse_json(text))
     raise unknown_run(name, workspace.store.runs(), or_plan=True)
 
 
@@ -171,7 +182,7 @@ def _summary(record: RunRecord, plan: Plan) -> RunSummary:
     )
 
 
-def steps_of(run_id: str, entries: tuple[Json, ...], plan: Plan) -> tuple[RunStep, ...]:
+def steps_of(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[RunStep, ...]:
     """The operations of a run with how they went, in the plan's order."""
     begun: dict[str, datetime] = {}
     ended: dict[str, datetime] = {}

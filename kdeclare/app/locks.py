@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.state import LockInfo
+from kdeclare.core.plans.state import LockInfo
 
 
 def lock_holder(workspace: Workspace) -> LockInfo | None:

@@ -1,13 +1,12 @@
 """Making a plan, and reading and writing plan files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
-from kdeclare.app.recovering import recover_to_plan
-from kdeclare.app.scope import EVERYTHING, Scope
+from kdeclare.app.recovery import recover_to_plan
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import (
@@ -18,14 +17,15 @@ from kdeclare.core.diagnostics import (
     error,
     in_order,
 )
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import Connections, PlanOptions
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import KINDS, find_plan_settings
-from kdeclare.core.secrets import find_records
+from kdeclare.core.provider.registry import KINDS, find_plan_settings
+from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
 from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project

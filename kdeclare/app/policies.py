@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.judging import Judge
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import SYSTEM_POLICY
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import SYSTEM_POLICY
+from kdeclare.core.plans.policy_gate import NO_POLICIES, Judge
+from kdeclare.core.resources.kind import Desired
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.load import load_rules
 from kdeclare.manifests.project import Project
@@ -34,7 +34,9 @@ class InForce:
     @property
     def judge(self) -> Judge:
         """The policies as the engine asks them."""
-        from kdeclare.policy.judge import PolicyJudge  # only who makes or applies a plan waits for it
+        if not self.policies:
+            return NO_POLICIES
+        from kdeclare.policy.judge import PolicyJudge  # only who has policies waits for it
 
         return PolicyJudge(self.policies)
 

@@ -1,22 +1,25 @@
-"""What the policies say of resources, declared or live, without any change being planned."""
+"""What the policies say of resources, declared or live, without any change being planned; and their cases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from kdeclare.app.plan import loaded_well
-from kdeclare.app.policies import InForce, policies_in_force
+from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
 from kdeclare.core.progress import Progress
-from kdeclare.manifests.load import Loaded
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.manifests.load import Loaded, load_rules
 from kdeclare.manifests.policies import TOPIC
+from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.checking import Checked, check_declared, check_live
 from kdeclare.policy.configured import by_kind
 from kdeclare.policy.subjects import PolicyContext, find_declared_labels, read_existing
-from kdeclare.report.views import PolicyCheckView
+from kdeclare.policy.testing.cases import load_cases
+from kdeclare.policy.testing.run import run_cases, unknown_policies
+from kdeclare.report.policy import PolicyCheckView, PolicyTestView
 
 
 def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckView:
@@ -100,4 +103,34 @@ def _view(
         places=places,
         diagnostics=in_force.diagnostics,
         noun="topic" if _kinds(in_force) == (TOPIC,) else "resource",
+    )
+
+
+def run_policy_tests(
+    project_file: Path | None, env: str | None, files: Sequence[Path], environ: Mapping[str, str]
+) -> PolicyTestView:
+    """What the policies of a project say of the cases in these files; neither cluster nor state is needed.
+
+    Raises KdeclareError with all that is wrong with the project, its policies or the files.
+    """
+    project = open_project(project_file, env, environ, offline=True)
+    rules, unread = load_rules(project, RULES, environ)
+    cases, wrong = load_cases(files, project, environ)
+    with project_policies(project, rules) as in_force:
+        problems = [*unread, *in_force.diagnostics, *wrong]
+        if not any(d.is_error for d in (*unread, *in_force.diagnostics)):
+            problems += unknown_policies(cases, in_force.policies)
+            problems += [] if in_force.policies else [_no_policies(project)]
+        if any(d.is_error for d in problems):
+            raise KdeclareError(*in_order(problems))
+        return PolicyTestView(run_cases(in_force.policies, cases), in_order(problems))
+
+
+def _no_policies(project: Project) -> Diagnostic:
+    where = f"The project '{project.name}' has none." if project.file else "There is no project here."
+    return error(
+        "no-policies",
+        "No policies to test",
+        where,
+        hint="Policies stand under 'policies' of the project file, or are manifests of kind Policy.",
     )

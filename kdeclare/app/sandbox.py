@@ -1,11 +1,11 @@
 """A sandbox as a person asks for it: what is not said stays as it is."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare import sandbox
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 
 Progress = Callable[[str], None]

@@ -1,15 +1,17 @@
 """Where the values of secrets come from at apply."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.kind import Desired
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import Connections
+from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.core.secret_hashes import (
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_hashes import (
     KEY_MISSING,
     KEY_VARIABLE,
     OLD_KEY_VARIABLE,
@@ -19,15 +21,14 @@ from kdeclare.core.secret_hashes import (
     matches,
     refuse_missing_key,
 )
-from kdeclare.core.secrets import SecretRef
-from kdeclare.core.state import State
+from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.engine.observation import identify_system, observe
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.substitution import resolve_reference
-from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.manifests.syntax.substitution import resolve_reference
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProjectSecrets:
     """Resolves references again, relative to the project.
 
@@ -39,7 +40,7 @@ class ProjectSecrets:
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def reveal(self, secret: SecretRef) -> str:
-        """See `core.secrets.SecretSource`."""
+        """See `SecretSource`."""
         value = self.known.get(secret.secret)
         if value is not None:
             return value
@@ -94,13 +95,13 @@ def seal_secrets(
 ) -> tuple[tuple[Desired, ...], ProjectSecrets]:
     """What is desired with the hashes of its secrets, and where their values come from.
 
-    Raises KdeclareError where a key is missing, and Fault where the cluster cannot be asked who it is.
+    Raises KdeclareError where a key is missing, and Fault where a system cannot be asked who it is.
     """
     owned = state.resources if state is not None else {}
     refuse_missing_key(stored_hashes(owned))
     if not has_secrets(desired):
         return tuple(desired), ProjectSecrets(workspace.project, workspace.environ)
-    cluster_id = connections.get(KafkaConnection).cluster.describe().id if state is None else state.cluster_id
+    cluster_id = identify_system(observe(connections, ())) if state is None else state.cluster_id
     sealed = seal(desired, owned, hasher_of(workspace, state, cluster_id), progress)
     return sealed, ProjectSecrets(workspace.project, workspace.environ, known_values(sealed))
 

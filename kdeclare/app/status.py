@@ -1,32 +1,23 @@
-"""What goes on right now: unfinished runs, moves in the cluster, and who holds the lock."""
+"""What goes on right now: unfinished runs, the work of systems, and who holds the lock."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from kdeclare.app.history import iterate_runs, plan_of, steps_of
-from kdeclare.app.recovering import recover_if_possible
+from kdeclare.app.recovery import recover_if_possible
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.faults import Fault
+from kdeclare.core.documents import describe_as
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.registry import type_of
-from kdeclare.engine.executor.entries import fold
+from kdeclare.core.provider.provider import ActivityWatch, RecentRuns
+from kdeclare.core.provider.registry import start_watches, type_of
+from kdeclare.engine.executor.entries import fold, read_run_plan
 from kdeclare.engine.executor.recovery import find_pending_cleanup
-from kdeclare.engine.executor.stored_runs import read_run_plan
-from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.live import KafkaState, Move
-from kdeclare.providers.kafka.observe import moves_not_seen, observe
-from kdeclare.providers.kafka.operations.partitions import get_targets
-from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
-from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
-from kdeclare.providers.kafka.reassignment.movement import Movement, waiting
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.report.views import MoveInFlight, RunSummary, StatusView, UnfinishedRun
+from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 
 _RUNS_BACK = 20
-"""How far back to look for the run that has begun a move."""
+"""How far back to look for the run that has begun something."""
 
 Looked = tuple[StatusView, tuple[Diagnostic, ...]]
 """What goes on, and what was settled or tidied up on the way."""
@@ -35,44 +26,34 @@ Looked = tuple[StatusView, tuple[Diagnostic, ...]]
 def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
     """Look again and again; settles what a crashed run left open. Raises KdeclareError.
 
-    tidies: also take away what moves have left behind.
+    tidies: also take away what earlier work has left behind.
     """
     with workspace.connected() as connections:
-        movement = Movement(connections.get(KafkaConnection).cluster, SystemClock())
+        watches = start_watches(connections)
         while True:
-            yield _look(workspace, connections, movement, tidies)
+            yield _look(workspace, connections, watches, tidies)
 
 
-def _look(workspace: Workspace, connections: Connections, movement: Movement, tidies: bool) -> Looked:
-    store, cluster = workspace.store, connections.get(KafkaConnection).cluster
-    # moves first: whatever they leave behind is seen to after the last of them has been seen
-    unseen: tuple[Diagnostic, ...] = ()
-    moves: Mapping[TopicPartition, Move] = {}
-    try:
-        moves = cluster.moves()
-    except Fault as fault:
-        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
-            raise
-        unseen = (moves_not_seen(),)
-    live = observe(cluster, KafkaSelection(frozenset(p.topic for p in moves)))
+def _look(
+    workspace: Workspace, connections: Connections, watches: Sequence[ActivityWatch], tidies: bool
+) -> Looked:
+    store = workspace.store
+    # systems first: whatever their work leaves behind is seen to after its end has been seen
+    unseen = [found for watch in watches for found in watch.look()]
     notices = recover_if_possible(workspace, connections, "status", tidies=tidies)
     open_, last = _latest(workspace)
-    progress = movement.look(live, list(live.moves))
-    asked = _asked_for(workspace) if live.moves else {}
     state = store.read()
     # without a state, journals alone tell what runs have left behind
     cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RUNS_BACK)
-    leftovers = read_leftovers(cleanup)
+    runs = RecentRuns(cleanup, lambda: _recent_work(workspace))
     view = StatusView(
         project=workspace.project.name,
         env=workspace.project.environment.name,
         cluster=workspace.cluster_name,
         unfinished=tuple(_unfinished(workspace, run) for run in open_),
-        moves=tuple(_in_flight(partition, live, asked) for partition in sorted(live.moves)),
+        activities=tuple(watch.describe(runs) for watch in watches),
         lock=store.holder(),
         last=last,
-        progress=progress if live.moves else None,
-        throttles=len(leftovers.throttles),
     )
     return view, (*notices, *unseen)
 
@@ -88,36 +69,18 @@ def _latest(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
     return open_, None
 
 
-def _asked_for(workspace: Workspace) -> Mapping[tuple[str, tuple[int, ...]], str]:
-    """The latest run that sent a partition to these replicas; runs that are damaged do not count."""
-    found: dict[tuple[str, tuple[int, ...]], str] = {}
+def _recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
+    """The operations of the latest runs that go on after their request; damaged runs do not count."""
     for run_id in workspace.store.runs()[: -_RUNS_BACK - 1 : -1]:
         with suppress(KdeclareError):
-            for op in read_run_plan(workspace.store, run_id).operations:
-                if type_of(op).goes_on:
-                    for name, replicas in get_targets(op).items():
-                        found.setdefault((name, replicas), run_id)
-    return found
+            operations = read_run_plan(workspace.store, run_id).operations
+            yield run_id, [op for op in operations if type_of(op).goes_on]
 
 
 def _unfinished(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
     entries = workspace.store.entries(run.run_id)
     open_ = set(fold(run.run_id, entries).unsettled)
     steps = steps_of(run.run_id, entries, plan_of(workspace, run.run_id))
-    return UnfinishedRun(run, tuple(step for step in steps if step.id in open_))
-
-
-def _in_flight(
-    partition: TopicPartition, live: KafkaState, asked: Mapping[tuple[str, tuple[int, ...]], str]
-) -> MoveInFlight:
-    move, waits = live.moves[partition], waiting(live, partition)
-    return MoveInFlight(
-        partition.topic,
-        partition.partition,
-        move.replicas,
-        move.adding,
-        move.removing,
-        asked.get((str(partition), move.target)),
-        waits.brokers,
-        waits.down,
-    )
+    unknown = tuple(step for step in steps if step.id in open_)
+    not_begun = run.operations - sum(run.counts.values()) - len(unknown)
+    return describe_as(UnfinishedRun, run, unknown=unknown, not_begun=not_begun)

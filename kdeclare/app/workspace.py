@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 
 from kdeclare.app.connections import (
@@ -16,15 +16,14 @@ from kdeclare.app.connections import (
     find_openers,
     make_openers,
 )
-from kdeclare.core.connecting import Connects, Surroundings
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import Connections
-from kdeclare.core.run import REQUEST_DEADLINE_S
-from kdeclare.core.secret_hashes import read_keys
-from kdeclare.engine.state.location import open_store
+from kdeclare.core.plans.run import REQUEST_DEADLINE_S
+from kdeclare.core.provider.connection import Connects, Surroundings
+from kdeclare.core.secrets.secret_hashes import read_keys
+from kdeclare.engine.state.local import open_store
 from kdeclare.engine.state.port import StateStore
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.port import Cluster
 
 TIMEOUT_S = 10.0
 """How long to wait for a cluster where nobody says."""
@@ -62,7 +61,7 @@ class Options:
         return replace(self, **unsaid)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """Project, environment and state. Nothing is connected to before `connected` is entered.
 
@@ -101,12 +100,6 @@ class Workspace:
                 yield connecting.get()
         finally:
             connecting.close()
-
-    @contextmanager
-    def cluster(self) -> Iterator[Cluster]:
-        """The Kafka cluster, for whoever needs no other system. Raises KdeclareError as `connected` does."""
-        with self.connected() as connections:
-            yield connections.get(KafkaConnection).cluster
 
     @property
     def request_deadline_s(self) -> float:
@@ -148,7 +141,7 @@ def workspace_of(
 ) -> Workspace:
     """The workspace of a project that is open already; its file and environment in ``options`` are not used.
 
-    connections, keeper: see `open_workspace`. attempts: see `core.connecting.Surroundings`.
+    connections, keeper: see `open_workspace`. attempts: see `Surroundings`.
     Raises KdeclareError.
     """
     environment = project.environment

@@ -1,1 +1,1 @@
-"""The command line: one file a command group; parse, call one use-case, render, exit code."""
+"""The command line: the entry point, and what commands share (options, output, confirmation, progress)."""

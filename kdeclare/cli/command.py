@@ -4,18 +4,21 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.line import Line
-from kdeclare.cli.options import Talk
-from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.exits import ExitCode
+from kdeclare.cli.options import OfProviders, Talk
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.core.provider.plan_options import OfferedOption
 
 Command = Callable[..., ExitCode]
 
@@ -26,8 +29,9 @@ _LINE = "line"
 def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callable[[Command], Command]:
     """Register a function as a command; its docstring is the help.
 
-    A parameter that is a dataclass stands for the options that are its fields, and a `Console` for
-    those of `Talk`. A parameter called ``output`` says what the console's stdout is for.
+    A parameter that is a dataclass stands for the options that are its fields, a `Console` for those of
+    `Talk`, and one that is annotated with `OfProviders` for what installed providers offer. A parameter
+    called ``output`` says what the console's stdout is for.
     """
 
     def register(function: Command) -> Command:
@@ -43,9 +47,12 @@ def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callab
             else:
                 default = given.default
                 parameters[given.name] = _parameter(given.name, kind, default)
+        chosen = {name: _offered(p.annotation) for name, p in parameters.items() if _mark_of(p.annotation)}
+        parameters, collisions = _with_offered(parameters, chosen)
 
         def run(context: typer.Context, **values: Any) -> ExitCode:
             line: Line = context.obj
+            values |= {name: _collect_chosen(options, values) for name, options in chosen.items()}
             arguments = {key: value for key, value in values.items() if key in hints}
             for key, kind in groups.items():
                 if kind is not Console:
@@ -54,7 +61,8 @@ def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callab
             for key, kind in groups.items():
                 if kind is Console:
                     arguments[key] = console
-            return _answered(console, partial(function, **arguments))
+            act = partial(function, **arguments)
+            return _answered(console, partial(_refuse, collisions) if collisions else act)
 
         context = _parameter("context", typer.Context, inspect.Parameter.empty)
         run.__signature__ = inspect.Signature([context, *parameters.values()])  # type: ignore[attr-defined]
@@ -95,12 +103,20 @@ def _answered(console: Console, act: Callable[[], ExitCode]) -> ExitCode:
 
 
 def internal_error(bug: Exception) -> Any:
-    """What to say of an exception that nobody expected."""
+    """What to say of an exception that nobody expected; one in a provider's code is not for us to mend."""
+    from kdeclare.core.provider.installed_providers import find_raiser  # here: other commands need none
+
+    detail = f"This should not have happened: {type(bug).__name__}: {bug}".rstrip(": ")
+    provider = find_raiser(bug)
+    if provider is None:
+        hint = "KDECLARE_DEBUG=1 shows where; please report it."
+        return error("internal-error", "Internal error", detail, hint=hint)
+    authors = provider.distribution or provider.name
     return error(
         "internal-error",
-        "Internal error",
-        f"This should not have happened: {type(bug).__name__}: {bug}".rstrip(": "),
-        hint="KDECLARE_DEBUG=1 shows where; please report it.",
+        f"Internal error in the provider '{provider.name}'",
+        detail,
+        hint=f"KDECLARE_DEBUG=1 shows where; please report it to the authors of {authors}.",
     )
 
 
@@ -111,6 +127,71 @@ def _options(group: Any) -> list[inspect.Parameter]:
         for f in fields(group)
         if f.name != _LINE
     ]
+
+
+def _mark_of(annotation: Any) -> OfProviders | None:
+    return next((item for item in get_args(annotation) if isinstance(item, OfProviders)), None)
+
+
+def _offered(annotation: Any) -> tuple["OfferedOption", ...]:
+    """The options that a marked parameter stands for."""
+    from kdeclare.core.provider.plan_options import find_plan_options
+
+    mark = _mark_of(annotation)
+    return tuple(
+        option
+        for option in find_plan_options().usable.values()
+        if mark is not None
+        and option.about.is_about_deletions == mark.deletions
+        and mark.provider in (None, option.provider)
+    )
+
+
+def _with_offered(
+    parameters: dict[str, inspect.Parameter], chosen: "dict[str, tuple[OfferedOption, ...]]"
+) -> tuple[dict[str, inspect.Parameter], list[Diagnostic]]:
+    """The parameters with the options of providers in place of those that stand for them.
+
+    A command keeps its own options: one of a provider with the name of one of them is a problem.
+    """
+    found: dict[str, inspect.Parameter] = {}
+    collisions = []
+    for name, parameter in parameters.items():
+        if name not in chosen:
+            found[name] = parameter
+            continue
+        for option in chosen[name]:
+            if option.name in parameters:
+                collisions.append(option)
+            else:
+                found[option.name] = _of_provider(option)
+    return found, [_collision(option) for option in collisions]
+
+
+def _of_provider(option: "OfferedOption") -> inspect.Parameter:
+    how = typer.Option(option.flag, metavar=option.about.metavar or None, help=option.about.help)
+    return _parameter(option.name, Annotated[option.annotation, how], option.default)
+
+
+def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
+    """What was given of the options of providers; what was left alone is for the provider to say."""
+    return {
+        option.name: values[option.name] for option in options if values.get(option.name) != option.default
+    }
+
+
+def _refuse(problems: Sequence[Diagnostic]) -> ExitCode:
+    raise KdeclareError(*problems)
+
+
+def _collision(option: "OfferedOption") -> Diagnostic:
+    return error(
+        "option-collision",
+        "Option has the name of one of kdeclare's own",
+        f"The option '{option.flag}' of the provider '{option.provider}' has the name of an option of this "
+        "command.",
+        hint="Uninstall the provider, or ask its author to rename the option.",
+    )
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

@@ -14,13 +14,13 @@ from kdeclare.cli.options import Talk
 from kdeclare.cli.progress import Bars
 from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
-from kdeclare.core.exits import ExitCode
-from kdeclare.report.style import Style
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.report.elements.terminal import Style
 
 if TYPE_CHECKING:
-    from kdeclare.cli.paging import Pager
-    from kdeclare.core.plan import Plan
-    from kdeclare.report.sarif_places import Checkout
+    from kdeclare.cli.pager import Pager
+    from kdeclare.core.plans.plan import Plan
+    from kdeclare.report.sarif import Checkout
 
 _UNWRITTEN = "output-not-written"
 
@@ -59,6 +59,12 @@ class Console:
         if not (pages and self._pager and self._pager.shows(text)):
             _write(sys.stdout, text)
 
+    def out_document(self, value: object) -> None:
+        """Print a dataclass that is a document."""
+        from kdeclare.core.documents import dump_document
+
+        self.out_json(dump_document(value))
+
     def out_json(self, document: Mapping[str, Any]) -> None:
         """Data for scripts."""
         self.out(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -76,7 +82,7 @@ class Console:
 
     def notices(self, diagnostics: Iterable[Diagnostic], *, asking: bool = False) -> None:
         """What was found on the way. asking: a question comes next, and what warns must be seen before it."""
-        from kdeclare.report.diagnostics_text import diagnostics_text
+        from kdeclare.report.elements.diagnostics_text import diagnostics_text
 
         if self.quiet:
             diagnostics = [d for d in diagnostics if asking and d.severity is not Severity.INFO]
@@ -96,7 +102,7 @@ class Console:
     def checkout(self) -> "Checkout":
         """The checkout that one stands in; a folder is one of its own where there is none."""
         from kdeclare.manifests.project import PROJECT_FILE
-        from kdeclare.report.sarif_places import Checkout
+        from kdeclare.report.sarif import Checkout
 
         folder = Path.cwd()
         root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
@@ -108,19 +114,19 @@ class Console:
         items = tuple(diagnostics)
         output = "text" if any(d.code == _UNWRITTEN for d in items) else self.output
         if output == "json":
-            from kdeclare.report.json_output import problem_document
+            from kdeclare.report.run.views import Problem
 
-            self.out_json(problem_document(items, exit_code))
+            self.out_document(Problem("error", int(exit_code), items))
         elif output == "sarif":
             from kdeclare.report.sarif import PROBLEM, problem_sarif
 
             self.out_json(problem_sarif(items, self.checkout(), self._category() or PROBLEM))
         elif output == "markdown":
-            from kdeclare.report.markdown import problem_markdown
+            from kdeclare.report.plan.plan_markdown import problem_markdown
 
             self.out(problem_markdown(items))
         else:
-            from kdeclare.report.diagnostics_text import diagnostics_text
+            from kdeclare.report.elements.diagnostics_text import diagnostics_text
 
             self.say(diagnostics_text(items, self.err_style), end="")
         return exit_code

@@ -4,20 +4,21 @@ kdeclare's own providers bring theirs in the same way. Nothing is imported befor
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 
 GROUP = "kdeclare.commands"
 """The group of entry points. The name of one is that of its command; it leads to a function that takes a
 `typer.Typer` and puts the command, or the group of commands, of that name into it."""
+
+NEW_GROUP = "kdeclare.new"
+"""The group of entry points for ``kdeclare new``: the name of one is that of a command there."""
 
 _OWN_CODE = "kdeclare."
 
@@ -26,7 +27,7 @@ _OWN_CODE = "kdeclare."
 class InstalledCommand:
     """One command that is not imported yet."""
 
-    point: "EntryPoint"
+    point: InstalledEntryPoint
 
     @property
     def name(self) -> str:
@@ -41,10 +42,7 @@ class InstalledCommand:
     @property
     def origin(self) -> str:
         """What a person can uninstall."""
-        distribution = self.point.dist
-        if distribution is None:
-            return self.point.value
-        return f"the distribution {distribution.name} {distribution.version}"
+        return self.point.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +54,13 @@ class InstalledCommands:
 
 
 @cache
-def find_commands(reserved: frozenset[str]) -> InstalledCommands:
+def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledCommands:
     """Find what is installed. Imports nothing.
 
     reserved: names that are kdeclare's own. Such a name, and that of a command of kdeclare's own providers,
     stays what it is whatever else is installed; of other commands with one name, none can be used.
     """
-    from importlib.metadata import entry_points  # here, as it takes a tenth of the time of a --help
-
-    found = (InstalledCommand(point) for point in dict.fromkeys(entry_points(group=GROUP)))
+    found = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
     usable: dict[str, InstalledCommand] = {}
     collisions: dict[str, Diagnostic] = {}
     for item in sorted(found, key=lambda item: (not item.is_own, item.name)):
@@ -83,7 +79,7 @@ def build_command(installed: InstalledCommand) -> Any:
     """Import a command and build it, as a Click command. Raises KdeclareError where that fails."""
     own = typer.Typer(rich_markup_mode=None)
     try:
-        installed.point.load()(own)
+        _register(installed, own)
         commands = typer.main.get_group(own).commands
     except Exception as cause:  # whatever the code of a provider raises
         raise KdeclareError(_broken(installed, f"{type(cause).__name__}: {cause}")) from cause
@@ -91,6 +87,39 @@ def build_command(installed: InstalledCommand) -> Any:
         named = ", ".join(f"'{name}'" for name in commands) or "nothing"
         raise KdeclareError(_broken(installed, f"{installed.point.value} registers {named}"))
     return commands[installed.name]
+
+
+def _register(installed: InstalledCommand, app: typer.Typer) -> None:
+    register = installed.point.load()
+    if not callable(register):
+        raise TypeError(f"{installed.point.value} is a {type(register).__name__}")
+    register(app)
+
+
+def add_commands(app: typer.Typer, group: str) -> None:
+    """Put the installed commands of a group into an application.
+
+    One that cannot be used is there as well, and says why when it is called.
+    """
+    installed = find_commands(frozenset(), group)
+    for name, command in installed.usable.items():
+        one = typer.Typer()
+        try:
+            build_command(command)
+            _register(command, one)
+        except KdeclareError as problem:
+            _add_broken(app, name, problem)
+        else:
+            app.registered_commands += one.registered_commands
+    for name, collision in installed.collisions.items():
+        _add_broken(app, name, KdeclareError(collision))
+
+
+def _add_broken(app: typer.Typer, name: str, problem: KdeclareError) -> None:
+    def refuse() -> None:
+        raise problem
+
+    app.command(name, help=gist(problem.diagnostics))(refuse)
 
 
 def _reserved(foreign: InstalledCommand) -> Diagnostic:

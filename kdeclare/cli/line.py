@@ -1,16 +1,17 @@
 """One command line as the commands see it: by itself, or one of those that were typed into a shell."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kdeclare.core.frozen import dataclass
+
 if TYPE_CHECKING:
-    from kdeclare.app.keeping import KeptConnections
+    from kdeclare.app.connections import KeptConnections
     from kdeclare.app.workspace import Options, Workspace
     from kdeclare.cli.options import Talk
-    from kdeclare.cli.paging import Pager
+    from kdeclare.cli.pager import Pager
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shared:
     """What the lines of one shell have in common.
 
@@ -24,7 +25,7 @@ class Shared:
     pager: "Pager | None" = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """typed: the line as the person typed it, without secrets; for the history of runs.
 

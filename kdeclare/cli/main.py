@@ -8,7 +8,6 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -19,7 +18,8 @@ from kdeclare.cli.line import Line, Shared
 from kdeclare.cli.redaction import without_secrets
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
 from kdeclare.version import VERSION
 
 _OWN = {
@@ -35,7 +35,7 @@ _OWN = {
     "fleet": "fleet",
     "status": "status",
     "history": "history",
-    "import": "importing",
+    "import": "import_live",
     "lock": "lock",
     "schema": "schema",
     "doctor": "doctor",
@@ -56,7 +56,7 @@ _HELP_OPTIONS = frozenset({"-h", "--help"})
 _COMPLETING = "_KDECLARE_COMPLETE"
 """The variable by which shells ask for completions."""
 
-_ALLOCATIONS = 200_000
+_ALLOCATIONS = 500_000
 """How many objects more call for the collector. A plan makes many that live to its end and hardly a
 cycle: looking for some as often as Python does by itself takes a fifth of all the time."""
 
@@ -157,7 +157,7 @@ def _build_root(modules: Iterable[str]) -> Any:
     )
     app.callback()(_root)
     for module in modules:
-        importlib.import_module(f"kdeclare.cli.{module}").register(app)
+        importlib.import_module(f"kdeclare.cli.commands.{module}").register(app)
     return typer.main.get_command(app)
 
 

@@ -3,21 +3,21 @@
 Whatever is heavy is imported where it is used: all of this is read for every ``--help``.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kdeclare.cli.completing import environments, resources
+from kdeclare.cli.completion import environments, resources
 from kdeclare.cli.line import Line
+from kdeclare.core.frozen import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.scope import Scope
     from kdeclare.app.workspace import Options, Workspace
-    from kdeclare.core.ids import ResourceId
-    from kdeclare.engine.planning.deletion_limit import DeletionLimit
+    from kdeclare.core.resources.ids import ResourceId
+    from kdeclare.engine.planning.request import DeletionLimit, Scope
 
 Format = Annotated[
     Literal["text", "json"],
@@ -82,22 +82,31 @@ VisibilityTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=measured,
-        help="How long to wait for brokers to show topics that exist.",
-    ),
-]
-DeleteByName = Annotated[
-    bool,
-    typer.Option(
-        "--delete-by-name",
-        help="Delete topics by name where the cluster has no topic ids: also one that was created again "
-        "meanwhile.",
+        help="How long to wait for systems to show what exists.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class OfProviders:
+    """Marks a parameter, or a field of a group, that stands for options of plans of the installed providers.
+
+    It holds what was given, by the names of the options. deletions: those about deletions; else all others.
+    provider: of this one only.
+    """
+
+    deletions: bool = False
+    provider: str | None = None
+
+
+Chosen = Mapping[str, object]
+PlanChoices = Annotated[Chosen, OfProviders()]
+DeletionChoices = Annotated[Chosen, OfProviders(deletions=True)]
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """Which project, in which environment. line: no option, but the line that it all stands on."""
 
@@ -122,7 +131,7 @@ class Setting:
         return self.line.options(self.given())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Where(Setting):
     """The same, and with which state."""
 
@@ -141,7 +150,7 @@ class Where(Setting):
         return self.line.workspace(self.options())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Servers(Where):
     """The same, and where the cluster is."""
 
@@ -160,7 +169,7 @@ class Servers(Where):
         return Options(self.project, self.env, self.bootstrap_server, self.command_config, self.state)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reach(Servers):
     """The same, and how long to wait for it."""
 
@@ -183,7 +192,7 @@ class Reach(Servers):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Talk:
     """How much is said, and how."""
 
@@ -198,7 +207,7 @@ class Talk:
         return Talk(self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Overriding:
     """Which policies are overridden, and why."""
 
@@ -221,48 +230,32 @@ class Overriding:
         return dict.fromkeys(names, reason)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Careful(Overriding):
-    """What is asked of the brokers beforehand, and how moves are guarded."""
+    """What is checked beforehand, and what providers offer for plans."""
 
     no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Do not have the brokers check the changes beforehand.")
+        bool, typer.Option("--no-preflight", help="Do not have the systems check the changes beforehand.")
     ] = False
-    rf_guard: Annotated[
-        Literal["broker", "client"] | None,
-        typer.Option(
-            metavar="broker|client",
-            help="Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
-            "and later), or kdeclare, which cannot exclude a change right before the request.",
-        ),
-    ] = None
-    await_reassignments: Annotated[
-        bool,
-        typer.Option(
-            "--await-reassignments", help="Let changes wait for moves of others that are in their way."
-        ),
-    ] = False
-    override_reassignments: Annotated[
-        bool,
-        typer.Option(
-            "--override-reassignments", help="Send partitions elsewhere that others are moving right now."
-        ),
-    ] = False
+    choices: PlanChoices = field(default_factory=dict)
+
+    def chosen(self) -> Chosen:
+        """All options of providers that were given."""
+        return self.choices
 
     def scope(self) -> "Scope":
-        """As the use-cases want it. Raises BadParameter for what is malformed."""
-        from kdeclare.app.scope import Scope
+        """As the use-cases want it. Raises BadParameter for what is malformed, and KdeclareError."""
+        from kdeclare.core.provider.plan_options import choose_options
+        from kdeclare.engine.planning.request import Scope
 
         return Scope(
             preflight=not self.no_preflight,
-            client_guard=self.rf_guard == "client",
-            await_moves=self.await_reassignments,
-            override_moves=self.override_reassignments,
+            options=choose_options(**self.chosen()),
             overrides=self.overrides(),
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Planning(Careful):
     """What a plan is about and may do."""
 
@@ -303,7 +296,7 @@ class Planning(Careful):
         list[str] | None,
         typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
     ] = None
-    delete_by_name: DeleteByName = False
+    deletion_choices: DeletionChoices = field(default_factory=dict)
     adopt: Annotated[
         bool,
         typer.Option(
@@ -317,10 +310,14 @@ class Planning(Careful):
         """Whether any of these options was used."""
         return self != Planning()
 
+    def chosen(self) -> Chosen:
+        """All options of providers that were given."""
+        return {**self.choices, **self.deletion_choices}
+
     def scope(self) -> "Scope":
         """As the use-cases want it. Raises BadParameter for what is malformed."""
         return replace(
-            super().scope(),
+            Careful.scope(self),
             targets=_resources("--target", self.target or ()),
             selector=pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
@@ -328,13 +325,12 @@ class Planning(Careful):
             deletes=_resources("--delete", self.delete or ()),
             max_deletes=_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
-            delete_by_name=self.delete_by_name,
             adopt=self.adopt,
         )
 
 
 def _deletion_limit(text: str | None) -> "DeletionLimit | None":
-    from kdeclare.engine.planning.deletion_limit import DeletionLimit
+    from kdeclare.engine.planning.request import DeletionLimit
 
     try:
         return None if text is None else DeletionLimit.parse(text)
@@ -348,8 +344,8 @@ def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
 
 def one_resource(option: str, text: str) -> "ResourceId":
     """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
-    from kdeclare.core.ids import ResourceId
-    from kdeclare.core.registry import KINDS
+    from kdeclare.core.provider.registry import KINDS
+    from kdeclare.core.resources.ids import ResourceId
     from kdeclare.core.suggest import did_you_mean
 
     try:

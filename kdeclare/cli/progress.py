@@ -10,7 +10,7 @@ from kdeclare.cli.terminal_text import sanitize_for_terminal
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from kdeclare.core.run import MoveProgress
+    from kdeclare.core.plans.run import MoveProgress
 
 _PATIENCE_S = 0.4
 """What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
@@ -36,7 +36,7 @@ class Bars:
     def __call__(self, what: str, done: int, total: int, moves: "MoveProgress | None" = None) -> None:
         """What is being done, how much of it is done and how much there is; 0 for "nobody knows"."""
         if moves is not None and (self._shown or self._lines):
-            from kdeclare.report.moves_text import progress_text
+            from kdeclare.report.run.status_text import progress_text
 
             self._tell(progress_text(moves), {broker for item in moves.waiting for broker in item.down})
             self._now = (what, moves.bytes or done, moves.bytes_total or total, progress_text(moves))

@@ -72,7 +72,7 @@ def _hidden(command: tuple[str, ...], option: str, text: str) -> str:
 
 
 def _is_reference(value: str) -> bool:
-    from kdeclare.manifests.substitution import is_single
+    from kdeclare.manifests.syntax.substitution import is_single
 
     return is_single(value.strip().removeprefix("[").removesuffix("]"))
 
@@ -81,8 +81,8 @@ def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> b
     if option == _SPARK:
         return any(word in key.lower() for word in _TELLING)
     from kdeclare.core.diagnostics import KdeclareError
-    from kdeclare.core.provider import TypedSetting
-    from kdeclare.core.registry import is_secret_setting
+    from kdeclare.core.provider.provider import TypedSetting
+    from kdeclare.core.provider.registry import is_secret_setting
 
     try:
         found = is_secret_setting(TypedSetting(command, option, key, value))

@@ -7,7 +7,7 @@ Renderers make control characters visible where they know that text comes from o
 import logging
 import re
 
-from kdeclare.core.scrubber import SCRUBBER
+from kdeclare.core.secrets.scrubber import SCRUBBER
 
 _OBEYED = re.compile(
     "["

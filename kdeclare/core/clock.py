@@ -34,6 +34,11 @@ class SystemClock:
         time.sleep(seconds)
 
 
+def format_second(moment: datetime) -> str:
+    """Return UTC, ISO 8601, to the second: ``2026-01-31T12:00:00Z``."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def timestamp(clock: Clock) -> str:
     """Now as ISO 8601 in UTC, to the millisecond."""
     return timestamp_in(clock, 0)

@@ -1,11 +1,11 @@
 """Problems as values: what is wrong, where, why, and what to do."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
 
 LITERAL_SECRET = "literal-secret"
 """The code of a warning about a secret whose value stands in a manifest; plan files cannot hold it."""
@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem.
+    """One problem: where, what, why and what to do.
 
     code: stable and short, for scripts (``unknown-field``).
     summary: constant words, no names in it where that can be had.

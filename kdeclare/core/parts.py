@@ -51,24 +51,31 @@ class LiveState(Parts):
     """What was read of the systems, as it was at one time: one part per collector that read anything."""
 
 
+Openers = Mapping[type[object], Callable[[], object]]
+"""What opens connections, by their class."""
+
+
 class Connections(Parts):
     """The connections to the systems, one per provider. Some are opened when they are first asked for."""
 
-    __slots__ = ("_openers",)
+    __slots__ = ("_openers", "_unnamed")
 
     def __init__(
-        self, *values: object, openers: Mapping[type[object], Callable[[], object]] | None = None
+        self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
     ) -> None:
         """Hold open connections, and by class what gives others, the same one each time.
 
         An opener raises KdeclareError for a system that cannot be connected to.
+        unnamed: openers of systems that the environment does not name. They take no part by themselves, but
+            what asks for one learns why there is none.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
+        self._unnamed = dict(unnamed or {})
 
     def get(self, sort: type[_Part]) -> _Part:
         """Return the connection of this class. Raises KdeclareError where it cannot be opened."""
-        opener = self._openers.get(sort)
+        opener = self._openers.get(sort) or self._unnamed.get(sort)
         if opener is None or sort in self._values:
             return super().get(sort)
         made = opener()
@@ -84,22 +91,33 @@ class Connections(Parts):
         """Whether there is a connection of this class, opened or not."""
         return sort in self._values or sort in self._openers
 
+    def leaves_out(self, sort: type[object]) -> bool:
+        """Whether a connection of this class leads to a system that the environment does not name."""
+        return sort in self._unnamed and not self.offers(sort)
+
     @property
     def is_empty(self) -> bool:
         """Whether they lead nowhere."""
-        return not self._values and not self._openers
+        return not self._values and not self._openers and not self._unnamed
 
     def holds(self, sort: type[object]) -> bool:
         """Whether a connection of this class is there without being opened."""
         return sort in self._values
 
-    def with_openers(self, openers: Mapping[type[object], Callable[[], object]]) -> Self:
-        """Return the same connections, and what opens those that are not among them."""
-        return type(self)(*self._values.values(), openers={**self._openers, **openers})
+    def with_openers(self, openers: Openers, unnamed: Openers | None = None) -> Self:
+        """Return the same connections, and what opens those that are not among them.
+
+        unnamed: what opens the connections to systems that the environment does not name.
+        """
+        return type(self)(
+            *self._values.values(),
+            openers={**self._openers, **openers},
+            unnamed={**self._unnamed, **(unnamed or {})},
+        )
 
     def with_part(self, value: object) -> Self:
         """Return the same connections with this one in place of what would be opened of its class."""
-        return type(self)(*self._values.values(), value, openers=self._openers)
+        return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
 
 
 class PlanContext(Parts):

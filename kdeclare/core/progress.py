@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from kdeclare.core.run import MoveProgress
+from kdeclare.core.plans.run import MoveProgress
 
 
 class Progress(Protocol):

@@ -1,14 +1,15 @@
 """Tidying up after work that went on in a system: by a plan of its own, journalled like any other."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kdeclare.core.cleanup import CleanupRequest
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
-from kdeclare.core.registry import find_cleanups
-from kdeclare.core.run import RunResult
+from kdeclare.core.plans.plan import Base, ClusterRef, Plan, Summary
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.provider.provider import CleanupRequest
+from kdeclare.core.provider.registry import find_cleanups
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.observation import identify_system, observe, select_all
 
 NO_OPTIONS = PlanOptions()
@@ -52,7 +53,7 @@ def tidy(
     plan = Plan(
         project=project,
         env=env,
-        cluster=ClusterRef(identify_system(live), cluster_name),
+        cluster=ClusterRef(state.cluster_id or identify_system(live), cluster_name),
         base=Base(state.lineage, state.serial),
         summary=Summary(),
         operations=operations,

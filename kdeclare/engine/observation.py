@@ -1,19 +1,18 @@
 """Reading the live state of all systems that a plan or a run is about."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from kdeclare.core.collector import Expected, Selection
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Expected, Patience, Selection
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.registry import find_collectors, load_collectors, type_of
-from kdeclare.core.visibility import Patience
+from kdeclare.core.provider.registry import find_collectors, load_collectors, type_of
+from kdeclare.core.resources.ids import ResourceId
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The live state, and what became of expected objects that it lacks: see `core.collector.Sighting`."""
+    """The live state, and what became of expected objects that it lacks: see `Sighting`."""
 
     live: LiveState
     pending: frozenset[str] = frozenset()
@@ -23,7 +22,7 @@ class Observed:
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
     """Read what is selected, and identify the systems. Raises Fault when one does not answer."""
     chosen = tuple(selections)
-    parts = (collector.collect(connections, chosen) for collector in find_collectors(connections))
+    parts = (collector.collect(connections, chosen) for collector in find_collectors(connections, chosen))
     return LiveState(*(part for part in parts if part is not None))
 
 
@@ -60,16 +59,19 @@ def select_all(operations: Iterable[Operation]) -> list[Selection]:
     return [selection for op in operations for selection in type_of(op).select(op)]
 
 
-def identify_system(live: LiveState) -> str:
-    """Return the id of the system that plans and states are bound to; empty where no system has one."""
-    found = (collector.identify(live) for collector in load_collectors())
-    return next((id_ for id_ in found if id_ is not None), "")
+def identify_system(live: LiveState, bound: str = "") -> str:
+    """Return the id of the system that plans and states are bound to; empty where no system has one.
+
+    bound: an id that comes first, if it is that of any system.
+    """
+    found = [id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None]
+    return bound if bound in found else next(iter(found), "")
 
 
 def _observe_until_shown(
     connections: Connections, selections: tuple[Selection, ...], expected: Expected
 ) -> Observed:
-    collectors = find_collectors(connections)
+    collectors = find_collectors(connections, selections)
     seen = [collector.collect_expected(connections, selections, expected) for collector in collectors]
     found = [sighting for sighting in seen if sighting is not None]
     return Observed(

@@ -1,25 +1,37 @@
 """The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
+from typing import Any
 
-from kdeclare.core.capabilities import (
+import pyarrow as pa
+
+from kdeclare.core.diagnostics import KdeclareError, gist
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, canonical_json
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveCodec, LiveKey, LiveListing, LiveObject
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.provider.connection import NOT_CONFIGURED
+from kdeclare.core.provider.registry import find_codecs
+from kdeclare.core.resources.capabilities import (
     encode_body,
     find_live_key,
     is_self_contained,
     list_elements,
     list_facts,
 )
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.kind import Desired
-from kdeclare.core.live_codec import DeclaredFacts, LiveKey, LiveObject
-from kdeclare.core.state import PendingCleanup
-from kdeclare.fleet.live_state import fingerprint
-from kdeclare.fleet.rows import CLUSTER
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord, read_owned_labels
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.fleet.live_state import OTHERS, fingerprint
+from kdeclare.fleet.rows import CLUSTER, LIVE
 
-Row = dict[str, Json]
+Row = dict[str, Any]
 
 _NO_FACTS = DeclaredFacts([], [], [], None)
 
@@ -34,7 +46,7 @@ class Origin:
     labels: Mapping[str, str]
 
 
-def cluster_row(origin: Origin, body: Json) -> Row:
+def cluster_row(origin: Origin, body: JsonValue) -> Row:
     """LIVE: the cluster itself; ``body`` as in `fleet.live_state`."""
     return _live(origin, CLUSTER, origin.cluster, body)
 
@@ -55,7 +67,9 @@ def unread_row(origin: Origin, kind: str, name: str, reason: str) -> Row:
     return _live(origin, kind, name, None) | {"error": reason}
 
 
-def declared_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Iterator[Row]:
+def declared_rows(
+    cluster: str, desired: Desired | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Iterator[Row]:
     """DECLARED: a resource that is declared, owned or both; of one that is a set, a row for each element.
 
     Of secrets there are hashes only.
@@ -72,7 +86,9 @@ def declared_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned:
         yield row | {"labels": whole["labels"], **_key_columns(id_, element.key)}
 
 
-def left_out_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Iterator[Row]:
+def left_out_rows(
+    cluster: str, desired: Desired | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Iterator[Row]:
     """DECLARED: the same of a resource that a selector leaves out: it is known, and not compared."""
     elements = list_elements(id_, _body_of(desired), owned)
     whole = left_out_row(cluster, desired, id_, owned)
@@ -84,11 +100,11 @@ def left_out_rows(cluster: str, desired: Desired | None, id_: ResourceId, owned:
         yield whole | {"left_out": None, **_key_columns(id_, element.key)}
 
 
-def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
+def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: OwnedRecord | None) -> Row:
     """DECLARED: one resource that is not a set, or one element."""
     key = find_live_key(id_, _body_of(desired), owned)
     row = _of_resource(cluster, desired, id_, owned) | {
-        "owned": None if owned is None else canonical_json(owned),
+        "owned": None if owned is None else canonical_json(dump_record(owned)),
         **_key_columns(id_, key),
     }
     if desired is None:
@@ -103,7 +119,7 @@ def declared_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: 
     }
 
 
-def left_out_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
+def left_out_row(cluster: str, desired: Desired | None, id_: ResourceId, owned: OwnedRecord | None) -> Row:
     """DECLARED: one that a selector leaves out: nothing is found about it, but it counts for the others."""
     left_out = None if desired is None else _body(desired)
     key = find_live_key(id_, _body_of(desired), owned)
@@ -131,8 +147,8 @@ def declared_cluster_row(
     return row | {"owned": owned, "labels": dict(labels), "cluster_id": cluster_id, "error": error}
 
 
-def _of_resource(cluster: str, desired: Desired | None, id_: ResourceId, owned: Json) -> Row:
-    labels = desired.labels if desired is not None else (owned or {}).get("labels", {})
+def _of_resource(cluster: str, desired: Desired | None, id_: ResourceId, owned: OwnedRecord | None) -> Row:
+    labels = desired.labels if desired is not None else read_owned_labels(owned)
     return _declared(cluster, id_.kind, id_.name) | {"labels": dict(labels), **_fact_columns(_NO_FACTS)}
 
 
@@ -155,7 +171,7 @@ def _fact_columns(facts: DeclaredFacts) -> Row:
     return {"need": facts.need, "forbid": facts.forbid, "keys": facts.keys, "gone": facts.gone}
 
 
-def _live(origin: Origin, kind: str, name: str, body: Json) -> Row:
+def _live(origin: Origin, kind: str, name: str, body: JsonValue) -> Row:
     text = None if body is None else canonical_json(body)
     return {
         "taken_at": origin.taken_at,
@@ -194,3 +210,74 @@ def _declared(cluster: str, kind: str, name: str) -> Row:
         "cluster_id": None,
         "error": None,
     }
+
+
+ROWS_A_BATCH = 5_000
+
+
+def live_rows(connections: Connections, name: str, labels: Mapping[str, str], now: datetime) -> Iterator[Row]:
+    """All that a cluster has: itself, then the objects of each collector.
+
+    name, labels: the cluster's in its fleet. now: when this began.
+    Raises Fault before the first row, and never after it: what is lost later on is said row by row. Of a
+    collector that is not the cluster's own, there is a row with the error for each sort of its objects.
+    """
+    listings: list[LiveListing] = []
+    unread: list[tuple[LiveCodec, str]] = []
+    body: JsonObject = {}
+    others: dict[str, JsonValue] = {}
+    system_id = None
+    for codec in find_codecs(connections):
+        if codec.identifies_system:
+            listing = codec.list_objects(connections)
+            body, system_id = as_object(listing.system), listing.system_id
+            listings.append(listing)
+            continue
+        try:
+            listing = codec.list_objects(connections)
+        except (Fault, KdeclareError) as problem:
+            reason = _explain(problem)
+            others[codec.name] = {"error": reason}
+            if not _is_without(problem):
+                unread.append((codec, reason))
+        else:
+            others[codec.name] = {"system": listing.system}
+            listings.append(listing)
+    if system_id is None:
+        system_id = next((item.system_id for item in listings if item.system_id is not None), None)
+    origin = Origin(now, name, system_id, labels)
+    yield cluster_row(origin, {**body, OTHERS: others} if others else body)
+    for listing in listings:
+        for item in listing.objects:
+            yield live_row(origin, item)
+    for codec, reason in unread:
+        for sort in sorted(codec.sorts):
+            yield unread_row(origin, sort, "", reason)
+
+
+def _explain(problem: Fault | KdeclareError) -> str:
+    if isinstance(problem, KdeclareError):
+        return gist(problem.diagnostics)
+    return f"It cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
+
+
+def _is_without(problem: Fault | KdeclareError) -> bool:
+    """Whether the environment says nothing of such a system, so that nothing of it is missing."""
+    return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
+
+
+def unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
+    """The one row of a cluster that could not be read."""
+    return unread_row(Origin(now, name, None, labels), CLUSTER, name, reason)
+
+
+def record_batches(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa.RecordBatch]:
+    """Rows of one of the tables, a bounded number of them in a batch."""
+    rows = iter(rows)
+    while part := list(islice(rows, ROWS_A_BATCH)):
+        yield pa.RecordBatch.from_pylist([_mapped(row) for row in part], schema)
+
+
+def _mapped(row: Row) -> dict[str, Any]:
+    """As Arrow takes maps."""
+    return {**row, "labels": list(row["labels"].items())}

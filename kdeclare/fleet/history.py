@@ -1,11 +1,11 @@
 """What one topic was at several times, and what changed between them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class TopicVersion:
 
     taken_at: datetime
     snapshot_id: str
-    body: Json | None
+    body: JsonObject | None
     error: str | None = None
 
 
@@ -33,16 +33,15 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldTurn:
-    """One field that became another.
+    """One field that is otherwise; null is "not set".
 
     path: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
-    ``moves.3`` (its move), ``id`` (of a topic that was created anew), or what else leads there. before,
-    after: None is "not set".
+    ``moves.3`` (its move), ``id`` (of a topic that was created anew), or what else leads there.
     """
 
     path: str
-    before: Json
-    after: Json
+    before: JsonValue
+    after: JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +79,17 @@ def turns(versions: Sequence[TopicVersion]) -> list[TopicTurn]:
             blind = True
             continue
         blind = False
-        before = known.body if known else None
+        before, after = known.body if known else None, version.body
         known = version
-        if before is None and version.body is not None:
-            found.append(TopicTurn(version, Turn.APPEARED, seen))
-        elif before is not None and version.body is None:
-            found.append(TopicTurn(version, Turn.GONE, seen))
-        elif before != version.body and (fields := _fields(before, version.body)):
+        if before is None or after is None:
+            if before is not after:
+                found.append(TopicTurn(version, Turn.GONE if after is None else Turn.APPEARED, seen))
+        elif before != after and (fields := _fields(before, after)):
             found.append(TopicTurn(version, Turn.CHANGED, seen, fields))
     return found
 
 
-def _fields(before: Json, after: Json) -> tuple[FieldTurn, ...]:
+def _fields(before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
     from deepdiff import DeepDiff  # takes a third of a second: only who compares waits for it
 
     left, right = _flat(before), _flat(after)
@@ -101,9 +99,9 @@ def _fields(before: Json, after: Json) -> tuple[FieldTurn, ...]:
     return tuple(FieldTurn(path, left.get(path), right.get(path)) for path in sorted(paths, key=_order))
 
 
-def _flat(body: Json) -> dict[str, Json]:
+def _flat(body: JsonObject) -> dict[str, JsonValue]:
     """The fields of a body by the paths that plans and findings have for them."""
-    flat: dict[str, Json] = {}
+    flat: dict[str, JsonValue] = {}
     for key, value in body.items():
         if key == "partitions" and isinstance(value, list):
             flat["partitions"] = len(value)
@@ -121,7 +119,7 @@ _ABOUT = ("type", "sensitive", "read_only")
 """Parts of a config entry that say of its key what never changes."""
 
 
-def _parts(path: str, item: Json, main: str) -> dict[str, Json]:
+def _parts(path: str, item: JsonValue, main: str) -> dict[str, JsonValue]:
     """An item as it is, or its main part under the path itself and the others beneath it."""
     if not isinstance(item, dict) or main not in item:
         return {path: item}

@@ -2,22 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.comparing import found, other_cluster, unmanaged_group
-from kdeclare.fleet.finding import FindingKind, Found
+from kdeclare.fleet.drift import found, other_cluster, unmanaged_group
+from kdeclare.fleet.findings import FindingKind, Found
 from kdeclare.fleet.rows import CLUSTER
 
-Row = Mapping[str, Json]
+Row = Mapping[str, Any]
 Key = tuple[str, str, str]
 """Cluster, kind and name; of what is live, cluster, sort and key."""
 
 
 def audit(
     declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
-) -> Iterator[dict[str, Json]]:
+) -> Iterator[dict[str, Any]]:
     """What is found about every resource that is `alone`: cluster, kind, name and the columns of FOUND.
 
     In the order of clusters, kinds and names. Of a cluster of which one of the two rows of kind `CLUSTER`
@@ -44,7 +43,7 @@ def audit(
 
 def _compare(
     pairs: Iterable[tuple[Key, Row, Row]], bodies: Mapping[str, str | None], *, unmanaged_keys: bool
-) -> Iterator[dict[str, Json]]:
+) -> Iterator[dict[str, Any]]:
     for key, mine, seen in pairs:
         if mine and not mine["alone"]:
             continue
@@ -64,13 +63,13 @@ def _compare(
                 yield _row(key, item)
 
 
-def _count(groups: Mapping[Key, int]) -> Iterator[dict[str, Json]]:
+def _count(groups: Mapping[Key, int]) -> Iterator[dict[str, Any]]:
     for key, count in groups.items():
         message = unmanaged_group(str(count), key[2])
         yield _row(key, Found(FindingKind.UNMANAGED, None, None, str(count), None, message))
 
 
-def _row(key: Key, item: Found) -> dict[str, Json]:
+def _row(key: Key, item: Found) -> dict[str, Any]:
     cluster, kind, name = key
     return {
         "cluster": cluster,
@@ -137,3 +136,27 @@ def _twice(key: Key, side: str) -> KdeclareError:
             hint="Declare it once; if a snapshot holds it twice, take a new one.",
         )
     )
+
+
+def proves_order(
+    declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
+) -> bool:
+    """Whether the facts of two rows show that the diff would find nothing; null shows nothing.
+
+    unmanaged_keys: whether a key that is neither declared nor owned is to be found.
+    False says nothing at all. `fleet.spark` has the same rule in SQL; a test holds the two together.
+    """
+    hashes = [
+        declared["need"],
+        declared["forbid"],
+        declared["keys" if unmanaged_keys else "gone"],
+        live["has"],
+        live["keys"],
+    ]
+    if declared["alone"] is not True or declared["always"] is not False or live["error"] is not None:
+        return False
+    if any(column is None for column in hashes):
+        return False
+    need, forbid, keys, has, overridden = map(frozenset, hashes)
+    expected = overridden <= keys if unmanaged_keys else not overridden & keys
+    return need <= has and not forbid & has and expected

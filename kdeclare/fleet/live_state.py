@@ -5,14 +5,13 @@ say is in there under `OTHERS`, by their names: ``{"system": …}``, or ``{"erro
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
-from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.live_codec import LiveCodec, LiveKey
+from kdeclare.core.jsontypes import JsonObject, as_object, as_text, canonical_json, parse_json
+from kdeclare.core.live.live_codec import LiveCodec, LiveKey
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.registry import CODECS, load_codecs
+from kdeclare.core.provider.registry import CODECS, load_codecs
 
 OTHERS = "others"
 _NOT_THERE = (
@@ -58,7 +57,9 @@ def find_readable(cluster: str) -> tuple[LiveCodec, ...]:
 
 
 def _is_readable(codec: LiveCodec, cluster: str) -> bool:
-    return codec.identifies_system or "system" in _read_others(cluster).get(codec.name, {})
+    if codec.identifies_system:
+        return _has_own_state(cluster)
+    return "system" in _read_others(cluster).get(codec.name, {})
 
 
 @cache
@@ -67,9 +68,23 @@ def find_context(codec: LiveCodec) -> PlanContext:
     return PlanContext(*codec.context)
 
 
+def explain_unread(key: LiveKey, cluster: str) -> str | None:
+    """Return why nothing was read of objects such as this one; None where they were read."""
+    try:
+        codec = CODECS.get(key.sort)
+        if codec is None:
+            raise NotReadError(_NOT_THERE)
+        _find_system(codec, cluster)
+    except NotReadError as reason:
+        return str(reason)
+    return None
+
+
 def _find_system(codec: LiveCodec, cluster: str) -> str:
     """What all objects of a collector share, as a text."""
     if codec.identifies_system:
+        if not _has_own_state(cluster):
+            raise NotReadError(_NOT_THERE)
         return cluster
     other = _read_others(cluster).get(codec.name)
     if other is None:
@@ -82,8 +97,17 @@ def _find_system(codec: LiveCodec, cluster: str) -> str:
 @lru_cache(maxsize=256)
 def _read_others(cluster: str) -> Mapping[str, Mapping[str, str]]:
     """What is said of the other collectors; systems as texts, since codecs keep what they made of a text."""
-    others: Mapping[str, Mapping[str, Json]] = json.loads(cluster).get(OTHERS, {})
-    return {
-        name: {"error": said["error"]} if "error" in said else {"system": canonical_json(said["system"])}
-        for name, said in others.items()
-    }
+    others = as_object(as_object(parse_json(cluster)).get(OTHERS, {}))
+    return {name: _read_other(as_object(said)) for name, said in others.items()}
+
+
+@lru_cache(maxsize=256)
+def _has_own_state(cluster: str) -> bool:
+    """Whether the collector that identifies clusters has read anything: not where only other systems are."""
+    return bool(as_object(parse_json(cluster)).keys() - {OTHERS})
+
+
+def _read_other(said: JsonObject) -> Mapping[str, str]:
+    return (
+        {"error": as_text(said["error"])} if "error" in said else {"system": canonical_json(said["system"])}
+    )

@@ -1,15 +1,20 @@
-"""What came of planning and applying a fleet, cluster by cluster: the values of overview.json."""
+"""What came of planning and applying a fleet, cluster by cluster.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+`FleetPlan` is the document ``overview.json``.
+"""
+
+from collections import Counter
+from dataclasses import field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated
 
-from kdeclare.core.plan import Summary
-from kdeclare.engine.planning.plan_document import SUMMARY_FIELDS, summary_document, timestamp
-from kdeclare.fleet.documents import Document
-from kdeclare.fleet.rows import FORMAT_VERSION
+from pydantic import Field
+
+from kdeclare.core.documents import Hidden, Second
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import Summary
+from kdeclare.fleet.findings import Seconds
+from kdeclare.fleet.rows import Document
 
 _DOCUMENT = Document(
     code="bad-overview",
@@ -32,31 +37,28 @@ class PlanExit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedCluster:
-    """The plan of one cluster.
-
-    plan_id: None where no plan could be made; then ``error`` says why. changes: resources it changes.
-    """
+    """The plan of one cluster."""
 
     name: str
-    plan_id: str | None
+    plan_id: Annotated[str | None, Field(description="null where no plan could be made.")]
     summary: Summary
-    changes: int
+    changes: Annotated[int, Field(description="Resources that it changes.")]
     exit: PlanExit
-    error: str | None = None
+    error: Annotated[str | None, Field(description="Why no plan could be made.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """The plans of a fleet, in the order of its file; each is in ``<name>.plan.json`` beside the overview.
+    """The plans of a fleet, also in overview.json of their folder.
 
-    adopt: whether they were made with ``--adopt``.
+    Clusters are in the order of the fleet's file; the plan of each is in ``<name>.plan.json`` beside it.
     """
 
     fleet: str
-    taken_at: datetime
-    seconds: float
+    taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
+    seconds: Seconds
+    adopt: Annotated[bool, Field(description="Whether the plans were made with --adopt.")]
     clusters: tuple[PlannedCluster, ...]
-    adopt: bool = False
 
 
 class AppliedStatus(StrEnum):
@@ -90,88 +92,41 @@ class AppliedStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppliedCluster:
-    """What was done to one cluster.
-
-    wave: counted from 1; 0 where there was nothing to begin. run_id: of the run in the cluster's history.
-    done: operations that ended well, of ``operations``. message: why it is not done, or what else should be
-    known.
-    """
+    """What was done to one cluster."""
 
     name: str
-    wave: int
+    wave: Annotated[int, Field(description="From 1; 0 where there was nothing to begin.")]
     status: AppliedStatus
-    run_id: str | None = None
-    done: int = 0
+    run_id: Annotated[str | None, Field(description="Of the run in the cluster's history.")] = None
+    done: Annotated[int, Field(description="Operations that ended well.")] = 0
     operations: int = 0
-    message: str = ""
+    message: Annotated[str, Field(description="Why it is not done, or what else should be known.")] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetApply:
     """What was done to a fleet.
 
-    stopped: why no more clusters were begun; None where all were. interrupted: whether by Ctrl-C.
+    interrupted: whether by Ctrl-C.
     """
 
     fleet: str
-    seconds: float
-    clusters: tuple[AppliedCluster, ...] = field(default=())
-    stopped: str | None = None
-    interrupted: bool = False
+    seconds: Seconds
+    stopped: Annotated[str | None, Field(description="Why no more clusters were begun.")] = None
+    counts: Annotated[dict[AppliedStatus, int], Field(description="Clusters by status.")] = field(
+        init=False, default_factory=dict
+    )
+    clusters: tuple[AppliedCluster, ...] = ()
+    interrupted: Hidden[bool] = False
 
-
-def overview_document(plans: FleetPlan) -> dict[str, Any]:
-    """As overview.json has it."""
-    return {
-        "format_version": FORMAT_VERSION,
-        "fleet": plans.fleet,
-        "taken_at": timestamp(plans.taken_at),
-        "seconds": plans.seconds,
-        "adopt": plans.adopt,
-        "clusters": [
-            {
-                "name": cluster.name,
-                "plan_id": cluster.plan_id,
-                "summary": summary_document(cluster.summary),
-                "changes": cluster.changes,
-                "exit": cluster.exit.value,
-                "error": cluster.error,
-            }
-            for cluster in plans.clusters
-        ],
-    }
+    def __post_init__(self) -> None:
+        found = Counter(cluster.status for cluster in self.clusters)
+        object.__setattr__(self, "counts", {status: found[status] for status in AppliedStatus})
 
 
 def read_overview(text: str, where: str) -> FleetPlan:
-    """The plans of an overview.json, whose path is ``where``.
+    """Return the plans of an overview.json, whose path is ``where``.
 
     Raises KdeclareError (bad-overview) for another format version, and for what is no overview.
     """
-    data = _DOCUMENT.read(text, where)
-    try:
-        return FleetPlan(
-            _of(str, data["fleet"]),
-            datetime.fromisoformat(data["taken_at"]),
-            float(data["seconds"]),
-            tuple(_planned(cluster) for cluster in data["clusters"]),
-            _of(bool, data.get("adopt", False)),
-        )
-    except (ValueError, KeyError, TypeError):
-        raise _DOCUMENT.unreadable(where) from None
-
-
-def _planned(data: Mapping[str, Any]) -> PlannedCluster:
-    return PlannedCluster(
-        _of(str, data["name"]),
-        _of(str | None, data["plan_id"]),
-        Summary(**{name: _of(int, data["summary"][name]) for name in SUMMARY_FIELDS}),
-        _of(int, data["changes"]),
-        PlanExit(data["exit"]),
-        _of(str | None, data["error"]),
-    )
-
-
-def _of(type_: Any, value: Any) -> Any:
-    if not isinstance(value, type_):
-        raise TypeError(value)
-    return value
+    return _DOCUMENT.bind(FleetPlan, text, where, absent={"adopt": False})  # version 0.1 does not say

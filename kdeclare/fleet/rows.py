@@ -1,9 +1,20 @@
-"""The tables that a fleet is compared by: their columns, as Arrow has them."""
+"""The tables of a fleet and the JSON files beside them: schemas, format versions, completeness."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.documents import read_document
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
+
 FORMAT_VERSION = "1.0"
 """Of snapshots and audits; a consumer of another one would have to change."""
+
+_Shape = TypeVar("_Shape")
 
 CLUSTER = "Cluster"
 """The kind of the one row that every cluster has: itself, or why it could not be read."""
@@ -24,14 +35,14 @@ LIVE = pa.schema(
         ("fingerprint", _TEXT),  # of the body
         ("error", _TEXT),
         ("labels", _LABELS),  # the cluster's
-        ("has", _HASHES),  # what is so of it, see `core.live_codec.LiveFacts`; null where nothing is known
+        ("has", _HASHES),  # what is so of it, see `LiveFacts`; null where nothing is known
         ("keys", _HASHES),
         ("group_name", _TEXT),  # what it is counted by where nobody declared it; null where it is listed
     ]
 )
 """One row for each live object of a cluster, and one for the cluster.
 
-``kind`` and ``name`` are the sort and the key of the object (`core.live_codec.LiveKey`). A column or a fact
+``kind`` and ``name`` are the sort and the key of the object (`LiveKey`). A column or a fact
 that an older snapshot does not have proves nothing: then the diff is asked.
 """
 
@@ -44,10 +55,7 @@ DECLARED = pa.schema(
         ("live_key", _TEXT),  # likewise; null where that is ``name``
         ("desired", _TEXT),  # canonical JSON of the body; null where it is owned only
         ("left_out", _TEXT),  # the same where a selector leaves it out; desired and owned are null then
-        (
-            "owned",
-            _TEXT,
-        ),  # canonical JSON of the record, if there is one; of a cluster: what is pending to be removed
+        ("owned", _TEXT),  # canonical JSON of the record; of a cluster: what is pending to be removed
         ("labels", _LABELS),  # as declared, else as last applied
         ("source", _TEXT),  # file:line:column
         ("alone", pa.bool_()),  # its diff needs no other object's rows
@@ -103,3 +111,102 @@ SUMMARY = pa.schema(
     ]
 )
 """How often what was found, by cluster, kind, key and team; partitioned like the findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What one sort of file is called, and what to say where something else stands in its place.
+
+    code: of both errors. name: of the thing that it is about. broken, renew: summary and hint where it is
+    none. writer: the command that writes it. other: the hint for another format version.
+    """
+
+    code: str
+    name: str
+    broken: str
+    writer: str
+    renew: str
+    other: str
+
+    def read(self, text: str, where: str) -> JsonObject:
+        """What a text holds. Raises KdeclareError for another format version, and for what is none."""
+        try:
+            data = as_object(parse_json(text))
+            version = data["format_version"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self.unreadable(where) from None
+        if version == FORMAT_VERSION:
+            return data
+        detail = f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}."
+        raise KdeclareError(error(self.code, f"{self.name} of another format", detail, hint=self.other))
+
+    def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
+        """The value of a dataclass that a text holds. Raises KdeclareError as `read` does.
+
+        absent: fields that earlier versions of kdeclare did not write, as they are meant.
+        """
+        data = self.read(text, where)
+        try:
+            return read_document(shape, json.dumps({**absent, **data}) if absent else text)
+        except ValueError:
+            raise self.unreadable(where) from None
+
+    def unreadable(self, where: str) -> KdeclareError:
+        """What to raise for a file that is not what it should be."""
+        return KdeclareError(
+            error(self.code, self.broken, f"{where} is not what {self.writer} writes.", hint=self.renew)
+        )
+
+
+_NAMED = 5
+
+
+def refuse_incomplete(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
+    """Raise KdeclareError unless a table has exactly one row of its own for each of these clusters.
+
+    counts: how many rows each cluster has of itself, by name.
+    """
+    missing = [name for name in clusters if not counts.get(name)]
+    repeated = [name for name, count in counts.items() if count > 1]
+    unknown = sorted(counts.keys() - set(clusters))
+    if not (missing or repeated or unknown):
+        return
+    reasons = [
+        f"{text} {_join(names)}"
+        for text, names in (
+            ("nothing about", missing),
+            ("more than one result for", repeated),
+            ("rows of other clusters:", unknown),
+        )
+        if names
+    ]
+    raise _incomplete_table(
+        f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing)} of {len(clusters)} "
+        "clusters are there). Nothing was published."
+    )
+
+
+def refuse_lost_rows_of_table(table: str, written: int, found: int) -> None:
+    """Raise KdeclareError unless the driver finds all rows that executors have written."""
+    if found != written:
+        raise _incomplete_table(
+            f"Executors wrote {written:,} rows of the table '{table}', and {found:,} are in the folder of "
+            "this machine. Nothing was published."
+        )
+
+
+def _incomplete_table(detail: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "incomplete-table",
+            "The result is not complete",
+            detail,
+            hint="Give an --out that the driver and all executors share: executors that write to disks of "
+            "their own cause this.",
+        )
+    )
+
+
+def _join(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return f"{', '.join(names[:_NAMED])}{f' and {more:,} more' if more > 0 else ''}"

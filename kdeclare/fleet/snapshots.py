@@ -1,13 +1,15 @@
 """The record of a snapshot: what makes it exist, and what can be told of it without reading its rows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, PlainSerializer, with_config
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.documents import Document
-from kdeclare.fleet.rows import FORMAT_VERSION
+from kdeclare.core.frozen import dataclass
+from kdeclare.fleet.findings import Labels, Seconds
+from kdeclare.fleet.rows import Document
 
 _DOCUMENT = Document(
     code="bad-snapshot",
@@ -19,24 +21,31 @@ _DOCUMENT = Document(
 )
 
 
+_Time = Annotated[
+    datetime, PlainSerializer(datetime.isoformat, return_type=str), Field(description="UTC, ISO 8601.")
+]
+
+
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    topics: with the ``internal`` ones. resources: rows with a body. failed: resources that could not be
-    read. error: why nothing is known of the cluster.
+    unread: sorts of which nothing could be read, with the reasons; each is one of ``failed``, and no record
+    has them.
     """
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
     cluster_id: str | None = None
-    version: str | None = None
-    taken_at: datetime | None = None
-    topics: int = 0
-    resources: int = 0
-    failed: int = 0
-    error: str | None = None
+    version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")] = None
+    taken_at: _Time | None = None
+    topics: Annotated[int, Field(description="With the internal ones.")] = 0
     internal: int = 0
+    resources: Annotated[int, Field(description="Rows with a body.")] = 0
+    failed: Annotated[int, Field(description="Resources that could not be read.")] = 0
+    error: Annotated[str | None, Field(description="Why nothing is known of the cluster.")] = None
+    unread: Annotated[tuple[tuple[str, str], ...], Field(exclude=True)] = ()
 
     @property
     def whole(self) -> bool:
@@ -51,13 +60,16 @@ class SnapshotCluster:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRecord:
-    """One snapshot of a fleet; its rows are in ``path`` of its folder, partitioned by cluster."""
+    """The record of a snapshot, also in snapshots/ID.json of its folder.
+
+    Its rows are in ``path``, partitioned by cluster.
+    """
 
     snapshot_id: str
     fleet: str
-    taken_at: datetime
-    seconds: float
-    path: str
+    taken_at: _Time
+    seconds: Seconds
+    path: Annotated[str, Field(description="Where in the folder its rows are.")]
     clusters: tuple[SnapshotCluster, ...]
 
     @property
@@ -71,47 +83,9 @@ def snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
     return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
 
 
-def record_document(record: SnapshotRecord) -> dict[str, Json]:
-    """As `snapshots/<id>.json` has it."""
-    return {
-        "format_version": FORMAT_VERSION,
-        "snapshot_id": record.snapshot_id,
-        "fleet": record.fleet,
-        "taken_at": record.taken_at.isoformat(),
-        "seconds": record.seconds,
-        "path": record.path,
-        "clusters": [
-            {
-                "name": cluster.name,
-                "labels": dict(cluster.labels),
-                "cluster_id": cluster.cluster_id,
-                "version": cluster.version,
-                "taken_at": cluster.taken_at.isoformat() if cluster.taken_at else None,
-                "topics": cluster.topics,
-                "internal": cluster.internal,
-                "resources": cluster.resources,
-                "failed": cluster.failed,
-                "error": cluster.error,
-            }
-            for cluster in record.clusters
-        ],
-    }
-
-
 def read_record(text: str, where: str) -> SnapshotRecord:
     """The record of a text. Raises KdeclareError for another format version, or for what is no record."""
-    data = _DOCUMENT.read(text, where)
-    try:
-        return SnapshotRecord(
-            data["snapshot_id"],
-            data["fleet"],
-            datetime.fromisoformat(data["taken_at"]),
-            data["seconds"],
-            data["path"],
-            tuple(map(_cluster, data["clusters"])),
-        )
-    except (ValueError, KeyError, TypeError):
-        raise _DOCUMENT.unreadable(where) from None
+    return _DOCUMENT.bind(SnapshotRecord, text, where)
 
 
 def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
@@ -128,8 +102,3 @@ def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
                 hint="Were files of it deleted or cut short? Take a new one.",
             )
         )
-
-
-def _cluster(data: dict[str, Json]) -> SnapshotCluster:
-    taken = data["taken_at"]
-    return SnapshotCluster(**{**data, "taken_at": datetime.fromisoformat(taken) if taken else None})

@@ -1,9 +1,25 @@
-"""Where tables and reports are put: a folder here, or wherever Spark can write."""
+"""Where results of a fleet are kept: the port `Storage`, folders of this machine, and whose they are."""
 
-from collections.abc import Mapping
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Protocol
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.engine.state.durable import (
+    find_mode,
+    find_private_mode,
+    make_folder,
+    replace_file,
+    replace_files,
+    sync_folder,
+)
 
 
 class Storage(Protocol):
@@ -67,3 +83,153 @@ def cannot_write(path: str, reason: str) -> KdeclareError:
             hint="Check the location, that there is space, and that whoever runs kdeclare may write there.",
         )
     )
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """A folder that need not be there yet; see `Storage`."""
+
+    folder: Path
+
+    @property
+    def uri(self) -> str:
+        """``file://`` and the absolute path as it is: Hadoop takes ``%20`` for what it says."""
+        return f"file://{self.folder.absolute().as_posix()}"
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder."""
+        with _reading(self._at(path)):
+            return os.path.lexists(self._at(path))
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What is in a folder, sorted; hidden files, as of interrupted writers, are left out."""
+        folder = self._at(path)
+        with _reading(folder):
+            try:
+                found = [entry.name for entry in folder.iterdir()]
+            except FileNotFoundError:
+                return ()
+        return tuple(sorted(name for name in found if not name.startswith(".")))
+
+    def read(self, path: str) -> str:
+        """The text of a file."""
+        file = self._at(path)
+        with _reading(file):
+            data = file.read_bytes()
+        try:
+            return data.decode()
+        except UnicodeDecodeError as cause:
+            raise cannot_read(str(file), "It is not UTF-8 text") from cause
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file whole or not at all, also when the machine dies; replaces what is there."""
+        file = self._at(path)
+        with _writing(file):
+            make_folder(file.parent)
+            replace_file(file, text.encode(), mode=find_mode(file))
+
+    def write_all(self, texts: Mapping[str, str]) -> None:
+        """Write several files; nothing is replaced before all of it is on the disk."""
+        files = {self._at(path): text.encode() for path, text in texts.items()}
+        with _writing(self.folder):
+            for file in files:
+                make_folder(file.parent)
+            replace_files(files, find_private_mode(self.folder))
+
+    def rename(self, path: str, to: str) -> None:
+        """Move a folder to where nothing is yet."""
+        source, target = self._at(path), self._at(to)
+        with _writing(target):
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            make_folder(target.parent)
+            source.rename(target)
+            sync_folder(target.parent)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, or a folder with all in it; nothing if it is not there."""
+        gone = self._at(path)
+        with _writing(gone):
+            try:
+                if gone.is_dir() and not gone.is_symlink():
+                    shutil.rmtree(gone)
+                else:
+                    gone.unlink()
+            except FileNotFoundError:
+                return
+
+    def remove_empty(self, path: str) -> None:
+        """Delete a folder if nothing is in it."""
+        with suppress(OSError):  # another command is at work there, or has taken it away
+            self._at(path).rmdir()
+
+    def _at(self, path: str) -> Path:
+        return self.folder / path
+
+
+def folder_here(location: str) -> LocalStorage | None:
+    """The storage of a path or a ``file:`` URI; None for any other URI, which is Hadoop's."""
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return LocalStorage(Path(location))
+    if scheme[1].lower() == "file":
+        return LocalStorage(Path(re.sub(r"^//[^/]*(?=/)", "", location[scheme.end() :])))
+    return None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise cannot_read(str(path), cause.strerror or str(cause)) from cause
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as cause:
+        raise cannot_write(str(path), cause.strerror or str(cause)) from cause
+
+
+SNAPSHOTS, AUDITS = "snapshots", "audits"
+"""Folders of records, one file each, called so that they sort by time."""
+
+
+def records(storage: Storage, folder: str) -> tuple[str, ...]:
+    """The ids of all records in one of these folders, oldest first."""
+    return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
+
+
+def refuse_other_fleet(storage: Storage, fleet: str) -> None:
+    """Raise KdeclareError where the newest snapshot or audit of a folder is another fleet's.
+
+    A record that cannot be read is told by whoever needs it.
+    """
+    for folder in (SNAPSHOTS, AUDITS):
+        known = records(storage, folder)
+        if not known:
+            continue
+        path = f"{folder}/{known[-1]}.json"
+        found = _fleet_of(storage.read(path))
+        if found not in (None, fleet):
+            raise KdeclareError(
+                error(
+                    "other-fleet",
+                    "The folder of another fleet",
+                    f"{storage.uri}/{path} is of the fleet '{found}', and this is '{fleet}'.",
+                    hint="Give each fleet a folder of its own, or the fleet its earlier name.",
+                )
+            )
+
+
+def _fleet_of(text: str) -> str | None:
+    try:
+        found = json.loads(text)["fleet"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None

@@ -1,17 +1,25 @@
-"""Checks between resources, which no kind can do on one of its own."""
+"""Checks between resources: declared twice, colliding names, and names outside of the project's scope."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
+from yaml.nodes import Node
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import find_affected
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.resources.name_scope import NameScope, out_of_scope
+from kdeclare.core.suggest import did_you_mean
+from kdeclare.manifests.syntax.nodes import find
 
 Check = Callable[[Sequence[Desired]], Iterator[Diagnostic]]
 """What is wrong between the resources of a project; the diagnostics have place and resource."""
 
 
 def declared_twice(
-    resource: ResourceId, place: Place, first: Place | None, *, is_rule: bool = False
+    resource: ResourceId, place: Place | None, first: Place | None, *, is_rule: bool = False
 ) -> Diagnostic:
     """For a second declaration of one thing. is_rule: of what holds in all environments."""
     overlaid = "" if is_rule else "; what differs by environment belongs into an overlay"
@@ -53,3 +61,48 @@ def _collision(item: Desired, other: Desired) -> Diagnostic:
         resource=str(item.id),
         subject=str(other.id),
     )
+
+
+def read_name_scope(stated: Mapping[str, list[str]], root: Node) -> NameScope:
+    """Return the scope of a project file. Raises KdeclareError for kinds and patterns that do not exist."""
+    problems = list(_find_problems(stated, root))
+    if problems:
+        raise KdeclareError(*in_order(problems))
+    return NameScope({kind: tuple(entries) for kind, entries in stated.items()})
+
+
+def check_scope(
+    desired: Iterable[Desired], scope: NameScope, kinds: Mapping[str, Kind]
+) -> Iterator[Diagnostic]:
+    """Yield an error for each declared resource that is outside the scope, or is about one that is."""
+    if not scope.entries:
+        return
+    for item in desired:
+        forbidden = scope.find_forbidden({item.id, *find_affected(kinds[item.id.kind], item.body)})
+        if forbidden:
+            yield out_of_scope(item.id, forbidden, scope, item.source)
+
+
+def _find_problems(stated: Mapping[str, list[str]], root: Node) -> Iterator[Diagnostic]:
+    for kind, entries in stated.items():
+        if kind not in KINDS:
+            yield error(
+                "unknown-kind",
+                "Unknown kind",
+                f"There is no kind '{kind}' whose names 'spec.scope' could limit.",
+                hint=did_you_mean(kind, KINDS) or f"The kinds are {', '.join(KINDS)}.",
+                place=find(root, ("spec", "scope", kind), key=True),
+            )
+        for n, entry in enumerate(entries):
+            if not is_pattern(entry):
+                continue
+            try:
+                compile_pattern(entry[1:-1])
+            except PatternError as wrong:
+                yield error(
+                    "bad-pattern",
+                    "Not a regular expression",
+                    f"'spec.scope.{kind}' holds {entry}: {wrong.located_reason}.",
+                    hint=RE2_HINT,
+                    place=find(root, ("spec", "scope", kind, n)),
+                )

@@ -1,30 +1,30 @@
-"""Kind `Defaults`: what resources of a kind are where their own manifests and overlays say nothing.
+"""Kind `Defaults`: what resources of a kind are where their own manifests and overlays say nothing; and the
+layers that one resource is made of.
 
 Nodes are filled in, not data, as with overlays: every field keeps the place that it came from.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import field, replace
+from functools import cached_property, reduce
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node
 
-from kdeclare.core.capabilities import find_exclusive_fields
 from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import NAME, Kind, Problem
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
+from kdeclare.core.resources.capabilities import find_exclusive_fields
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME, Kind, Problem, narrow
 from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.checks import declared_twice
-from kdeclare.manifests.filling import differing, fill, says, settles
-from kdeclare.manifests.nodes import child, find, node_at
-from kdeclare.manifests.overlays import identify
-from kdeclare.manifests.reading import Reader, holds_broken
-from kdeclare.manifests.schema_errors import explain
+from kdeclare.manifests.overlays import differing, fill, identify, merge, says, settles, without_identity
+from kdeclare.manifests.schema_errors import dotted, explain
 from kdeclare.manifests.shapes import Shapes, TextMap
-from kdeclare.manifests.wording import dotted
+from kdeclare.manifests.syntax.nodes import child, find, node_at
+from kdeclare.manifests.syntax.reading import Reader, holds_broken
 
 DEFAULTS = "Defaults"
 
@@ -37,7 +37,7 @@ FieldPath = tuple[str, ...]
 class DefaultsSelector(BaseModel):
     """``selector``: names, or ``/regular expressions/`` (RE2) of whole names; labels that must all hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     names: Annotated[list[str], Field(min_length=1)] | None = None
     labels: TextMap = {}
 
@@ -49,7 +49,7 @@ class DefaultsSpec(BaseModel):
     defaults: fields of the spec of that kind.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     kind: Annotated[str, Field(min_length=1)]
     selector: DefaultsSelector = DefaultsSelector()
     priority: int = 0
@@ -81,8 +81,9 @@ class DefaultsKind:
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
 
-    def parse(self, name: str, spec: DefaultsSpec) -> tuple[DefaultsBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[DefaultsBody, tuple[Problem, ...]]:
         """The body of a spec, and what is wrong with it; the fields themselves are looked at elsewhere."""
+        spec = narrow(spec, DefaultsSpec)
         selector = spec.selector
         body = DefaultsBody(spec.kind, tuple(selector.names or ()), selector.labels, spec.priority)
         return body, tuple(self._problems(body))
@@ -135,10 +136,11 @@ class Defaults:
     def add(self, root: Node, reader: Reader) -> list[Diagnostic]:
         """Take in a document; one with errors gives nothing, so that they are told once."""
         data, problems = reader.read_aside(root)
-        document, wrong = self._shapes.check(data, root, readable=not problems)
+        declared, wrong = self._shapes.check(data, root, readable=not problems)
         problems += [*wrong, *self._wrong_fields(data, root)]
-        if document is not None and not any(problem.is_error for problem in problems):
-            given = Given(document.name, document.body, root, node_at(root, _GIVEN) or root)
+        if declared is not None and not any(problem.is_error for problem in problems):
+            body = declared.get_body(DefaultsBody)
+            given = Given(declared.id.name, body, root, node_at(root, _GIVEN) or root)
             first = self._given.setdefault(given.name, given)
             if first is not given:
                 places = (find(one.root, ("metadata", "name")) for one in (given, first))
@@ -295,3 +297,43 @@ def _ambiguous(first: Given, second: Given, theirs: FieldPath, mine: FieldPath) 
         resource=str(second.id),
         subject=dotted(mine),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What one Defaults manifest gives to a resource: a document with a spec and nothing else."""
+
+    name: str
+    root: Node = field(repr=False, compare=False, hash=False)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Documents as they were composed.
+
+    base: the manifest. overlays: what is merged over it, in that order. defaults: what is filled in where
+    those say nothing, what counts most first.
+    """
+
+    base: Node = field(repr=False, compare=False)
+    overlays: tuple[Node, ...] = field(default=(), repr=False, compare=False)
+    defaults: tuple[Inherited, ...] = ()
+
+    @cached_property
+    def merged(self) -> Node:
+        """What its own documents say for the environment; every node has the place that it came from."""
+        return reduce(merge, map(without_identity, self.overlays), self.base)
+
+    @cached_property
+    def effective(self) -> Node:
+        """What holds in the environment, defaults among it."""
+        return reduce(fill, (given.root for given in self.defaults), self.merged)
+
+
+def inherited(
+    resource: ResourceId, merged: Node, defaults: Defaults, reader: Reader
+) -> tuple[Inherited, ...]:
+    """What a resource whose own documents say ``merged`` gets from defaults."""
+    given = defaults.covering(resource, labels_of(merged, reader))
+    offers = zip(given, defaults.offers(given, merged), strict=True)
+    return tuple(Inherited(one.name, root) for one, root in offers)

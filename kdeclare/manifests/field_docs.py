@@ -7,7 +7,7 @@ tested. Config keys have theirs in `kinds/catalog/meanings.json`.
 from collections.abc import Mapping
 
 _ENVELOPE = {
-    "apiVersion": "The version of this format: kdeclare/v1.",
+    "apiVersion": "The group and version of the kind: kdeclare/v1, or that of another provider.",
     "kind": "What the document declares.",
     "metadata": "Name and labels.",
     "spec": "What is declared.",

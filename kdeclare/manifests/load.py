@@ -4,7 +4,7 @@ import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,20 +12,19 @@ from pathlib import Path
 from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, Place, error, in_order
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired, Kind
-from kdeclare.manifests.checks import Check, declared_twice
-from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind
-from kdeclare.manifests.files import Contents, Files
-from kdeclare.manifests.layers import Layers, inherited
-from kdeclare.manifests.name_scope import check_scope
-from kdeclare.manifests.nodes import compose, find
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.manifests.checks import Check, check_scope, declared_twice
+from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers, inherited
 from kdeclare.manifests.overlays import Overlays, identify
 from kdeclare.manifests.project import PROJECT_FILE, Project, manifest_roots
-from kdeclare.manifests.reading import RESOURCE_MODES, Reader
 from kdeclare.manifests.rules import Sieve
 from kdeclare.manifests.shapes import Declarable, Shapes
-from kdeclare.manifests.substitution import Scope
+from kdeclare.manifests.syntax.files import Contents, Files
+from kdeclare.manifests.syntax.nodes import compose
+from kdeclare.manifests.syntax.reading import RESOURCE_MODES, Reader
+from kdeclare.manifests.syntax.substitution import Scope
 
 _BATCH = 16
 """Documents composed before they are worked on: changing between the two for each costs a sixth more."""
@@ -259,15 +258,14 @@ class _Loader:
             self.diagnostics += unclear
         reader.shows = partial(self._shapes.may_show, root)
         data = reader.read(root)
-        document, problems = self._shapes.check(data, root, readable=not reader.broken)
+        declared, problems = self._shapes.check(data, root, readable=not reader.broken)
         if reader.problems or problems:
             self._report(reader.problems + problems, data)
             reader.problems, reader.broken = [], False
-        if document is None:
+        if declared is None:
             return
-        resource = ResourceId(document.kind, document.name)
-        source = find(root, ("metadata", "name"))
-        is_rule = document.kind in self._sieve.kinds
+        resource, source = declared.id, declared.source
+        is_rule = resource.kind in self._sieve.kinds
         if resource in self._places:
             first = self._places[resource]
             self.diagnostics.append(declared_twice(resource, source, first, is_rule=is_rule))
@@ -277,7 +275,7 @@ class _Loader:
             given = inherited(resource, merged, self.defaults, reader)
             self.layers = Layers(base, self.overlays.of(resource), given)
         found = self._rules if is_rule else self.desired
-        found.append(Desired(resource, document.body, document.labels, source))
+        found.append(declared)
 
     def _report(self, problems: Iterable[Diagnostic], data: object) -> None:
         name = _resource_name(data)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from kdeclare.core.secrets import Secret
+from kdeclare.core.secrets.secret_refs import Secret
 
 
 def known_fields(model: type[BaseModel], path: Sequence[str | int]) -> Iterator[str]:

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from yaml.nodes import MappingNode, Node, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
-from kdeclare.core.kind import Path
-from kdeclare.core.plan import SYSTEM_POLICY
-from kdeclare.manifests.nodes import find, node_at, place
-from kdeclare.manifests.reading import TEXT, Reader
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import SYSTEM_POLICY
+from kdeclare.core.resources.kind import Path
 from kdeclare.manifests.shapes import TextMap
+from kdeclare.manifests.syntax.nodes import find, node_at, place
+from kdeclare.manifests.syntax.reading import TEXT, Reader
 
 Severity = Literal["deny", "warn"]
 TopicAction = Literal["CREATE", "MODIFY", "DELETE"]
@@ -38,7 +39,7 @@ class SelectorSpec(BaseModel):
     ``topics`` are names of topics, ``names`` those of whatever kind.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
     labels: Annotated[TextMap, Field(description="Labels that the manifest must all have.")] = {}
     kind: Annotated[str, Field(min_length=1)] = TOPIC
@@ -51,7 +52,7 @@ class SelectorSpec(BaseModel):
 class AppliesTo(BaseModel):
     """The fields that every policy has."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     severity: Severity = "deny"
     actions: Annotated[list[TopicAction], Field(min_length=1)] = ["CREATE", "MODIFY", "DELETE"]
     selector: SelectorSpec = SelectorSpec()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import GenericAlias
 from typing import Any, Literal, TypeVar
@@ -11,27 +11,27 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from yaml.nodes import MappingNode, Node
 
 from kdeclare.core.diagnostics import KdeclareError, Place, error
-from kdeclare.core.name_scope import NameScope
-from kdeclare.core.planning import PlanSettings
-from kdeclare.core.registry import find_connection_settings, find_plan_settings
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.planning import PlanSettings
+from kdeclare.core.provider.registry import find_connection_settings, find_plan_settings
+from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.core.units import Duration
-from kdeclare.engine.state.names import is_folder_name
-from kdeclare.manifests.document import document, location, validated, variables_of
-from kdeclare.manifests.name_scope import read_name_scope
-from kdeclare.manifests.nodes import child, find, node_at
+from kdeclare.engine.state.port import is_folder_name
+from kdeclare.manifests.checks import read_name_scope
 from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
-from kdeclare.manifests.reading import Reader
-from kdeclare.manifests.reference_limits import (
+from kdeclare.manifests.schema_errors import Location
+from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, document, location, validated, variables_of
+from kdeclare.manifests.syntax.nodes import child, find, node_at
+from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.manifests.syntax.reference_limits import (
     TRUSTED_PROJECT,
     Limits,
     ReferenceLimits,
     entry_problem,
     own_limits,
 )
-from kdeclare.manifests.schema_errors import Location
-from kdeclare.manifests.shapes import Envelope, Metadata, TextMap
-from kdeclare.manifests.substitution import Scope, Variable, has_reference
+from kdeclare.manifests.syntax.substitution import Scope, Variable, has_reference
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
@@ -47,13 +47,13 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class ProviderSettings(BaseModel):
     """How the systems of further providers are reached: a field for each of them, see `project_model`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class EnvironmentSpec(BaseModel):
     """One environment: a cluster, and what is different there."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrapServers: str | None = None  # noqa: N815
     clientConfig: TextMap = {}  # noqa: N815
     clientConfigFile: str | None = None  # noqa: N815
@@ -72,7 +72,7 @@ class EnvironmentSpec(BaseModel):
 class ReferencesSpec(BaseModel):
     """Which references manifests and the project file itself may have."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     env: list[str] = []
     files: list[str] = []
 
@@ -95,7 +95,7 @@ class ReferencesSpec(BaseModel):
 class ProjectSpec(BaseModel):
     """``spec`` of a project file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     manifests: list[str] | None = None
     state: str = "state"
     defaultEnvironment: str | None = None  # noqa: N815

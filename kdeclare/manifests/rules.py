@@ -13,10 +13,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.suggest import closest
 from kdeclare.manifests.defaults import DEFAULTS
-from kdeclare.manifests.nodes import find
-from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
-from kdeclare.manifests.substitution import has_reference
+from kdeclare.manifests.syntax.nodes import find
+from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.manifests.syntax.substitution import has_reference
 
 _POLICY_OVERLAID = (
     "policy-overlay",
@@ -53,7 +53,7 @@ class Sieve:
 
     def spelt(self, data: bytes) -> bool:
         """Whether the name of a kind of rules stands in a file."""
-        return any(spelling in data for spelling in self._spellings)
+        return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
         """Whether a file could hold a rule, or what was meant for one."""

@@ -1,22 +1,26 @@
-"""What every manifest looks like around its spec, as pydantic models, and the validation of one document."""
+"""What documents look like, as pydantic models, and the validation of one document: of manifests around
+their spec, and of files that hold one document and are no manifests (projects, fleets).
+"""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Protocol
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from yaml.nodes import Node, ScalarNode
+from yaml.nodes import MappingNode, Node, ScalarNode
 
-from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.kind import NAME, Problem
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
+from kdeclare.core.provider.registry import find_api_version, list_api_versions
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME, Desired, Problem
 from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.model_fields import may_be_shown
-from kdeclare.manifests.nodes import child, find, node_at, path_to
-from kdeclare.manifests.positions import within
-from kdeclare.manifests.reading import holds_broken
 from kdeclare.manifests.schema_errors import affected_fields, explain
-
-API_VERSION = "kdeclare/v1"
+from kdeclare.manifests.syntax.nodes import child, compose, find, node_at, path_to, within
+from kdeclare.manifests.syntax.reading import KAFKA, VALUE, Reader, holds_broken
+from kdeclare.manifests.syntax.substitution import Variable
 
 _ELSEWHERE = {
     "PolicyTest": "Keep tests of policies outside of the manifests; kdeclare policy test FILE runs them.",
@@ -34,7 +38,7 @@ TextMap = Annotated[
 class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     # read as the text that stands there, so an editor may see a number
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
@@ -51,29 +55,22 @@ class Declarable(Protocol):
 
 
 class Envelope(BaseModel):
-    """A manifest of whatever kind; a kind's own model narrows ``kind`` and ``spec``."""
+    """A manifest of whatever kind; the model of one kind narrows ``apiVersion``, ``kind`` and ``spec``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     apiVersion: Literal["kdeclare/v1"]  # noqa: N815
     kind: str
     metadata: Metadata
     spec: Any
 
 
-def envelope(kind: str, spec: type[BaseModel]) -> type[Envelope]:
+def envelope(kind: Declarable) -> type[Envelope]:
     """The model of whole documents of a kind."""
-    only: Any = Literal[kind]
-    return create_model(kind, __base__=Envelope, kind=(only, ...), spec=(spec, ...))
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A valid document: name and labels, and what its kind made of the spec."""
-
-    kind: str
-    name: str
-    labels: Mapping[str, str]
-    body: Any
+    version: Any = Literal[find_api_version(kind.name)]
+    name: Any = Literal[kind.name]
+    return create_model(
+        kind.name, __base__=Envelope, apiVersion=(version, ...), kind=(name, ...), spec=(kind.spec, ...)
+    )
 
 
 class Shapes:
@@ -83,8 +80,8 @@ class Shapes:
         self._kinds = kinds
         self._models: dict[str, type[Envelope]] = {}
 
-    def check(self, data: Any, root: Node, *, readable: bool) -> tuple[Document | None, list[Diagnostic]]:
-        """The document that ``data`` is, if it is one, and everything that is wrong with it.
+    def check(self, data: Any, root: Node, *, readable: bool) -> tuple[Desired | None, list[Diagnostic]]:
+        """What the document ``data`` declares, if it is one, and everything that is wrong with it.
 
         readable: False where scalars could not be read; the kind is asked of the other fields only then.
         """
@@ -99,13 +96,16 @@ class Shapes:
         try:
             manifest = model.model_validate(data, strict=True)
         except ValidationError as e:
-            problems = explain(e, model, data, root)
+            problems = [_with_group(p, kind, data) for p in explain(e, model, data, root)]
             wrong = affected_fields(e)
         else:
             if readable:
-                body, found = kind.parse(manifest.metadata.name, manifest.spec)
-                document = Document(kind.name, manifest.metadata.name, manifest.metadata.labels, body)
-                return document, [_placed(problem, root) for problem in found] if found else []
+                name = manifest.metadata.name
+                body, found = kind.parse(name, manifest.spec)
+                declared = Desired(
+                    ResourceId(kind.name, name), body, manifest.metadata.labels, find(root, NAME)
+                )
+                return declared, [_placed(problem, root) for problem in found] if found else []
         if wrong is not None:
             problems += _still_asked(kind, data, wrong, root)
         return None, problems
@@ -124,18 +124,47 @@ class Shapes:
     def _model(self, kind: Declarable) -> type[Envelope]:
         model = self._models.get(kind.name)
         if model is None:
-            model = self._models[kind.name] = envelope(kind.name, kind.spec)
+            model = self._models[kind.name] = envelope(kind)
         return model
 
     def _without_kind(self, data: dict[Any, Any], root: Node) -> list[Diagnostic]:
         problems: list[Diagnostic] = []
         if isinstance(data.get("kind"), str):
             problems.append(unknown_kind(data["kind"], self._kinds, root))
+        versions: Any = Literal[list_api_versions()]
+        model = create_model("Envelope", __base__=Envelope, apiVersion=(versions, ...))
         try:
-            Envelope.model_validate(data, strict=True)
+            model.model_validate(data, strict=True)
         except ValidationError as e:
-            problems += explain(e, Envelope, data, root)
+            problems += [_with_provider(p, data) for p in explain(e, model, data, root)]
         return problems
+
+
+def _with_provider(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
+    """Add where to look if no installed provider has the group of a document."""
+    version = data.get("apiVersion")
+    if problem.subject != "apiVersion" or problem.hint or not isinstance(version, str):
+        return problem
+    group = version.partition("/")[0]
+    if group in {known.partition("/")[0] for known in list_api_versions()}:
+        return problem
+    return replace(
+        problem, hint=f"No installed provider has the group '{group}'; 'kdeclare providers' lists them."
+    )
+
+
+def _with_group(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
+    """Add what to write where a document has a kind of one group, and another ``apiVersion`` or none."""
+    if problem.subject != "apiVersion":
+        return problem
+    version = find_api_version(kind.name)
+    if problem.code == "missing-field":
+        return replace(problem, hint=f"Write 'apiVersion: {version}'.")
+    if problem.code != "bad-value":
+        return problem
+    if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
+        return problem  # another version of its group
+    return replace(problem, hint=f"Write 'apiVersion: {version}': {kind.name} is a kind of that group.")
 
 
 def _still_asked(
@@ -196,3 +225,67 @@ def _placed(problem: Problem, root: Node) -> Diagnostic:
 
 def _names_key(path: tuple[str | int, ...]) -> bool:
     return len(path) == 2 and path[0] in ("configs", "config", "headers")
+
+
+M = TypeVar("M", bound=BaseModel)
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+
+
+def document(path: Path, kind: str, named_by: str) -> Node:
+    """The one document of a file that is no manifest. Raises KdeclareError.
+
+    named_by: the hint for a file that cannot be read.
+    """
+    file = str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise KdeclareError(
+            error(
+                "unreadable-file",
+                f"{kind} file cannot be read",
+                f"'{file}' cannot be read: {(e.strerror or 'it cannot be opened').lower()}.",
+                hint=named_by,
+            )
+        ) from None
+    problems: list[Diagnostic] = []
+    documents = list(compose(file, data, problems))
+    if not problems and len(documents) != 1:
+        second = find(documents[1], ()) if documents else Place(file, 1, 1)
+        said = f"It holds {len(documents)} documents." if documents else "It is empty."
+        hint = f"A {kind.lower()} file holds one document, of kind {kind}."
+        code, summary = f"bad-{kind.lower()}", f"Not a {kind.lower()} file"
+        problems.append(error(code, summary, said, hint=hint, place=second))
+    if not problems and not isinstance(documents[0], MappingNode):
+        problems.append(not_a_manifest(documents[0]))
+    if problems:
+        raise KdeclareError(*problems)
+    return documents[0]
+
+
+def validated(model: type[M], root: Node, reader: Reader) -> M:
+    """A document as its model has it. Raises KdeclareError with all that is wrong."""
+    reader.shows = lambda node: (path := path_to(root, node)) is not None and may_be_shown(model, path)
+    data = reader.read(root)
+    problems = list(reader.problems)
+    try:
+        manifest = model.model_validate(data, strict=True)
+    except ValidationError as e:
+        problems += explain(e, model, data, root)
+        raise KdeclareError(*in_order(problems)) from None
+    if problems:
+        raise KdeclareError(*in_order(problems))
+    return manifest
+
+
+def variables_of(node: Node | None, reader: Reader) -> dict[str, Variable]:
+    """Read twice, as a number's text as written cannot be had from the number."""
+    if node is None:
+        return {}
+    values, texts = reader.read(node, VALUE), reader.read(node, KAFKA)
+    return {str(name): Variable(value, texts[name]) for name, value in values.items()}
+
+
+def location(folder: Path, state: str) -> str:
+    """Where a state is that a file in ``folder`` names: a folder or a URI."""
+    return state if _URI.match(state) else str(folder / state)

@@ -3,7 +3,7 @@
 `kdeclare.policy.rules` has policies that need settings only, and manifests of kind Policy need no code.
 """
 
-from kdeclare.core.policy_subjects import ResourcePolicy, ResourceRequest
+from kdeclare.core.resources.policy_subjects import ResourcePolicy, ResourceRequest
 from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import (
     Action,

@@ -1,12 +1,13 @@
 """Asking policies about resources as they are declared, or as they are: without any plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.core.policy_subjects import (
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.policy_subjects import (
     DeclaredSubject,
     NotKnownYet,
     PolicyAction,
@@ -14,8 +15,8 @@ from kdeclare.core.policy_subjects import (
     Review,
     UncertainRequest,
 )
-from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy, by_kind
+from kdeclare.policy.isolation import Asking
 from kdeclare.policy.subjects import PolicyContext, subjects_of
 
 

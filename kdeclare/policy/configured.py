@@ -1,13 +1,97 @@
-"""A policy with what it is called, how much it weighs, and which requests it is asked about."""
+"""A policy as a project configured it, and which resources it is about."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Protocol
 
-from kdeclare.core.diagnostics import Place
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.policy_subjects import PolicyAction, PolicyRequest, list_policy_kinds
-from kdeclare.policy.selector import EVERYTHING, Selector
+from kdeclare.core.diagnostics import Place, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.patterns import Pattern, is_pattern
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.kind import Problem
+from kdeclare.core.resources.policy_subjects import (
+    PolicyAction,
+    PolicyRequest,
+    find_policy_words,
+    list_policy_kinds,
+    noun_of,
+)
+from kdeclare.core.suggest import did_you_mean, one_of
+from kdeclare.manifests.policies import TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Resources of one kind by name and by label; nothing stated is everything.
+
+    names: exact names, or regular expressions (RE2) between slashes that match whole names.
+    labels: all of these must be there.
+
+    Raises ValueError for what is no regular expression; `wrong_patterns` tells beforehand.
+    """
+
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kind: str = TOPIC
+    _exact: frozenset[str] = field(init=False, repr=False, compare=False)
+    _patterns: tuple[Pattern, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        exact = frozenset(text for text in self.names if not is_pattern(text))
+        patterns = tuple(Pattern(text[1:-1]) for text in self.names if is_pattern(text))
+        object.__setattr__(self, "_exact", exact)
+        object.__setattr__(self, "_patterns", patterns)
+
+    def covers(self, request: PolicyRequest) -> bool:
+        """Whether the resource of a request is among them; looks at its labels only if some are stated."""
+        if self.names and not self._has_name(request.name):
+            return False
+        return not self.labels or self.labels.items() <= request.labels.items()
+
+    def _has_name(self, name: str) -> bool:
+        return name in self._exact or any(pattern.matches(name) for pattern in self._patterns)
+
+
+def select(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
+    """Return the selector; the same one for all policies about every topic, as it costs nothing to ask."""
+    return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
+
+
+def wrong_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[int, str]]:
+    """Selector's names that are neither regular expressions nor names: their indices and the reasons."""
+    words = find_policy_words(kind)
+    for index, text in enumerate(names):
+        if is_pattern(text):
+            try:
+                Pattern(text[1:-1])
+            except ValueError as wrong:
+                yield index, str(wrong)
+        elif words is not None and not words.is_name(text):
+            yield index, f"no {noun_of(kind)} has this name; a regular expression stands between slashes"
+
+
+def find_wrong_kind(kind: str, topics: Iterable[str]) -> Problem | None:
+    """What is wrong with the kind that a selector names; paths begin with ``selector``."""
+    judged = list_policy_kinds()
+    if kind not in KINDS:
+        hint = did_you_mean(kind, judged) or f"Policies can judge {one_of(judged)}."
+        wrong = error("unknown-kind", "Unknown kind", f"There is no kind '{kind}'.", hint=hint)
+        return Problem(("selector", "kind"), wrong)
+    if kind not in judged:
+        detail = f"Policies cannot judge resources of kind {kind}: their provider does not support it."
+        hint = f"They can judge {one_of(judged)}."
+        wrong = error("kind-not-judged", "Kind cannot be judged", detail, hint=hint)
+        return Problem(("selector", "kind"), wrong)
+    if kind != TOPIC and tuple(topics):
+        detail = f"'topics' are names of topics, and this policy is about {kind}."
+        wrong = error("not-topics", "Names of another kind", detail, hint="Write 'names'.")
+        return Problem(("selector", "topics"), wrong)
+    return None
+
+
+EVERYTHING = Selector()
+
 
 EVERY_ACTION = frozenset(PolicyAction)
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from kdeclare.core.policy_subjects import PolicyAction, PolicyViolation
+from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyViolation
 
 __all__ = ["Action", "PolicyViolation", "RequestMetadata", "TopicActionsPolicy", "TopicState"]
 

@@ -2,18 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from kdeclare.core.collector import Selections
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.judging import Judge, Judgement, Labels, Override
-from kdeclare.core.kind import Desired
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Ownership, Plan, Verdict, VerdictOutcome
-from kdeclare.core.planning import PlanInputs
-from kdeclare.core.policy_subjects import (
+from kdeclare.core.plans.plan import Ownership, Plan, Verdict, VerdictOutcome
+from kdeclare.core.plans.planning import PlanInputs
+from kdeclare.core.plans.policy_gate import Judge, Judgement, Labels, Override
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.policy_subjects import (
     PolicyAction,
     PolicyEffect,
     PolicyRequest,
@@ -23,8 +24,8 @@ from kdeclare.core.policy_subjects import (
     noun_of,
 )
 from kdeclare.manifests.policies import TOPIC
-from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy, Group, Policy, by_kind
+from kdeclare.policy.isolation import Asking
 from kdeclare.policy.subjects import (
     PolicyContext,
     find_declared_labels,
@@ -214,7 +215,7 @@ def _find_needs(
 
 @dataclass(frozen=True, slots=True)
 class PolicyJudge(Judge):
-    """A `core.judging.Judge` of what operations make of resources."""
+    """A `Judge` of what operations make of resources."""
 
     policies: tuple[ConfiguredPolicy, ...] = ()
 
@@ -226,6 +227,8 @@ class PolicyJudge(Judge):
         override: Override,
     ) -> Judgement:
         """Policies see what was read for the plan, and read the rest when they ask for it."""
+        if not self.policies or not operations:  # what they would be told is of all resources
+            return Judgement()
         owned = inputs.state.resources if inputs.state else {}
         context = PolicyContext(
             inputs.connections,
@@ -243,11 +246,14 @@ class PolicyJudge(Judge):
         operations: Sequence[Operation],
         plan: Plan,
         connections: Connections,
-        owned: Mapping[str, Json],
+        owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> Judgement:
         """Policies see the systems as they are now."""
-        records = {**_by_id(owned), **{item.id: item.before or item.after for item in plan.ownership}}
+        if not self.policies or not operations:
+            return Judgement()
+        planned = ((item.id, item.before or item.after) for item in plan.ownership)
+        records = {**_by_id(owned), **{id_: record for id_, record in planned if record is not None}}
         context = PolicyContext(
             connections,
             owned=records,
@@ -257,7 +263,7 @@ class PolicyJudge(Judge):
         return judge(self.policies, operations, context, override)
 
     def find_labels_to_keep(
-        self, desired: Iterable[Desired], owned: Mapping[str, Json], ownership: Iterable[Ownership]
+        self, desired: Iterable[Desired], owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]
     ) -> Labels:
         """None where there are no policies."""
         kinds = by_kind(self.policies)
@@ -278,5 +284,5 @@ class PolicyJudge(Judge):
         )
 
 
-def _by_id(owned: Mapping[str, Json]) -> dict[ResourceId, Json]:
+def _by_id(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, OwnedRecord]:
     return {ResourceId.parse(text): record for text, record in owned.items()}

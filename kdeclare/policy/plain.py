@@ -1,18 +1,21 @@
-"""Requests about resources of a `core.policy_subjects.PolicySubject`: states are plain values by field."""
+"""Requests about resources of a `PolicySubject`: states are plain values by field."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NoReturn, TypeVar, get_args, get_origin
 
-from kdeclare.core.changes import FieldChange
-from kdeclare.core.collector import Selection
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired, Kind
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Selection
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.policy_subjects import (
+from kdeclare.core.provider.registry import find_principal, type_of
+from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.policy_subjects import (
     LabelSet,
     OfflineRequest,
     PolicyAction,
@@ -25,7 +28,6 @@ from kdeclare.core.policy_subjects import (
     find_action,
     is_text_map,
 )
-from kdeclare.core.registry import find_principal, type_of
 from kdeclare.engine.observation import observe
 
 Values = Mapping[str, object]
@@ -104,7 +106,7 @@ def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PlainRequest:
-    """What is done to one resource; see `core.policy_subjects.PolicyRequest`.
+    """What is done to one resource; see `PolicyRequest`.
 
     find_before, find_after: the states, where the action has them. find_principal: asks who kdeclare is.
     """
@@ -160,7 +162,7 @@ class DeclaredRequest(OfflineRequest):
 
 @dataclass(frozen=True, slots=True)
 class PlainDeclared:
-    """What a manifest says of its own resource; see `core.policy_subjects.DeclaredSubject`."""
+    """What a manifest says of its own resource; see `DeclaredSubject`."""
 
     name: str
     words: PolicyWords
@@ -172,7 +174,7 @@ class PlainDeclared:
 
 
 class PlainReview:
-    """The requests about all resources of one kind; see `core.policy_subjects.Review`."""
+    """The requests about all resources of one kind; see `Review`."""
 
     def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
         self._kind, self._subject, self._inputs = kind, subject, inputs
@@ -309,7 +311,7 @@ class PlainSubjects:
 
 
 def select_known(
-    kind: Kind, names: Collection[str], desired: Mapping[str, Desired], owned: Mapping[str, object]
+    kind: Kind, names: Collection[str], desired: Mapping[str, Desired], owned: Mapping[str, OwnedRecord]
 ) -> tuple[Selection, ...]:
     """Return what must be read to see resources of a kind that are declared or owned."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}

@@ -1,17 +1,20 @@
 """The kinds that policies judge, and what judging their resources needs."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
-from kdeclare.core.collector import Selections
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.judging import Labels
-from kdeclare.core.kind import Desired, Kind
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Patience, Selections
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plan import Ownership
-from kdeclare.core.policy_subjects import (
+from kdeclare.core.plans.plan import Ownership
+from kdeclare.core.plans.policy_gate import Labels
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import find_live_key
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.resources.owned_record import OwnedRecord, read_owned_labels
+from kdeclare.core.resources.policy_subjects import (
     LabelSet,
     ListedForPolicies,
     MakesPolicyRequests,
@@ -20,8 +23,6 @@ from kdeclare.core.policy_subjects import (
     Review,
     ReviewInputs,
 )
-from kdeclare.core.registry import KINDS
-from kdeclare.core.visibility import Patience
 from kdeclare.engine.observation import observe_owned
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.plain import PlainSubjects, select_known
@@ -57,7 +58,7 @@ class PolicyContext:
     live: LiveState | None = None
     selections: Selections = ()
     desired: Mapping[ResourceId, Desired] = field(default_factory=dict)
-    owned: Mapping[ResourceId, Json] = field(default_factory=dict)
+    owned: Mapping[ResourceId, OwnedRecord] = field(default_factory=dict)
     labels: LabelsById = field(default_factory=dict)
     applied: LabelsById = field(default_factory=dict)
 
@@ -91,7 +92,7 @@ def read_existing(
     return live, selections, tuple(ResourceId(kind, name) for kind, found in names.items() for name in found)
 
 
-def _known(kind: Kind, context: PolicyContext) -> tuple[dict[str, Desired], dict[str, Json]]:
+def _known(kind: Kind, context: PolicyContext) -> tuple[dict[str, Desired], dict[str, OwnedRecord]]:
     desired = {id_.name: found for id_, found in context.desired.items() if id_.kind == kind.name}
     return desired, {id_.name: record for id_, record in context.owned.items() if id_.kind == kind.name}
 
@@ -104,9 +105,9 @@ def _select_existing(kind: Kind, context: PolicyContext) -> Selections:
 
 
 def _list_existing(kind: Kind, live: LiveState, context: PolicyContext) -> Collection[str]:
-    if isinstance(kind, ListedForPolicies):
-        return kind.list_live(live)
     desired, owned = _known(kind, context)
+    if isinstance(kind, ListedForPolicies):
+        return _name_listed(kind, kind.list_live(live), desired, owned)
     names = desired.keys() | owned.keys()
     if not isinstance(kind, PolicySubject):
         return names
@@ -115,23 +116,38 @@ def _list_existing(kind: Kind, live: LiveState, context: PolicyContext) -> Colle
     return [name for name, state in found.items() if state is not None]
 
 
-def find_declared_labels(desired: Iterable[Desired], owned: Mapping[str, Json]) -> LabelsById:
+def _name_listed(
+    kind: Kind, keys: Collection[str], desired: Mapping[str, Desired], owned: Mapping[str, OwnedRecord]
+) -> Collection[str]:
+    """Return the listed objects by the names of resources, where these are not named after their objects."""
+    names = set(keys)
+    for name in (*desired, *(owned.keys() - desired.keys())):
+        body = desired[name].body if name in desired else None
+        key = find_live_key(ResourceId(kind.name, name), body, owned.get(name))
+        if key is not None and key.key != name and key.key in names:
+            names.remove(key.key)
+            names.add(name)
+    return names
+
+
+def find_declared_labels(desired: Iterable[Desired], owned: Mapping[str, OwnedRecord]) -> LabelsById:
     """Return the labels of resources: as declared, else as they were when last applied."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
-def find_planned_labels(owned: Mapping[str, Json], ownership: Iterable[Ownership]) -> LabelsById:
+def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]) -> LabelsById:
     """Return the labels as the records of a plan have them, else those of the state."""
-    planned = {str(item.id): item.after or item.before for item in ownership}
+    records = ((str(item.id), item.after or item.before) for item in ownership)
+    planned = {text: record for text, record in records if record is not None}
     return {**find_owned_labels(owned), **find_owned_labels(planned)}
 
 
-def find_owned_labels(owned: Mapping[str, Json]) -> dict[ResourceId, LabelSet]:
+def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, LabelSet]:
     """Return the labels of resources as they were when last applied, where records have them."""
     return {
-        ResourceId.parse(text): record.get("labels", {})
+        ResourceId.parse(text): read_owned_labels(record)
         for text, record in owned.items()
-        if isinstance(record, dict)
+        if record is not None
     }
 
 

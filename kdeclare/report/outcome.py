@@ -1,20 +1,23 @@
 """One answer per plan and run: text, JSON and exit status are all derived from it."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Diagnostic, Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import RunResult, Status
-from kdeclare.report.denials import guarded, subjects_denied
-from kdeclare.report.diagnostics_text import tally
-from kdeclare.report.values import clean, listed, plural
-from kdeclare.report.views import ValidationView
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.policy_subjects import find_field_subject
+from kdeclare.report.elements.diagnostics_text import tally
+from kdeclare.report.elements.values import clean, listed, plural
+
+if TYPE_CHECKING:
+    from kdeclare.report.run.views import ValidationView
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def run_outcome(run: RunResult) -> Outcome:
     return Outcome("done", f"{verb} {place}: {of_total}.", ExitCode.OK)
 
 
-def validation_outcome(view: ValidationView) -> Outcome:
+def validation_outcome(view: "ValidationView") -> Outcome:
     """What a validation comes to: valid, denied (by a policy that needs no live state) or error."""
     files, count = plural(view.files, "file"), tally(view.diagnostics)
     if any(d.blocks for d in view.diagnostics):
@@ -141,12 +144,14 @@ def left_alone(diagnostics: Iterable[Diagnostic]) -> int:
 
 def where(plan: Plan) -> str:
     """Project, environment and cluster in a few words, after "for"."""
-    return clean(f"{plan.project}/{plan.env} on {_cluster(plan)}")
+    cluster = _cluster(plan)
+    return clean(f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}")
 
 
 def place_of(plan: Plan) -> str:
     """The same, after "on" or "to"."""
-    return clean(f"{plan.project}/{plan.env} ({_cluster(plan)})")
+    cluster = _cluster(plan)
+    return clean(f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}")
 
 
 def to_do(plan: Plan) -> str:
@@ -184,8 +189,10 @@ def _in_order(plan: Plan) -> str:
 
 
 def _cluster(plan: Plan) -> str:
-    """The name alone where it says more than the environment does."""
-    return plan.cluster.name if plan.cluster.name not in ("", plan.env) else f"cluster {plan.cluster.id}"
+    """The name alone where it says more than the environment does; empty where nothing identifies it."""
+    if plan.cluster.name not in ("", plan.env):
+        return plan.cluster.name
+    return f"cluster {plan.cluster.id}" if plan.cluster.id else ""
 
 
 def _taken(plan: Plan) -> str:
@@ -207,7 +214,7 @@ def _losses(run: RunResult) -> list[str]:
         Status.STALE: "changed by someone else",
         Status.SKIPPED: "skipped",
         Status.UNKNOWN: "with unknown outcome",
-        Status.STARTED: "still moving",
+        Status.STARTED: "still in progress",
         Status.INTERRUPTED: "not begun",
     }
     counts = Counter(status for _, status in _ended_badly(run))
@@ -250,3 +257,39 @@ def _denials(run: RunResult) -> str:
     skipped = counts[Status.SKIPPED]
     parts = [f"{denied:,} denied" if denied else "", topics, f"{skipped:,} skipped" if skipped else ""]
     return listed(parts)
+
+
+def subjects_denied(plan: Plan) -> Mapping[str, Collection[str]]:
+    """What policies deny within resources, as verdicts name it; without what is blocked as a whole."""
+    blocked = _blocked(plan)
+    found: dict[str, set[str]] = defaultdict(set)
+    for verdict in plan.verdicts:
+        if verdict.denies and verdict.topic is not None and verdict.resource not in blocked:
+            found[verdict.resource].add(verdict.topic)
+    return found
+
+
+def guarded(plan: Plan) -> list[str]:
+    """The resources of changes that a guard denies and something is left of, one for each denial."""
+    acting = {str(change.id) for change in plan.changes} - _blocked(plan)
+    denials = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
+    return [resource for resource in denials if resource in acting]
+
+
+def fields_denied(plan: Plan) -> Mapping[str, Collection[str]]:
+    """The paths of the fields that will stay as they are, by resource; without what is blocked as a whole."""
+    subjects, whole = subjects_denied(plan), set(guarded(plan))
+    return {
+        name: {f.path for f in change.fields if _is_denied(change, f, subjects.get(name, ()), name in whole)}
+        for change in plan.changes
+        if (name := str(change.id)) in subjects or name in whole
+    }
+
+
+def _is_denied(change: Change, field: FieldChange, subjects: Collection[str], whole: bool) -> bool:
+    subject = find_field_subject(change.id.kind, field.path)
+    return subject is not None and (whole or subject in subjects)
+
+
+def _blocked(plan: Plan) -> set[str]:
+    return {str(change.id) for change in plan.changes if change.blocked}

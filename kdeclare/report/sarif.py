@@ -4,23 +4,137 @@ A rule is a diagnostic's code, a policy, or a risk; a result is one diagnostic, 
 allow, or one risk of one change.
 """
 
+import os.path
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 
-from kdeclare.core.changes import Action, Change, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity, in_order, warning
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.jsontypes import fingerprint
-from kdeclare.core.plan import Plan, Verdict
+from kdeclare.core.plans.plan import Plan, Verdict
+from kdeclare.core.resources.changes import Action, Change, Risk
 from kdeclare.manifests.project import PROJECT_FILE
-from kdeclare.report.risks import GRAVE, by_risk, causes_of
-from kdeclare.report.sarif_places import NO_CHECKOUT, Checkout, Location, location
-from kdeclare.report.sarif_rules import Rule, code_rule, policy_rule, risk_rule
-from kdeclare.report.values import clean, plural
-from kdeclare.report.verdicts_text import is_brokers, judgement, name_subject, spoken
-from kdeclare.report.views import ValidationView
+from kdeclare.report.elements.diagnostics_text import HINT, is_brokers, judgement, name_subject, spoken
+from kdeclare.report.elements.values import clean, plural
+from kdeclare.report.plan.risks import GRAVE, by_risk, causes_of
+from kdeclare.report.run.views import ValidationView
 from kdeclare.version import VERSION
+
+ROOT = "%SRCROOT%"
+"""What relative paths are relative to: the top of the checkout, as hosts of code understand it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """Where places are. root: the top of the checkout; folder: what they are relative to. Both absolute.
+
+    project: the project file, if it is known, absolute or relative to the folder; what has no place of its
+    own is shown there.
+    """
+
+    root: str = ""
+    folder: str = ""
+    project: str = ""
+
+
+NO_CHECKOUT = Checkout()
+"""Places are relative to the top already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a result is shown. uri: relative to the root, or absolute for what lies elsewhere."""
+
+    uri: str
+    line: int
+    column: int
+
+    def document(self) -> dict[str, Any]:
+        """As SARIF has it (sections 3.28, 3.29 and 3.30)."""
+        artifact = {"uri": self.uri}
+        if not self.uri.startswith("file:"):
+            artifact["uriBaseId"] = ROOT
+        physical: dict[str, Any] = {"artifactLocation": artifact}
+        if self.line >= 1:
+            physical["region"] = {"startLine": self.line, "startColumn": max(self.column, 1)}
+        return {"physicalLocation": physical}
+
+
+def location(place: Place | None, checkout: Checkout) -> Location | None:
+    """The location; None without a place, or where its file has no name."""
+    if place is None or not place.file:
+        return None
+    path = PurePath(os.path.normpath(PurePath(checkout.folder, place.file)))
+    if checkout.root and path.is_relative_to(checkout.root):
+        path = path.relative_to(checkout.root)
+    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix(), safe="/")
+    return Location(uri, place.line, place.column)
+
+
+_MEANING = {
+    Severity.ERROR: "An error keeps the whole plan from being applied.",
+    Severity.DENIED: "A policy or a guard keeps this one resource from being changed; the others are.",
+    Severity.WARNING: "A warning keeps nothing from being applied.",
+    Severity.INFO: "This is for information only.",
+}
+
+_RISKS = {
+    Risk.SAFE: "It can be undone and disturbs nothing.",
+    Risk.DISRUPTIVE: "It moves data or changes how brokers work.",
+    Risk.DESTRUCTIVE: "It can lose records.",
+    Risk.IRREVERSIBLE: "No rollback brings back what was there before.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A reportingDescriptor (SARIF 2.1.0, section 3.49). level: that of its results unless they say other."""
+
+    id: str
+    title: str
+    help: str
+    level: str
+    tag: str
+
+    def document(self) -> dict[str, Any]:
+        """As SARIF has it."""
+        return {
+            "id": self.id,
+            "shortDescription": {"text": self.title},
+            "fullDescription": {"text": f"{self.title}."},
+            "help": {"text": self.help},
+            "defaultConfiguration": {"level": self.level},
+            "properties": {"tags": [self.tag]},
+        }
+
+
+def code_rule(code: str, summary: str, severity: Severity, level: str) -> Rule:
+    """The rule of a diagnostic: its summary has no names in it, so it fits all of the same code."""
+    title = clean(summary) or clean(code)
+    return Rule(clean(code), title, f"{title}. {_MEANING[severity]}", level, "diagnostic")
+
+
+def policy_rule(verdict: Verdict, level: str) -> Rule:
+    """The rule of a policy."""
+    if is_brokers(verdict):
+        title = "The brokers' own policy"
+        text = f"{title} refuses this. It is configured on the brokers and cannot be overridden."
+        return Rule("policy/broker", title, text, level, "policy")
+    name = clean(verdict.policy)
+    hint = f"{HINT[0].upper()}{HINT[1:]}."
+    text = f"A policy of the project judges topics before they are created, modified or deleted. {hint}"
+    return Rule(f"policy/{name}", f"Policy {name}", text, level, "policy")
+
+
+def risk_rule(risk: Risk, level: str) -> Rule:
+    """The rule of a risk that changes have."""
+    title = f"{risk.value.capitalize()} change"
+    return Rule(f"risk/{risk.value}", title, f"{title}. {_RISKS[risk]}", level, "risk")
+
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 FINGERPRINT = "kdeclare/v1"

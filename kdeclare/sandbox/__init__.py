@@ -22,8 +22,7 @@ from kdeclare.sandbox.group import (
 )
 from kdeclare.sandbox.jars import KAFKA_VERSION
 from kdeclare.sandbox.launch import kafka_classpath, run_kafka_tool
-from kdeclare.sandbox.ports import is_free
-from kdeclare.sandbox.settings import GroupSettings, SandboxSettings
+from kdeclare.sandbox.settings import GroupSettings, SandboxSettings, is_free
 from kdeclare.sandbox.starting import start
 from kdeclare.sandbox.status import BrokerStatus, SandboxStatus, WorkerStatus, status
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.java import find_java
 from kdeclare.sandbox import launch, processes
-from kdeclare.sandbox.certificates import DAYS, issue
-from kdeclare.sandbox.claiming import claimed, unheard
+from kdeclare.sandbox.folder_lock import claimed, unheard
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
-from kdeclare.sandbox.ports import refuse_taken
+from kdeclare.sandbox.security import DAYS, issue
+from kdeclare.sandbox.settings import refuse_taken
 from kdeclare.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up
 from kdeclare.sandbox.status import SandboxStatus, observed, running_process, status
 from kdeclare.sandbox.workers.crew import crew

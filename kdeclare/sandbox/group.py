@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.sandbox import control
-from kdeclare.sandbox.claiming import Progress, claimed, refuse_foreign, unheard
+from kdeclare.sandbox.folder_lock import Progress, claimed, refuse_foreign, unheard
 from kdeclare.sandbox.layout import Layout, layout_of, unreadable, write_whole
 from kdeclare.sandbox.settings import GroupSettings, check_group
 from kdeclare.sandbox.starting import TIMEOUT_SECONDS, start_all

@@ -6,10 +6,10 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 
 MIRROR_VARIABLE = "KDECLARE_MAVEN_MIRROR"
 SETTINGS_VARIABLE = "KDECLARE_IVY_SETTINGS"

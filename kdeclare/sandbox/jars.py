@@ -5,16 +5,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.sandbox import ivy
+from kdeclare.sandbox.folder_lock import held
 from kdeclare.sandbox.layout import write_whole
-from kdeclare.sandbox.locking import held
 
 CACHE_VARIABLE = "KDECLARE_CACHE_DIR"
 HOME_VARIABLE = "KAFKA_HOME"

@@ -7,15 +7,14 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.java import find_java
-from kdeclare.sandbox import config, processes
+from kdeclare.sandbox import broker_properties, processes, security
 from kdeclare.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
 from kdeclare.sandbox.layout import Layout, ProcessFiles, write_whole
-from kdeclare.sandbox.security import access
 from kdeclare.sandbox.settings import SandboxSettings
 
 # Kafka's own variable for the heap; it replaces the brokers', for a sandbox with more topics than usual.
@@ -59,10 +58,10 @@ def write_properties(layout: Layout, settings: SandboxSettings, broker_id: int) 
     """Write a broker's server.properties, for where the folder is now."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
-    properties = config.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
+    properties = broker_properties.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
     if settings.secure:
-        properties |= access.broker_properties(layout.security)
-    write_whole(files.properties, config.render(properties))
+        properties |= security.broker_properties(layout.security)
+    write_whole(files.properties, broker_properties.render(properties))
 
 
 def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
@@ -78,7 +77,7 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     command = [kafka.java, *_FAST_START, *_tool_logging(), "kafka.tools.StorageTool", "format"]
     command += ["--cluster-id", cluster_id, "--config", str(first.properties)]
     if settings.secure:
-        command += access.format_arguments()
+        command += security.format_arguments()
     try:
         done = subprocess.run(
             command,

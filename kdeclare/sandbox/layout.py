@@ -1,11 +1,11 @@
 """Where a sandbox keeps what, and the marker file that says that a folder is a sandbox."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.sandbox.settings import SandboxSettings
 
 _FORMAT = 1

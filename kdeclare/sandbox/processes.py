@@ -6,9 +6,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from kdeclare.core.frozen import dataclass
 from kdeclare.sandbox.layout import write_whole
 
 _PROC = Path("/proc")

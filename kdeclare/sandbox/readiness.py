@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.sandbox import metadata
+from kdeclare.core.frozen import dataclass
+from kdeclare.sandbox import health
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles
 from kdeclare.sandbox.settings import HOST
 from kdeclare.sandbox.status import running_process
@@ -66,7 +66,7 @@ class _Waiting:
             files = sandbox.layout.broker(broker_id)
             if running_process(files) is None:
                 raise not_started("broker", files, f"Broker {broker_id} ended while it was starting.")
-            view = metadata.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
+            view = health.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
                 self._tell(broker_id)

@@ -1,19 +1,76 @@
-"""Bringing sandboxes up: one, or several at once."""
+"""Bringing sandboxes up, one or several at once: certificates and users first, then processes."""
 
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.sandbox import launch, processes, readiness
-from kdeclare.sandbox.claiming import Progress, claimed, refuse_foreign, unusable
-from kdeclare.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
-from kdeclare.sandbox.ports import refuse_taken
-from kdeclare.sandbox.security import users
-from kdeclare.sandbox.settings import SandboxSettings, check
+from kdeclare.core.frozen import dataclass
+from kdeclare.sandbox import broker_properties, launch, processes, readiness
+from kdeclare.sandbox.folder_lock import Progress, claimed, refuse_foreign, unusable
+from kdeclare.sandbox.layout import (
+    Layout,
+    Marker,
+    SecurityFiles,
+    layout_of,
+    read_marker,
+    write_marker,
+    write_whole,
+)
+from kdeclare.sandbox.security import ADMIN, BROKER, READER, client_properties, issue, make_authority
+from kdeclare.sandbox.settings import SandboxSettings, check, refuse_taken
 from kdeclare.sandbox.status import SandboxStatus, observed, running_process
 from kdeclare.sandbox.workers.crew import Crew, crew
+
+
+def certify(java: str, files: SecurityFiles, progress: Progress) -> None:
+    """Make the authority and the brokers' keystore, as far as they are not there.
+
+    Raise KdeclareError ``sandbox-certificates``.
+    """
+    if not files.keystore.exists():
+        progress("making certificates")
+        make_authority(java, files)
+        issue(java, files, files.keystore, BROKER)
+
+
+def admit(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
+    """Give the reader his rights, once, and write both users' client properties.
+
+    They are written anew at each start, for where the folder is now; the reader's says that he has his
+    rights. Raise KdeclareError ``sandbox-access``.
+    """
+    _write(files, settings, ADMIN)
+    if not files.client(READER).exists():
+        progress(f"letting the user '{READER}' look at all topics")
+        _grant(files, settings)
+    _write(files, settings, READER)
+
+
+def _write(files: SecurityFiles, settings: SandboxSettings, user: str) -> None:
+    write_whole(files.client(user), broker_properties.render(client_properties(files, settings, user)))
+
+
+def _grant(files: SecurityFiles, settings: SandboxSettings) -> None:
+    """What a plan has to read: topics and the cluster with their configs. Nothing that changes anything."""
+    done = launch.run_kafka_tool(
+        "org.apache.kafka.tools.AclCommand",
+        *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
+        *("--add", "--force", "--allow-principal", f"User:{READER}"),
+        *("--operation", "Describe", "--operation", "DescribeConfigs", "--topic", "*", "--cluster"),
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise KdeclareError(
+            error(
+                "sandbox-access",
+                "The rights of the sandbox's users could not be granted",
+                f"Kafka's tool for ACLs ended with {done.returncode}:\n{said}",
+                hint="Look at the brokers' logs: kdeclare sandbox status names them.",
+            )
+        )
+
 
 TIMEOUT_SECONDS = 300.0
 
@@ -92,7 +149,7 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
         guarded = [one for one in rising if one.settings.secure]
         for one in guarded:
             layout = one.layout
-            users.certify(kafka.java, layout.security, one.progress)
+            certify(kafka.java, layout.security, one.progress)
         for one in rising:
             layout = one.layout
             for broker_id in one.down:
@@ -100,7 +157,7 @@ def bring_up(kafka: launch.Runtime, rising: Sequence[Rising], timeout: float) ->
         readiness.wait([readiness.Awaited(r.layout, r.marker, r.down, r.progress) for r in rising], timeout)
         for one in guarded:
             layout = one.layout
-            users.admit(layout.security, one.settings, one.progress)
+            admit(layout.security, one.settings, one.progress)
         for workers in crews:
             layout = workers.layout
             for process in workers.spawn():

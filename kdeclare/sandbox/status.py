@@ -1,41 +1,60 @@
 """What a sandbox is doing now, as data."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from kdeclare.sandbox import metadata, processes
+from pydantic import Field
+
+from kdeclare.core.documents import PathText
+from kdeclare.core.frozen import dataclass
+from kdeclare.sandbox import health, processes
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
-from kdeclare.sandbox.security.access import USERS
+from kdeclare.sandbox.security import USERS
 from kdeclare.sandbox.settings import HOST, SandboxSettings
-from kdeclare.sandbox.workers import asking
 
 _ASK_SECONDS = 2.0
 
 
+_Process = Annotated[int | None, Field(description="null where it does not run.")]
+_Alive = Annotated[bool, Field(description="Whether its process runs.")]
+_Ready = Annotated[bool, Field(description="Whether it answers.")]
+_Log = Annotated[PathText, Field(description="The file of its log.")]
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker. ``alive``: its process runs; ``ready``: it answers and is unfenced."""
+    """One broker, at 127.0.0.1.
+
+    ready: it is unfenced, too.
+    """
+
+    schema_name = "SandboxBrokerDocument"
 
     id: int
-    pid: int | None
+    pid: _Process
     port: int
     rack: str
-    alive: bool
-    ready: bool
-    log: Path
+    alive: _Alive
+    ready: _Ready
+    log: _Log
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One Connect worker. ``alive``: its process runs; ``ready``: it says that it has joined its group."""
+    """One Connect worker.
+
+    ready: it says that it has joined its group.
+    """
+
+    schema_name = "SandboxWorkerDocument"
 
     id: int
-    pid: int | None
+    pid: _Process
     url: str
-    alive: bool
-    ready: bool
-    log: Path
+    alive: _Alive
+    ready: _Ready
+    log: _Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +137,7 @@ def running_process(files: ProcessFiles) -> processes.Recorded | None:
 def _broker(layout: Layout, marker: Marker, settings: SandboxSettings, broker_id: int) -> BrokerStatus:
     process = running_process(layout.broker(broker_id))
     port = settings.broker_port(broker_id)
-    view = metadata.ask(HOST, settings.open_port(broker_id), _ASK_SECONDS) if process else None
+    view = health.ask(HOST, settings.open_port(broker_id), _ASK_SECONDS) if process else None
     return BrokerStatus(
         id=broker_id,
         pid=process.pid if process else None,
@@ -138,6 +157,6 @@ def _worker(layout: Layout, settings: SandboxSettings, worker_id: int) -> Worker
         pid=process.pid if process else None,
         url=settings.worker_url(worker_id),
         alive=process is not None,
-        ready=process is not None and asking.is_healthy(settings.worker_port(worker_id), _ASK_SECONDS),
+        ready=process is not None and health.is_healthy(settings.worker_port(worker_id), _ASK_SECONDS),
         log=files.server_log,
     )

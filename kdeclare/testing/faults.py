@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
-from kdeclare.core.faults import Fault, FaultKind, Outcome
-from kdeclare.core.operation_type import OperationType
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault, FaultKind, Outcome
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.parts import Connections
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.secrets.secret_refs import SecretSource
 
 TIMED_OUT = Fault("REQUEST_TIMED_OUT", "The request timed out.", FaultKind.UNKNOWN)
 

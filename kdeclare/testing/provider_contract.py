@@ -11,9 +11,10 @@ import json
 import logging
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,45 +22,57 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.capabilities import ExportRequest, encode_body, export_manifests, forget_identity
-from kdeclare.core.changes import Action
-from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import bind_arguments, dump_arguments
+from kdeclare.core.clock import Clock
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, canonical_json
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.binding import bind_arguments, dump_arguments
+from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plan import Plan
-from kdeclare.core.provider import Provider
-from kdeclare.core.references import Referenced
-from kdeclare.core.registry import KINDS, type_of
-from kdeclare.core.run import RunResult, Status
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.provider.registry import KINDS, find_api_version, type_of
+from kdeclare.core.resources.capabilities import (
+    ExportRequest,
+    encode_body,
+    export_manifests,
+    find_editable,
+    forget_identity,
+)
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.record_binding import bind_record, dump_record
+from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.planning.request import DeletionLimit, Scope
 from kdeclare.engine.state import memory
 from kdeclare.engine.state.document import encode
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.plan_html import plan_html
-from kdeclare.report.plan_text import plan_text
+from kdeclare.manifests.editing.project_edits import project_edits
+from kdeclare.manifests.load import load
+from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project, open_project
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.report.sarif import plan_sarif
 from kdeclare.testing.faults import Crash, FaultyOperations
-from kdeclare.testing.world import Secrets, World, declare
+from kdeclare.testing.world import Secrets, TestClock, World, declare
 
 When = Literal["before", "after"]
 WHENS: tuple[When, ...] = ("before", "after")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Declared:
     """A resource as a manifest declares it; references to secrets are written as there (``${env.TOKEN}``)."""
 
     kind: str
     name: str
-    spec: Mapping[str, Json]
+    spec: Mapping[str, JsonValue]
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -85,7 +98,8 @@ class Bench:
         return self.world.plan(*declared, scope=_DELETES)
 
 
-_DELETES = PlanScope(allow_deletes=True)
+_DELETES = Scope(allow_deletes=True)
+_DELETES_ALL = Scope(allow_deletes=True, max_deletes=DeletionLimit.parse("100%"))
 
 
 class ProviderContract:
@@ -97,6 +111,11 @@ class ProviderContract:
     elsewhere: some of the resources of ``after`` in yet another form, as other people change them meanwhile.
         Each differs from ``before`` and from ``after``.
     secrets: the values of references to secrets.
+    actions: what changes between ``before`` and ``after`` are, exactly. State it only where a kind has fewer:
+        objects that exist by themselves, such as brokers, are neither created nor deleted; and where nothing
+        brings back what is deleted, a class of its own without deletions can show that the rest is undone.
+
+    A provider whose system takes its time to show what was done overrides `make_clock`, too.
     """
 
     provider: ClassVar[Provider]
@@ -104,6 +123,7 @@ class ProviderContract:
     after: ClassVar[Sequence[Declared]]
     elsewhere: ClassVar[Sequence[Declared]]
     secrets: ClassVar[Mapping[str, str]] = {}
+    actions: ClassVar[Set[Action]] = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
 
     def make_system(self, folder: Path) -> object:
         """Return a new, empty system. folder: an empty one that nobody else uses."""
@@ -113,31 +133,40 @@ class ProviderContract:
         """Return the connections to a system."""
         raise NotImplementedError
 
-    def dump(self, system: object) -> Json:
+    def dump(self, system: object) -> JsonValue:
         """Return all that is in a system and that its users see: what must be equal after a rollback.
 
         Leave out what is never the same again, such as ids and times.
         """
         raise NotImplementedError
 
+    def make_clock(self) -> Clock:
+        """Return the time of runs; a system that takes its time to show what was done needs `SystemClock`."""
+        return TestClock()
+
     # What the tests do.
 
     @pytest.fixture
     def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
         """Make systems, each with a project of its own."""
+        return self.start_benches(tmp_path)
+
+    def start_benches(self, folder: Path) -> Callable[[], Bench]:
+        """Return what makes systems in folders of their own below this one, each with a project."""
         made: list[Bench] = []
 
         def make() -> Bench:
-            folder = tmp_path / f"system-{len(made)}"
-            folder.mkdir()
-            system = self.make_system(folder)
+            place = folder / f"system-{len(made)}"
+            place.mkdir()
+            system = self.make_system(place)
             made.append(Bench(system, self._make_world(system), FaultyOperations()))
             return made[-1]
 
         return make
 
     def _make_world(self, system: object) -> World:
-        return World(connections=self.connect(system), secrets=Secrets(dict(self.secrets)))
+        secrets = Secrets(dict(self.secrets))
+        return World(connections=self.connect(system), secrets=secrets, clock=self.make_clock())
 
     @contextmanager
     def _watched(self, bench: Bench) -> Iterator[None]:
@@ -145,9 +174,12 @@ class ProviderContract:
             yield
 
     def _declare(self, resources: Sequence[Declared]) -> list[Desired]:
-        return [declare(r.kind, r.name, self._resolve(r.spec), r.labels) for r in resources]
+        return [declare(r.kind, r.name, self._resolve_spec(r.spec), r.labels) for r in resources]
 
-    def _resolve(self, value: Json) -> Json:
+    def _resolve_spec(self, spec: JsonObject) -> JsonObject:
+        return as_object(self._resolve(spec))
+
+    def _resolve(self, value: JsonValue) -> JsonValue:
         """The value with its references resolved, as loading manifests does."""
         if isinstance(value, str) and value in self.secrets:
             return Referenced(self.secrets[value], value)
@@ -160,19 +192,22 @@ class ProviderContract:
         assert bench.apply(self._declare(self.before)).complete, "'before' can be applied to an empty system"
         return bench
 
-    def _finished(self, make_bench: Callable[[], Bench]) -> tuple[Json, Json]:
+    def _finished(self, make_bench: Callable[[], Bench]) -> tuple[JsonValue, JsonValue]:
         bench = self._started(make_bench)
         assert bench.apply(self._declare(self.after), batch=1).complete, "'after' can be applied"
         return self._state(bench)
 
-    def _state(self, bench: Bench) -> tuple[Json, Json]:
+    def _state(self, bench: Bench) -> tuple[JsonValue, JsonValue]:
         """What the system has, and what is owned of it; ids are added by a later apply."""
         bench.world.recover()
         kinds = {text: ResourceId.parse(text).kind for text in bench.world.owned()}
-        owned = {text: forget_identity(kinds[text], record) for text, record in bench.world.owned().items()}
+        owned = {
+            text: dump_record(forget_identity(kinds[text], bind_record(kinds[text], record)))
+            for text, record in bench.world.owned().items()
+        }
         return self.dump(bench.system), owned
 
-    def _survive(self, bench: Bench, end: tuple[Json, Json]) -> None:
+    def _survive(self, bench: Bench, end: tuple[JsonValue, JsonValue]) -> None:
         """The next command goes on where the last one was killed, and comes to the same."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
@@ -190,7 +225,7 @@ class ProviderContract:
         """A spec refuses fields that it does not know: people are told of typing errors."""
         for item in (*self.before, *self.after):
             with pytest.raises(ValidationError):
-                KINDS[item.kind].spec.model_validate({**self._resolve(item.spec), "noSuchField": 1})
+                KINDS[item.kind].spec.model_validate({**self._resolve_spec(item.spec), "noSuchField": 1})
 
     def test_bodies_can_be_pickled(self) -> None:
         """Bodies go to the tasks of Spark."""
@@ -221,9 +256,49 @@ class ProviderContract:
                 assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)
                 if "${" in text.replace("$${", "") and not any(ref in text for ref in self.secrets):
                     continue  # nobody knows the value of its secret
-                again = declare(kind.name, name, self._resolve(document["spec"]))
-                scope = PlanScope(targets=frozenset({again.id}))
+                again = declare(kind.name, name, self._resolve_spec(document["spec"]))
+                scope = Scope(targets=frozenset({again.id}))
                 assert not bench.world.plan(again, scope=scope).operations, text
+
+    # Write-back.
+
+    def test_what_is_written_back_changes_nothing_when_it_is_planned(
+        self, make_bench: Callable[[], Bench], tmp_path: Path
+    ) -> None:
+        """Manifests say what was done by hand; what a kind cannot write, such as a secret, it refuses."""
+        bench = self._started(make_bench)
+        changes = bench.plan(self._declare(self.after)).changes
+        assert bench.apply(self._declare(self.after)).complete
+        project, environ = self._write_project(tmp_path)
+        for change in changes:
+            if change.action not in (Action.CREATE, Action.UPDATE) or find_editable(change.id.kind) is None:
+                continue
+            try:
+                files = project_edits(project, environ, [change]).files
+            except KdeclareError:
+                continue
+            loaded = load(project, (), KINDS, environ, instead={edit.file: edit.after for edit in files})
+            assert not [d for d in loaded.diagnostics if d.is_error], files
+            (written,) = (item for item in loaded.desired if item.id == change.id)
+            scope = Scope(targets=frozenset({change.id}))
+            assert not bench.world.plan(written, scope=scope).operations, files
+
+    def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
+        """A project with the manifests of ``before``, and the variables that its secrets are in."""
+        file = folder / PROJECT_FILE
+        file.write_text("apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: test}\nspec: {}\n")
+        manifests = folder / MANIFESTS_FOLDER
+        manifests.mkdir()
+        for number, item in enumerate(self.before):
+            document = {
+                "apiVersion": find_api_version(item.kind),
+                "kind": item.kind,
+                "metadata": {"name": item.name, "labels": dict(item.labels)},
+                "spec": _number_keys(item.spec),
+            }
+            (manifests / f"{number}.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+        environ = {text.removeprefix("${env.").rstrip("}"): value for text, value in self.secrets.items()}
+        return open_project(file, None, environ), environ
 
     def _read(self, bench: Bench) -> LiveState:
         operations = bench.plan(self._declare(self.after)).operations
@@ -255,8 +330,9 @@ class ProviderContract:
         """The suite is worth as much as its example."""
         bench = self._started(make_bench)
         plan = bench.plan(self._declare(self.after))
-        actions = {change.action for change in plan.changes}
-        assert {Action.CREATE, Action.UPDATE, Action.DELETE} <= actions
+        actions = {change.action for change in plan.changes} - {Action.NO_OP}
+        assert actions, "'after' changes something"
+        assert actions == self.actions, "the attribute 'actions' says what changes there are"
         kinds = {change.id.kind for change in plan.changes}
         assert kinds == {kind.name for kind in self.provider.kinds}
 
@@ -269,10 +345,14 @@ class ProviderContract:
         assert self._state(bench) != before
         undone = bench.world.rollback(run.run_id)
         assert undone.complete, (undone.results, undone.plan.diagnostics)
-        irreversible = {str(op.resource) for op in run.plan.operations if op.irreversible}
-        if not irreversible:
-            assert not undone.plan.diagnostics
+        lost = {op.resource for op in run.plan.operations if op.irreversible}
+        problems = [d for d in undone.plan.diagnostics if d.severity is not Severity.INFO]
+        assert {d.resource for d in problems} <= set(map(str, lost)), "only what cannot be undone is reported"
+        if not lost:
             assert self._state(bench) == before
+            return
+        others = (item for item in self.before if item.id not in lost)
+        assert all(self._find(bench, item) for item in others), "a loss keeps nothing else from going back"
 
     def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
         """Undoing the first run leaves the system as empty as it was."""
@@ -294,7 +374,7 @@ class ProviderContract:
 
     def _find(self, bench: Bench, item: Declared) -> bool:
         """Whether a resource is as it is declared."""
-        target = PlanScope(targets=frozenset({item.id}))
+        target = Scope(targets=frozenset({item.id}))
         other = self._make_world(bench.system)
         return not other.plan(*self._declare([item]), scope=target).operations
 
@@ -316,6 +396,7 @@ class ProviderContract:
             concerned = [op for op in plan.operations if op.resource == item.id]
             assert concerned, f"'after' changes {item.id}, which is in 'elsewhere'"
             self._change_elsewhere(bench, [item])
+            changed = self._find_changed(bench, concerned)
             unchanged = self.dump(bench.system)
             with pytest.raises(KdeclareError) as refused:
                 bench.world.run(plan)
@@ -327,28 +408,46 @@ class ProviderContract:
             result = bench.world.run(plan, skip_stale=True)
             assert self._find(bench, item), "what others have changed is left alone"
             stale = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
-            assert stale == {op.id for op in concerned}
+            assert stale
+            assert stale == changed, "of several operations of a resource, the others need not be"
             assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT)
+
+    def _find_changed(self, bench: Bench, operations: Sequence[Operation]) -> set[str]:
+        """The operations that are about what is otherwise by now."""
+        live = observe(bench.world.connect(), select_all(operations))
+        own = (op for op in operations if not type_of(op).is_auxiliary)
+        return {op.id for op in own if type_of(op).view(op, live) != op.expect}
 
     # Faults.
 
     def test_killed_at_every_position_of_the_journal(self, make_bench: Callable[[], Bench]) -> None:
         """Whenever the process dies, the next command goes on and comes to the same end."""
         end = self._finished(make_bench)
-        for n in range(1, self._count_steps(make_bench) + 1):
-            for when in WHENS:
-                bench = self._started(make_bench)
-                bench.world.store.restart()
-                bench.world.store.crash = memory.Crash(n, when, Crash())
-                with pytest.raises(Crash):
-                    bench.apply(self._declare(self.after), batch=1)
-                self._survive(bench, end)
+        n, deaths = 0, [True]
+        while any(deaths):
+            n += 1
+            deaths = [self._die_at(n, when, make_bench, end) for when in WHENS]
+        assert n > 1
 
-    def _count_steps(self, make_bench: Callable[[], Bench]) -> int:
+    def _die_at(
+        self, n: int, when: When, make_bench: Callable[[], Bench], end: tuple[JsonValue, JsonValue]
+    ) -> bool:
+        """Kill a run at its n-th step, and go on; False where it had fewer.
+
+        How many it has varies: what ends at the same time is one line of the journal.
+        """
         bench = self._started(make_bench)
         bench.world.store.restart()
-        bench.apply(self._declare(self.after), batch=1)
-        return len(bench.world.store.steps)
+        bench.world.store.crash = memory.Crash(n, when, Crash())
+        try:
+            bench.apply(self._declare(self.after), batch=1)
+        except Crash:
+            self._survive(bench, end)
+            return True
+        assert len(bench.world.store.steps) < n
+        bench.world.store.restart()
+        assert self._state(bench) == end
+        return False
 
     def _count_requests(self, make_bench: Callable[[], Bench]) -> int:
         bench = self._started(make_bench)
@@ -391,9 +490,8 @@ class ProviderContract:
                     Fault("REFUSED", "Not today."), nth=None, method=victim.verb, item=str(victim.resource)
                 )
                 result = bench.world.run(plan)
-            dependent = _find_dependent(plan, victim.id)
             bad = {id_ for id_, r in result.results.items() if not r.is_good}
-            assert bad == dependent, victim.id
+            assert bad == _find_dependent(plan, victim), victim.id
 
     # Batches.
 
@@ -408,8 +506,41 @@ class ProviderContract:
             for call in bench.requests.writes:
                 assert len(call.items) <= size
         plan = self._started(make_bench).plan(self._declare(self.after))
-        items = [(op.verb, type_of(op).item(op)) for op in plan.operations]
+        items = [_identify(op) for op in plan.operations]
         assert len(set(items)) == len(items), "two operations of one type about the same thing"
+
+    def test_a_refused_item_does_not_stop_its_batch(self, make_bench: Callable[[], Bench]) -> None:
+        """What someone else has created or deleted a moment ago stops nothing else of a request."""
+        for declared in (self.before, ()):
+            for method, items in self._find_batches(make_bench, declared).items():
+                bench, plan = self._plan_from_start(make_bench, declared)
+                first = next(
+                    op for op in plan.operations if (op.verb, str(op.resource)) == (method, items[0])
+                )
+                with self._watched(bench):
+                    bench.requests.faults.meanwhile(partial(_do_elsewhere, bench, first), item=items[0])
+                    result = bench.world.run(plan)
+                bad = {id_ for id_, r in result.results.items() if not r.is_good}
+                assert bad <= _find_dependent(plan, first), (
+                    f"{first.id} was refused in a request with {items}"
+                )
+
+    def _find_batches(
+        self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
+    ) -> Mapping[str, Sequence[str]]:
+        """Return what goes together in a request, for each operation type that creates or deletes."""
+        bench, plan = self._plan_from_start(make_bench, declared)
+        whole = {op.verb for op in plan.operations if type_of(op).creates or type_of(op).deletes}
+        with self._watched(bench):
+            bench.world.run(plan)
+        return {c.method: c.items for c in bench.requests.writes if c.method in whole and len(c.items) > 1}
+
+    def _plan_from_start(
+        self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
+    ) -> tuple[Bench, Plan]:
+        """What is declared is created in an empty system; if that is nothing, what there is is deleted."""
+        bench = make_bench() if declared else self._started(make_bench)
+        return bench, bench.world.plan(*self._declare(declared), scope=_DELETES_ALL)
 
     # Secrets.
 
@@ -445,13 +576,40 @@ class ProviderContract:
 _LEFT_OUT = (Status.STALE, Status.SKIPPED)
 
 
-def _find_dependent(plan: Plan, refused: str) -> set[str]:
-    """What is refused, and all that needs it."""
-    found = {refused}
+def _number_keys(value: JsonValue) -> object:
+    """Keys as people write them in YAML: JSON has no numbers there."""
+    if isinstance(value, Mapping):
+        return {int(key) if key.isdecimal() else key: _number_keys(item) for key, item in value.items()}
+    return [_number_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def _find_dependent(plan: Plan, refused: Operation) -> set[str]:
+    """What is refused, as operations of one type on one resource are, and all that needs it.
+
+    And what would clean up after operations of which none has begun; after others it does, however they end.
+    """
+    victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
+    not_begun: set[str] = set()
     for op in plan.operations:  # in order
-        if not found.isdisjoint(op.needs):
-            found.add(op.id)
-    return found
+        if type_of(op).is_cleanup:
+            is_left_out = bool(op.after) and not_begun >= op.after.keys()
+        else:
+            is_left_out = not op.needs.keys().isdisjoint(victims | not_begun)
+        if is_left_out:
+            not_begun.add(op.id)
+    return victims | not_begun
+
+
+def _do_elsewhere(bench: Bench, op: Operation, _: None) -> None:
+    """Someone else does the same."""
+    type_of(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
+
+
+def _identify(op: Operation) -> tuple[str, ...]:
+    """What no other operation may be about, too; auxiliary ones can share it, and be one at a time."""
+    if type_of(op).is_auxiliary:
+        return (op.verb, str(op.resource), canonical_json(dump_arguments(op.args)))
+    return (op.verb, type_of(op).item(op))
 
 
 def _render(plan: Plan) -> list[str]:

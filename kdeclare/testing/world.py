@@ -1,38 +1,39 @@
 """The engine at work on one project, without files and without a command line."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
-from kdeclare.core.capabilities import BodyCodec, decode_body, encode_body
+from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.judging import NO_POLICIES, Judge
-from kdeclare.core.kind import Desired
+from kdeclare.core.jsontypes import JsonValue, as_object, canonical_json, parse_json
+from kdeclare.core.live.collector import Patience
 from kdeclare.core.parts import Connections, PlanOptions
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.policy_gate import NO_POLICIES, Judge
+from kdeclare.core.plans.run import MoveProgress, RunResult
+from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import KINDS
-from kdeclare.core.run import MoveProgress, RunResult
-from kdeclare.core.secret_hashes import SecretHasher, matches
-from kdeclare.core.secrets import SecretRef
-from kdeclare.core.state import State
-from kdeclare.core.visibility import Patience
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import BodyCodec, decode_body, encode_body
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.engine.cleanup import Tidied, tidy
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.executor.rollback import rollback_plan
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
 from kdeclare.engine.planning.planfile import read_plan
-from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.engine.state.memory import MemoryStore
 
@@ -68,7 +69,7 @@ class Secrets:
     values: dict[str, str] = field(default_factory=dict)
 
     def reveal(self, secret: SecretRef) -> str:
-        """See `core.secrets.SecretSource`."""
+        """See `SecretSource`."""
         value = self.values.get(secret.reference or "")
         if value is None or not matches(secret.secret, value):
             said = (
@@ -83,7 +84,7 @@ def report_nothing(what: str, done: int, total: int, moves: MoveProgress | None 
 
 
 def declare(
-    kind: str, name: str, spec: Mapping[str, Json], labels: Mapping[str, str] | None = None
+    kind: str, name: str, spec: Mapping[str, JsonValue], labels: Mapping[str, str] | None = None
 ) -> Desired:
     """Return a declared resource as the loader would make it. The spec must be a valid one."""
     model = KINDS[kind].spec.model_validate(spec)
@@ -105,11 +106,11 @@ def require_consistent(plan: Plan) -> Plan:
     return plan
 
 
-def _read_back(desired: Desired) -> Any:
+def _read_back(desired: Desired) -> object:
     """The body, read from plain data where its kind has a codec."""
     if not isinstance(KINDS[desired.id.kind], BodyCodec):
         return desired.body
-    return decode_body(desired.id.kind, json.loads(canonical_json(encode_body(desired))))
+    return decode_body(desired.id.kind, as_object(parse_json(canonical_json(encode_body(desired)))))
 
 
 @dataclass(kw_only=True)
@@ -123,7 +124,7 @@ class World:
     connections: Connections = field(default_factory=Connections)
     store: MemoryStore = field(default_factory=MemoryStore)
     secrets: Secrets = field(default_factory=Secrets)
-    clock: TestClock = field(default_factory=TestClock)
+    clock: Clock = field(default_factory=TestClock)
     stop: Event = field(default_factory=Event)
     judge: Judge = NO_POLICIES
     progress: Progress = report_nothing
@@ -138,23 +139,23 @@ class World:
         """Return the policies in force."""
         return self.judge
 
-    def plan(self, *declared: Desired, scope: PlanScope | None = None) -> Plan:
+    def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change."""
-        request = self._request(declared, scope or PlanScope())
+        request = self._request(declared, scope or Scope())
         return require_consistent(build_plan(request, self.connect(), self.secrets, self.progress))
 
     def seal(self, declared: Sequence[Desired]) -> tuple[Desired, ...]:
         """Return what is declared with hashes of secrets."""
         return seal_desired(declared, self.store.read(), self.key_id)
 
-    def plan_as_read_back(self, *declared: Desired, scope: PlanScope | None = None) -> Plan:
+    def plan_as_read_back(self, *declared: Desired, scope: Scope | None = None) -> Plan:
         """What the manifests would change, of bodies that were plain data in between, as in fleets."""
-        request = self._request(declared, scope or PlanScope())
+        request = self._request(declared, scope or Scope())
         read_back = (replace(d, body=_read_back(d)) for d in request.desired)
         request = replace(request, desired=tuple(read_back))
         return build_plan(request, self.connect(), self.secrets, self.progress)
 
-    def apply(self, *declared: Desired, scope: PlanScope | None = None, **options: Any) -> RunResult:
+    def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
         """Settle what was left open, plan and apply, as the command does."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
@@ -222,12 +223,12 @@ class World:
         """Undo a run (default: the last)."""
         return self.run(self.rollback_plan(run_id, **options))
 
-    def owned(self) -> Mapping[str, Json]:
-        """What is owned."""
+    def owned(self) -> Mapping[str, Any]:
+        """What is owned, as files hold it, for tests to index."""
         state = self.store.read()
-        return state.resources if state else {}
+        return {name: dump_record(record) for name, record in state.resources.items()} if state else {}
 
-    def _request(self, declared: Sequence[Desired], scope: PlanScope) -> PlanRequest:
+    def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
         state = self.store.read()
         # most tests delete the last resource that they made
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)

@@ -1,7 +1,7 @@
 """The exit codes, and which command gives which."""
 
 from kdeclare.cli.epilogs import MEANINGS
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from scripts.reference.markdown import code, page, table
 
 

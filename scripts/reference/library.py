@@ -5,7 +5,9 @@ import enum
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic.fields import FieldInfo
 
 from kdeclare import api
 from scripts.reference.markdown import code, fence, page, prose, table
@@ -57,8 +59,14 @@ def _default(value: object) -> str:
     return repr(value) if isinstance(value, str | int | float | tuple | None) else "os.environ"
 
 
+def _without_metadata(value: Any, field: "dataclasses.Field[Any]") -> Any:
+    """The type of a field without what pydantic is told of it, which has addresses of functions in it."""
+    return field.type if isinstance(field.type, str) else get_type_hints(value)[field.name]
+
+
 def _annotation(annotation: Any) -> str:
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    text = re.sub(r"\bOptional\[([^\[\]]+)\]", r"\1 | None", text)
     return re.sub(r"\b(?:[a-z_]+\.)+([A-Z])", r"\1", text.replace("collections.abc.", "").strip("'\""))
 
 
@@ -74,15 +82,32 @@ _ALIASES = {"Confirm": "Shows the plan, with what was recovered before it, and s
 
 
 def _head(value: Any) -> tuple[str, ...]:
-    return ("name", "value") if issubclass(value, enum.Enum) else ("field", "type")
+    if issubclass(value, enum.Enum):
+        return ("name", "value")
+    return ("field", "type", "what it says") if any(_descriptions(value).values()) else ("field", "type")
 
 
-def _rows(value: Any) -> Iterator[tuple[str, str]]:
+def _rows(value: Any) -> Iterator[tuple[str, ...]]:
     if issubclass(value, enum.Enum):
         yield from ((code(item.name), code(item.value)) for item in value)
     elif dataclasses.is_dataclass(value):
+        said = _descriptions(value)
         for field in dataclasses.fields(value):
-            yield code(field.name), code(_annotation(field.type))
+            row = code(field.name), code(_annotation(_without_metadata(value, field)))
+            yield (*row, said[field.name]) if any(said.values()) else row
+
+
+def _descriptions(value: Any) -> dict[str, str]:
+    """What a dataclass says at its fields."""
+    if not dataclasses.is_dataclass(value):
+        return {}
+    hints = get_type_hints(value, include_extras=True)
+    found = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: next(filter(None, map(_description, about)), "") for name, about in found.items()}
+
+
+def _description(metadata: object) -> str:
+    return (metadata.description or "") if isinstance(metadata, FieldInfo) else ""
 
 
 def _properties(value: Any) -> str:

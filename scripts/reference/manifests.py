@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kdeclare.app.schema import known_kinds, manifest_schema
+from kdeclare.app.authoring.schema import known_kinds, manifest_schema
 from scripts.reference.json_schema import Schema, fields_table, referred
 from scripts.reference.markdown import page, prose
 

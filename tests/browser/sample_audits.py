@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.finding import FindingKind
-from kdeclare.fleet.summary import (
+from kdeclare.fleet.findings import (
     Audit,
     AuditRow,
     AuditSummary,
     ClusterSummary,
+    FindingKind,
     HeatCell,
     Since,
     TrendPoint,
 )
+from tests.jsontypes import Json
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 HOSTILE = (

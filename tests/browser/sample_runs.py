@@ -6,17 +6,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kdeclare.app.history import show_run
-from kdeclare.app.scope import Scope
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Base, ClusterRef, Plan
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.plan import Base, ClusterRef, Plan
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.plan_document import plan_id
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.rules import PartitionBounds
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.views import RunDetail
+from kdeclare.report.run.views import RunDetail
 from tests.engine.world import TestClock, World, desired, topic
 
 RACKS: dict[int, str | None] = {1: "eu-1a", 2: "eu-1b", 3: "eu-1c", 4: "eu-1a", 5: "eu-1b", 6: "eu-1c"}
@@ -68,8 +68,8 @@ def real_run() -> RunDetail:
     assert run.run_id is not None
     found = show_run(cast(Workspace, SimpleNamespace(store=world.store)), run.run_id)
     plan = _called(found.plan)
-    who = replace(found.run, run_id=RUN_ID, plan_id=plan_id(plan), user="ann@laptop", command=COMMAND)
-    return replace(found, run=who, plan=plan)
+    id_ = plan_id(plan)
+    return replace(found, run_id=RUN_ID, plan_id=id_, user="ann@laptop", command=COMMAND, plan=plan)
 
 
 def _called(plan: Plan) -> Plan:

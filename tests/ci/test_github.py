@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewPartitions
-from kdeclare.report.markdown import LIMIT
+from kdeclare.report.plan.plan_markdown import LIMIT
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT
 from tests.ci.memory_kdeclare import keep, load

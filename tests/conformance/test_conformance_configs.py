@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.core.faults import Fault
-from kdeclare.providers.connect.client.port import PLUGIN_MISSING
-from kdeclare.providers.connect.client.reading import read_workers
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.connect.client.port import PLUGIN_MISSING, read_workers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, STATIC, WHITELIST, Keystore
 from kdeclare.providers.connect.worker_state import Certificate

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster, PartitionState

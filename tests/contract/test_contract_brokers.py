@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import ConfigSource, ConfigType
 from tests.beds import APPEND, CLUSTER_WIDE, DELETE, SET, SUBTRACT, AnyBed, broker_resource, error, message

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.faults import FaultKind
+from kdeclare.core.live.faults import FaultKind
 from kdeclare.providers.kafka.ids import TopicPartition
 from tests.beds import AnyBed, error
 

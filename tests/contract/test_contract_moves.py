@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from tests.beds import SET, AnyBed, error, message, topic_resource

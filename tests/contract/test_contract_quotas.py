@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind, Result
+from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.providers.kafka.client_quota.entity import DEFAULT_PAIR, DEFAULT_USER, EntityType, QuotaEntity
 from tests.beds import AnyBed, error
 

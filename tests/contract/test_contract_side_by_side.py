@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

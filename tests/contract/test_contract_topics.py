@@ -2,16 +2,16 @@
 
 import pytest
 
-from kdeclare.core.faults import Created
-from kdeclare.providers.kafka.existence import Existence, find_existing
+from kdeclare.core.live.faults import Created
+from kdeclare.providers.kafka.collector import Existence, find_existing
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
 
 def refused(bed: AnyBed, new: NewTopic) -> tuple[str | None, str]:
     """What CreateTopics says to a topic that it does not create."""
-    answer = bed.cluster.create_topics([new])[new.name]
-    assert new.name not in bed.cluster.topics([new.name])
+    answer = bed.cluster.create_topics([new])[new.topic]
+    assert new.topic not in bed.cluster.topics([new.topic])
     return error(answer), message(answer)
 
 

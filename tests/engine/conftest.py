@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core import secret_hashes
+from kdeclare.core.secrets import secret_hashes
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import MoveProgress, OperationResult, RunResult
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition

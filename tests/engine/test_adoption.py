@@ -5,28 +5,29 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.capabilities import decode_body, encode_body
-from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.plan import Plan
-from kdeclare.core.references import Referenced
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.capabilities import decode_body, encode_body
+from kdeclare.core.resources.changes import Action, FieldOp, Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.plan_document import plan_document, plan_id
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.markdown import plan_markdown
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.plan_html import plan_html
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_text import plan_text
 from kdeclare.report.sarif import plan_sarif
 from tests.engine.test_connect_workers import PLACEHOLDER, certificate
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import untyped
 
 WEEK, DAY = "604800000", "86400000"
 BROKER = ConfigResource(ConfigScope.BROKER, "1")
@@ -236,7 +237,8 @@ def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> Non
     for adopt in (True, False):
         item = desired(kind, "1", **spec, lifecycle={"adopt": adopt})
         body = json.loads(json.dumps(encode_body(item)))
-        assert decode_body(kind, body).adopt is adopt
+        assert decode_body(kind, body) == item.body
+        assert getattr(item.body, "adopt", None) is adopt
 
 
 # what is shown
@@ -250,7 +252,7 @@ def test_every_format_shows_an_adoption(world: World, scope: Scope) -> None:
     for text in (plan_text(plan), plan_markdown(plan), plan_html(plan)):
         assert "adopt: exists, not owned so far" in text
     assert "4  adopt" in plan_text(plan)
-    assert [c["reason"] for c in plan_document(plan)["changes"]] == ["adopt", "adopt"]
+    assert [c["reason"] for c in untyped(plan_document(plan))["changes"]] == ["adopt", "adopt"]
     results = [r for r in plan_sarif(plan)["runs"][0]["results"] if r["ruleId"] == "adoption"]
     level = "note" if scope.adopt else "error"
     assert [(r["ruleId"], r["level"]) for r in results] == [("adoption", level)] * 2

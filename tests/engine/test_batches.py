@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.run import Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.plans.run import Status
+from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.outcome import run_outcome
 from tests.engine.moving import (

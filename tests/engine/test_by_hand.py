@@ -4,12 +4,11 @@ from typing import Any
 
 from hypothesis import given
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, Reason
-from kdeclare.core.ids import ResourceId
-from kdeclare.engine.executor.verifying import verify
-from kdeclare.engine.planning.by_hand import plan_apart
-from kdeclare.engine.planning.claimed import claimed
+from kdeclare.core.resources.changes import Action, Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.executor.expectations import verify
+from kdeclare.engine.planning.adhoc import find_claimed, plan_apart
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -98,11 +97,13 @@ def test_the_manifests_fields_are_told_from_others() -> None:
     world.apply(declared)
     asked = topic("t", partitions=3, configs={"retention.ms": 2, "flush.ms": 3})
     changes = world.plan(asked, scope=HAND).changes
-    (found,) = claimed(changes, (declared,), {})
+    (found,) = find_claimed(changes, (declared,), {})
     assert found.fields == ("partitions", "configs.retention.ms")
-    (owned,) = claimed(changes, (), world.owned())
+    state = world.store.read()
+    assert state is not None
+    (owned,) = find_claimed(changes, (), state.resources)
     assert owned.fields == found.fields
-    assert claimed(changes, (), {}) == ()
+    assert find_claimed(changes, (), {}) == ()
 
 
 def test_verifying_waits_until_metadata_shows_it() -> None:

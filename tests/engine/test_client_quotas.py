@@ -8,23 +8,24 @@ from typing import Any
 import pytest
 
 from kdeclare.app.plan import CHECKS
-from kdeclare.app.scope import Scope
-from kdeclare.core.capabilities import ExportRequest, export_manifests
-from kdeclare.core.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import KdeclareError, Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import ExportRequest, export_manifests
+from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.observation import observe
+from kdeclare.engine.planning.request import Scope
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.client_quota.entity import DEFAULT_PAIR, DEFAULT_USER, EntityType, QuotaEntity
+from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_text import plan_text
 from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
 
@@ -512,7 +513,7 @@ def test_exported_manifests_declare_what_there_is() -> None:
     plan = world.plan(*found)
     assert not plan.has_changes
     assert plan.summary.unmanaged == 0
-    assert {item.body.entity for item in found} == set(entities)
+    assert {item.get_body(ClientQuotaBody).entity for item in found} == set(entities)
     assert len({entity.key for entity in entities}) == len(entities)
     assert [QuotaEntity.parse_key(entity.key) for entity in entities] == entities
 

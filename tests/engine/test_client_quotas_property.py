@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.kind import Desired
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.testing.faults import Crash
 from tests.engine.world import World, desired

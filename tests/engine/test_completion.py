@@ -5,19 +5,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kdeclare.core import registry
-from kdeclare.core.arguments import Arguments
 from kdeclare.core.clock import Clock
-from kdeclare.core.completion import Completion, WorkProgress, WorkTracker
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType, View
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.operations.operation_type import Completion, OperationType, View, WorkProgress, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.registry import OPERATION_TYPES
-from kdeclare.core.run import MoveProgress, OperationResult, Status
-from kdeclare.core.unknown_operation import UnknownOperationType
-from kdeclare.engine.executor.lookout import Lookout, RunOptions, leave
+from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.executor.progress_tracker import ProgressTracker, RunOptions, leave
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import TestClock
@@ -139,7 +136,7 @@ class Watched:
     options: RunOptions = field(default_factory=lambda: RunOptions(move_timeout_s=60))
 
     def __post_init__(self) -> None:
-        self.lookout = Lookout(
+        self.lookout = ProgressTracker(
             connections_to(MemoryCluster()), self.clock, self.options, self._tell, [HEAT, MAKE]
         )
 

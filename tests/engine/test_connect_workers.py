@@ -5,25 +5,25 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, FieldOp, Reason
 from kdeclare.core.diagnostics import KdeclareError, Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.references import Referenced
-from kdeclare.core.run import NOT_EVERYWHERE, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import NOT_EVERYWHERE, Status
+from kdeclare.core.resources.changes import Action, FieldOp, Reason
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.planfile import plan_file_text
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.connect.client.port import Changes, Validation
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.run_text import run_text
+from kdeclare.report.plan.plan_text import plan_text
+from kdeclare.report.run.run_text import run_text
 from tests.engine.world import World, desired
+from tests.jsontypes import dump_args
 
 PLACEHOLDER = "${file:/etc/connect/secrets.properties:keystore}"
 
@@ -93,7 +93,7 @@ def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
 def test_only_what_differs_is_sent(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
     (op,) = world.plan(connect(workers, "/new")).operations
-    assert [item["key"] for item in dump_arguments(op.args)["ops"]] == [LOCATION]
+    assert [item["key"] for item in dump_args(op)["ops"]] == [LOCATION]
     assert op.expect == {LOCATION: "/old"}
 
 
@@ -338,7 +338,7 @@ def test_a_patch_without_an_answer_is_settled_by_looking(
 
 
 def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: MemoryWorkers) -> None:
-    from kdeclare.providers.connect.client.rollout import through_any
+    from kdeclare.providers.connect.client.port import through_any
 
     workers.workers[workers.urls[0]].down = True
     assert through_any(workers, {LOCATION: "/old", PASSWORD: "pw"})[LOCATION] == "/old"
@@ -388,7 +388,7 @@ def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
     workers.patch(workers.urls[0], {LOCATION: "/new"})
     plan = world.rollback_plan()
     assert "conflict" in codes(plan)
-    assert [item["key"] for op in plan.operations for item in dump_arguments(op.args)["ops"]] == [PASSWORD]
+    assert [item["key"] for op in plan.operations for item in dump_args(op)["ops"]] == [PASSWORD]
 
 
 @pytest.mark.parametrize(
@@ -518,7 +518,7 @@ def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers
     wanted = connect(workers, headers={"Authorization": header}, tls={"caFile": "ca.pem"})
     plan = world.plan(wanted)
     (op,) = plan.operations
-    assert dump_arguments(op.args)["workers"] == {
+    assert dump_args(op)["workers"] == {
         "urls": list(workers.urls),
         "ca_file": "ca.pem",
         "headers": [["Authorization", "Basic ${env.AUTH}"]],

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.kind import Desired
+from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, WHITELIST
 from kdeclare.providers.kafka.testing import MemoryCluster

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.run import Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.run import Status
+from kdeclare.core.resources.changes import Action, FieldOp, Reason, Risk
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic

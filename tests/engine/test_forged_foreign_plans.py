@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.operation_type import OperationType
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Plan
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import OperationType
+from kdeclare.core.plans.plan import Plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_forged_plans import Document, believe, document_of, refused, signed
 from tests.engine.world import World, desired

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.engine.planning.plan_document import content_hash
 from kdeclare.engine.planning.planfile import (
     load_plan,
@@ -19,9 +19,10 @@ from kdeclare.engine.planning.planfile import (
     refuse_unknown_parts,
     verify_plan,
 )
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.plan_html import plan_html
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_text import plan_text
 from tests.engine.world import World, desired, topic
 
 Document = dict[str, Any]
@@ -387,7 +388,9 @@ def protected(world: World) -> Plan:
         op["args"]["topic_id"] = live["t"]
     state = world.store.read()
     assert state
-    document["ownership"] = [{"id": "Topic/t", "before": state.resources["Topic/t"], "after": None}]
+    document["ownership"] = [
+        {"id": "Topic/t", "before": dump_record(state.resources["Topic/t"]), "after": None}
+    ]
     return read_plan_file(signed(document), "x.plan").plan
 
 

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.engine.planning.plan_document import content_hash
 from kdeclare.engine.planning.planfile import read_plan_file
 from kdeclare.engine.state.document import decode, encode
@@ -79,7 +80,7 @@ def test_state_of_an_unknown_version_is_refused(text: str) -> None:
 
 
 def test_plan_of_an_old_format_in_a_wrong_shape_is_refused() -> None:
-    raw = {"format_version": "1.0", "changes": [], "ownership": [{"id": "Topic/x"}]}
+    raw: dict[str, JsonValue] = {"format_version": "1.0", "changes": [], "ownership": [{"id": "Topic/x"}]}
     with pytest.raises(KdeclareError) as refused:
         read_plan_file(json.dumps(raw | {"plan_id": content_hash(raw)}), "it.plan")
     assert [d.code for d in refused.value.diagnostics] == ["plan-malformed"]

@@ -5,21 +5,25 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.provider.plan_options import choose_options
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.cases import case
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import dump_args, untyped
+
+GUARDED = Scope(options=choose_options(rf_guard="client"))
 
 
 def assigned(name: str, *replicas: Sequence[int], **more: Any) -> Desired:
@@ -117,10 +121,10 @@ def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard
     wanted = reassignment(("t-0", [1, 2]), ("t-1", [2, 3, 4]), allowReplicationFactorChange=True)
     plan = world.plan(kept, wanted)
     guard = {
-        name: dump_arguments(op.args)["allow_replication_factor_change"]
+        name: dump_args(op)["allow_replication_factor_change"]
         for op in plan.operations
         if op.verb == "partitions.reassign"
-        for name in dump_arguments(op.args)["partitions"]
+        for name in dump_args(op)["partitions"]
     }
     assert guard == {"t-0": True, "t-1": False}
     assert world.run(plan).complete
@@ -173,9 +177,9 @@ def test_on_old_brokers_the_client_can_be_the_guard() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
-    plan = world.plan(kept, wanted, scope=Scope(client_guard=True))
+    plan = world.plan(kept, wanted, scope=GUARDED)
     assert [d.code for d in plan.diagnostics] == ["no-throttle"]
-    assert dump_arguments(plan.operations[0].args)["client_guard"] is True
+    assert untyped(dump_arguments(plan.operations[0].args))["client_guard"] is True
     assert world.run(plan).complete
     assert replicas(world) == [(2, 3, 4)]
     assert world.rollback().complete
@@ -185,7 +189,7 @@ def test_on_old_brokers_the_client_can_be_the_guard() -> None:
 def test_as_the_client_kdeclare_refuses_a_factor_that_changed_since_the_plan() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2])
-    plan = world.plan(kept, reassignment(("t-0", [2, 3])), scope=Scope(client_guard=True))
+    plan = world.plan(kept, reassignment(("t-0", [2, 3])), scope=GUARDED)
     world.cluster.elsewhere().reassign(
         {TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True
     )
@@ -197,7 +201,7 @@ def test_as_the_client_kdeclare_refuses_a_factor_that_changed_since_the_plan() -
 def test_the_client_guard_denies_another_size_as_well() -> None:
     world = four_brokers(rf_guard=False)
     kept = with_topic(world, [1, 2, 3])
-    plan = world.plan(kept, reassignment(("t-0", [1, 2])), scope=Scope(client_guard=True))
+    plan = world.plan(kept, reassignment(("t-0", [1, 2])), scope=GUARDED)
     assert codes(plan) == ["replication-factor-guard"]
     assert exits(plan) is ExitCode.DENIED
 
@@ -205,7 +209,7 @@ def test_the_client_guard_denies_another_size_as_well() -> None:
 def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
-    plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=Scope(client_guard=True))
+    plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])), scope=GUARDED)
     assert "client_guard" not in dump_arguments(plan.operations[0].args)
 
 

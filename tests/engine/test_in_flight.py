@@ -1,17 +1,24 @@
 """Moves that somebody else has begun, describes that show too much, and undoing what is on its way."""
 
+from collections import UserDict
+from collections.abc import ItemsView
 from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError, Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import Status
+from kdeclare.core.provider.plan_options import choose_options
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, Move
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from kdeclare.providers.kafka.reassignment.move_checks import awaited
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.moving import (
@@ -30,8 +37,8 @@ from tests.engine.moving import (
 )
 from tests.engine.world import World, desired, topic
 
-AWAIT = Scope(await_moves=True)
-OVERRIDE = Scope(override_moves=True)
+AWAIT = Scope(options=choose_options(await_reassignments=True))
+OVERRIDE = Scope(options=choose_options(override_reassignments=True))
 
 TEN: dict[int, str | None] = dict.fromkeys(range(10))
 
@@ -136,6 +143,33 @@ def test_what_a_topic_wants_waits_as_well(wanted: Desired, sizes: list[int]) -> 
     assert not world.plan(wanted).has_changes
 
 
+def test_moves_are_looked_through_once_for_all_that_wait_for_them() -> None:
+    """Not once for each: a cluster can have tens of thousands of partitions on their way."""
+
+    class Moves(UserDict[TopicPartition, Move]):
+        looks = 0
+
+        def items(self) -> ItemsView[TopicPartition, Move]:
+            self.looks += 1
+            return super().items()
+
+    names = [f"t{n}" for n in range(10)]
+    moves = Moves({TopicPartition(name, 0): Move((1, 2), (2,), (1,)) for name in names})
+    more = [
+        Operation(
+            f"more:{name}", "partitions.increase", ResourceId("Topic", name), NewPartitions(name, 2), {}
+        )
+        for name in [*names, "still"]
+    ]
+    live = KafkaState(ClusterInfo("c", ()), moves=moves)
+    planned = awaited(more, [op.resource for op in more], live)
+    waits = {op.resource.name: op.id for op in planned if op.verb != "partitions.increase"}
+    assert sorted(waits) == names
+    needs = {op.resource.name: [*op.needs] for op in planned if op.verb == "partitions.increase"}
+    assert needs == {"still": [], **{name: [waits[name]] for name in names}}
+    assert moves.looks == 1
+
+
 def test_what_is_in_nobodys_way_is_not_waited_for() -> None:
     world, kept = someones_move()
     world.cluster.move_ticks = 0
@@ -148,7 +182,7 @@ def test_what_is_in_nobodys_way_is_not_waited_for() -> None:
 def test_it_is_stale_where_the_other_move_ended_elsewhere() -> None:
     world, kept = someones_move()
     plan = world.plan(*kept, to_five(throttle=1000), scope=AWAIT)
-    during(world, 3, lambda _: someone_moves(world, "t-0", None))
+    during(world, 5, lambda _: someone_moves(world, "t-0", None))
     run = world.run(plan)
     move = result(run, "partitions.reassign")
     assert move.status is Status.STALE

@@ -10,29 +10,28 @@ from typing import Any
 import pytest
 
 from kdeclare.app.plan import CHECKS
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.changes import Action, FieldOp, Reason, Risk
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, Topic
-from kdeclare.providers.kafka.operations.arguments import IncreasePartitionsArgs
+from kdeclare.providers.kafka.port import NewPartitions
 from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placing import Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Wish
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
 from tests.cases import case
 from tests.connections import connections_to
 from tests.engine.world import World, desired, nothing, sealed, topic
+from tests.jsontypes import dump_args
 
 LEADERS = "leader.replication.throttled.replicas"
 FOLLOWERS = "follower.replication.throttled.replicas"
@@ -49,9 +48,7 @@ def codes(plan: Plan) -> list[str]:
 
 def steps(plan: Plan) -> list[tuple[str, list[str]]]:
     """Each operation: its verb, and the keys that it changes."""
-    return [
-        (op.verb, [item["key"] for item in dump_arguments(op.args).get("ops", ())]) for op in plan.operations
-    ]
+    return [(op.verb, [item["key"] for item in dump_args(op).get("ops", ())]) for op in plan.operations]
 
 
 def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
@@ -128,14 +125,14 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
     after = topic("t", partitions=3, replicationFactor=2)
     plan = world.plan(after)
     increase, move = plan.operations
-    assert (increase.verb, dump_arguments(increase.args)["total"]) == ("partitions.increase", 3)
-    assert (move.verb, sorted(dump_arguments(move.args)["partitions"])) == (
+    assert (increase.verb, dump_args(increase)["total"]) == ("partitions.increase", 3)
+    assert (move.verb, sorted(dump_args(move)["partitions"])) == (
         "partitions.reassign",
         ["t-0", "t-1", "t-2"],
     )
     assert move.needs == {increase.id: "partitions before reassigning them"}
-    assert dump_arguments(move.args)["partitions"]["t-0"][0] == 1  # what is there stays
-    assert dump_arguments(move.args)["partitions"]["t-1"][0] == 2
+    assert dump_args(move)["partitions"]["t-0"][0] == 1  # what is there stays
+    assert dump_args(move)["partitions"]["t-1"][0] == 2
     assert world.run(plan).complete
     assert [len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions] == [2, 2, 2]
     assert not world.plan(after).has_changes
@@ -148,7 +145,7 @@ def test_more_partitions_make_up_for_what_the_others_lack() -> None:
     world.apply(topic("t", assignments={0: [1], 1: [2], 2: [2], 3: [1]}))
     plan = world.plan(topic("t", partitions=6, replicationFactor=1))
     (increase,) = plan.operations
-    assert increase.args == IncreasePartitionsArgs("t", 6, ((3,), (3,)))
+    assert increase.args == NewPartitions("t", 6, ((3,), (3,)))
     assert increase.irreversible
     assert plan.changes[0].risk is Risk.IRREVERSIBLE
     assert world.run(plan).complete
@@ -306,7 +303,7 @@ def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]
     world = World()
     wish = broker("1", configs={"num.io.threads": wanted})
     plan = world.plan(wish)
-    assert [dump_arguments(op.args)["ops"][0]["value"] for op in plan.operations] == values
+    assert [dump_args(op)["ops"][0]["value"] for op in plan.operations] == values
     assert all(first.id in second.needs for first, second in pairwise(plan.operations))
     assert [(f.before, f.after) for f in plan.changes[0].fields] == [(None, wanted)]
     assert world.run(plan).complete

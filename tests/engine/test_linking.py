@@ -7,18 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core import registry
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.footprint import Access, Footprint, Key, Prefix, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.operations.operation_type import Access, Footprint, Key, OperationType, Prefix, Touch
 from kdeclare.core.patterns import Pattern
-from kdeclare.core.registry import OPERATION_TYPES
-from kdeclare.core.unknown_operation import UnknownOperationType
-from kdeclare.engine.planning.linking import link_operations
-from kdeclare.engine.planning.order import OperationCycleError, in_order
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.planning.operation_graph import OperationCycleError, in_order, link_operations
 
 LAMP, ROOM = "house.lamp", "house.room"
 

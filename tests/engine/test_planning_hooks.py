@@ -5,19 +5,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action
-from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference
-from kdeclare.core.name_scope import NameScope
-from kdeclare.core.operations import Operation
-from kdeclare.core.planning import PlanHooks, PlanInputs, Step
-from kdeclare.core.registry import start_plan
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.planning import PlanHooks, PlanInputs, Step
+from kdeclare.core.provider.registry import start_plan
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Compared, Desired, Difference
+from kdeclare.core.resources.name_scope import NameScope
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning import build
+from kdeclare.engine.planning.request import Scope
 from tests.connections import connections_to
 from tests.engine.world import World, nothing, topic
 
@@ -50,12 +49,14 @@ class Recorder(PlanHooks):
         self._called("review_diagnostics")
         return diagnostics
 
-    def withhold(self, resource: ResourceId, desired: Desired | None, owned: Json) -> Difference | None:
+    def withhold(
+        self, resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None
+    ) -> Difference | None:
         self._called("withhold")
         return None
 
     def review_difference(
-        self, resource: ResourceId, desired: Desired | None, owned: Json, difference: Difference
+        self, resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None, difference: Difference
     ) -> Difference:
         self._called("review_difference")
         return difference
@@ -208,7 +209,9 @@ def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> N
 
 
 def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def withhold(resource: ResourceId, desired: Desired | None, owned: Json) -> Difference | None:
+    def withhold(
+        resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None
+    ) -> Difference | None:
         problem = denied("unseen", "Unseen", "it is dark", resource=str(resource))
         return Difference(None, owned, diagnostics=(problem,)) if resource == A else None
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.core.run import Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.plans.run import Status
+from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.prune_denied import judge_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import (
     Action,
@@ -160,7 +161,11 @@ def test_a_move_under_way_counts_as_done() -> None:
     here = lasting(recorder, topic("t", assignments={0: [1, 2]}))
     here.cluster.move_ticks, here.cluster.tick_on_poll = 5, False
     here.cluster.reassign({TopicPartition("t", 0): (3, 4)}, allow_replication_factor_change=False)
-    here.plan(topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5}), scope=Scope(await_moves=True))
+    waiting = Scope(options=choose_options(await_reassignments=True))
+    here.plan(
+        topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5}),
+        scope=waiting,
+    )
     assert recorder.shown[0][2] == (1, 2, {0: (3, 4)}, {})
 
 
@@ -373,7 +378,7 @@ def test_a_policy_that_crashes_denies(failure: BaseException, caplog: pytest.Log
 def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    monkeypatch.setattr("kdeclare.policy.asking.LIMIT_S", 0.2)
+    monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.2)
     release = Event()
 
     def hang(request: RequestMetadata) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.checking import check_declared
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import CreateTopicAdapter, CreateTopicPolicy
@@ -102,7 +102,7 @@ def test_a_cluster_that_takes_its_time_denies_nothing(monkeypatch: pytest.Monkey
         return read(names)
 
     monkeypatch.setattr(here.cluster, "record_counts", slowly)
-    monkeypatch.setattr("kdeclare.policy.asking.LIMIT_S", 0.2)
+    monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.2)
     here.policies = (held(lambda request: request.record_count),)
     plan = here.plan(*(topic(name, partitions=2) for name in "ab"))
     assert [v.outcome for v in plan.verdicts] == [ALLOW, ALLOW]

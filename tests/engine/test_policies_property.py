@@ -6,13 +6,13 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import RunResult
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.planfile import read_plan
+from kdeclare.engine.planning.request import DeletionLimit, Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
@@ -36,6 +36,7 @@ Spec = dict[str, Any]
 
 
 @given(st.integers(0, 2**32))
+@example(4689)  # all four topics are orphans: more than the default of --max-deletes allows
 @example(32)  # a reassignment of two topics: one is denied, the other is moved by its topic's own operation
 def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     random = Random(seed)
@@ -43,7 +44,7 @@ def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     first = {name: _first(random) for name in NAMES if random.random() < 0.75}
     here.apply(*(topic(name, **spec) for name, spec in first.items()))
     declared = _declared(random, first)
-    scope = Scope(allow_deletes=random.random() < 0.6)
+    scope = Scope(allow_deletes=random.random() < 0.6, max_deletes=DeletionLimit(100, is_percentage=True))
     policies = (_denying(random),)
     when_planned = random.random() < 0.5
     here.policies = policies if when_planned else ()

@@ -4,16 +4,15 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.run import Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.run import Status
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.judging import judge_plan
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.prune_denied import judge_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.judge import PolicyJudge
@@ -22,6 +21,7 @@ from kdeclare.report.outcome import run_outcome
 from tests.connections import connections_to
 from tests.engine.test_policies import Recorder, held, lasting, outcomes, world
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import dump_args
 
 
 def min_isr_below_factor(request: RequestMetadata) -> None:
@@ -299,16 +299,25 @@ def test_a_thousand_batches_can_be_denied() -> None:
     drain = desired("Reassignment", "off-1", topics=["a", "b"], drain=[1], batchSize=1)
     plan = here.plan(topic("a", partitions=1200), topic("b", partitions=1), drain)
     connections = connections_to(here.cluster)
+    state = here.store.read()
+    assert state is not None
     left = judge_plan(
-        plan, connections, PolicyJudge((held(Recorder(denied=frozenset("a"))),)), here.owned(), lambda _: None
+        plan,
+        connections,
+        PolicyJudge((held(Recorder(denied=frozenset("a"))),)),
+        state.resources,
+        lambda _: None,
     )
     assert {op.verb for op in left.operations} == {"partitions.reassign", "leaders.elect"}
-    assert [list(dump_arguments(op.args)["partitions"]) for op in left.operations] == [["b-0"], ["b-0"]]
+    assert [list(dump_args(op)["partitions"]) for op in left.operations] == [
+        ["b-0"],
+        ["b-0"],
+    ]
     none = judge_plan(
         plan,
         connections,
         PolicyJudge((held(Recorder(denied=frozenset("ab"))),)),
-        here.owned(),
+        state.resources,
         lambda _: None,
     )
     assert none.operations == ()

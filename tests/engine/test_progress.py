@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.kind import Desired
-from kdeclare.core.run import MoveProgress, Status, Waiting
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.plans.run import MoveProgress, Status, Waiting
+from kdeclare.core.resources.kind import Desired
+from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.reassignment.movement import STALLED_S, Movement, replica_sizes, told
-from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.reassignment.completion import STALLED_S, Movement, replica_sizes, told
 from tests.engine.moving import (
     Moving,
     during,

@@ -2,9 +2,10 @@
 
 import pytest
 
-from kdeclare.core.kind import Desired
-from kdeclare.core.run import Status
+from kdeclare.core.plans.run import Status
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.cleanup import tidy
+from kdeclare.engine.executor import propagation
 from kdeclare.engine.executor.propagation import await_visibility
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -25,7 +26,7 @@ from tests.engine.moving import (
     verbs,
     watched,
 )
-from tests.engine.world import World, topic
+from tests.engine.world import World, desired, topic
 
 
 def killed_during_a_throttled_move() -> tuple[Moving, list[Desired]]:
@@ -139,3 +140,25 @@ def test_topic_created_again_by_others_is_not_waited_for(monkeypatch: pytest.Mon
     before = world.clock.monotonic()
     assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
     assert world.clock.monotonic() - before < 1
+
+
+@pytest.mark.parametrize("caught_up", [True, False])
+def test_plan_of_a_run_is_read_only_while_brokers_trail(
+    caught_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    world.apply(topic("t", partitions=1, replicationFactor=1))
+    monkeypatch.setattr(MemoryCluster, "is_caught_up", lambda _: caught_up)
+    read: list[str] = []
+    monkeypatch.setattr(propagation, "read_run_plan", lambda store, run: read.append(run))
+    assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
+    assert bool(read) is not caught_up
+
+
+def test_broker_configs_are_looked_at_although_brokers_know_the_metadata() -> None:
+    world = World()
+    world.apply(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "2"}))
+    world.cluster.stale_configs = 10**6
+    world.apply(desired("BrokerConfig", "1", configs={"log.cleaner.threads": "3"}))
+    (pending,) = await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False)
+    assert str(pending.operation.resource) == "BrokerConfig/1"

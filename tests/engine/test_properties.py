@@ -5,17 +5,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import type_of
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import dump_args
 
 POLICIES = ("delete", "compact")
 THROTTLED = "leader.replication.throttled.replicas"
@@ -145,9 +145,7 @@ def test_rolling_back_restores_every_override_and_all_ownership(
     assert result.complete, result.results
     assert _overrides_of(world) == before
     assert dict(world.owned()) == owned
-    grown = {
-        dump_arguments(op.args)["topic"] for op in done.plan.operations if op.verb == "partitions.increase"
-    }
+    grown = {dump_args(op)["topic"] for op in done.plan.operations if op.verb == "partitions.increase"}
     after = _shapes(world)
     assert {n: s for n, s in after.items() if n not in grown} == {
         n: s for n, s in shapes.items() if n not in grown
@@ -167,7 +165,7 @@ def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
     assert all(place[need] < place[op.id] for op in plan.operations for need in op.needs)
     for op in plan.operations:
         if op.verb == "configs.alter":
-            keys = [item["key"] for item in dump_arguments(op.args)["ops"]]
+            keys = [item["key"] for item in dump_args(op)["ops"]]
             assert len(keys) == len(set(keys)), "Kafka takes a key once in a request"
         assert type_of(op).expected_state(op)
     text, identity = plan_file_text(plan)

@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.policy.judge import PolicyJudge
+from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.commands.reassign.plans import Execution, execution_plan
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.report.outcome import plan_outcome
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_text import plan_text
 from tests.connections import connections_to
 from tests.engine.test_policies import held, world
 from tests.engine.world import nothing, topic

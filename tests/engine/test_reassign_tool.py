@@ -9,10 +9,10 @@ import pytest
 from kdeclare.app.apply import How, roll_back
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.plan import Plan
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.plan import Plan
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.reassign.actions import (

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.moving import (
@@ -26,6 +25,7 @@ from tests.engine.moving import (
     verbs,
 )
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import dump_args
 
 SIX: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 
@@ -193,10 +193,7 @@ def test_patterns_match_whole_names_and_internal_topics_too() -> None:
     wanted = rule(r"/pay\..*/", "/__.*/", drain=[3])
     plan = world.plan(wanted)
     moved = {
-        p
-        for op in plan.operations
-        if op.verb == "partitions.reassign"
-        for p in dump_arguments(op.args)["partitions"]
+        p for op in plan.operations if op.verb == "partitions.reassign" for p in dump_args(op)["partitions"]
     }
     assert moved == {"pay.a-0", "pay.b-0", "__consumer_offsets-0"}
 
@@ -235,7 +232,7 @@ def test_what_goes_the_right_way_already_is_left_to_it() -> None:
     plan = world.plan(*kept, wanted)
     assert "move-in-flight" not in codes(plan)
     (move,) = (op for op in plan.operations if op.verb == "partitions.reassign")
-    assert set(dump_arguments(move.args)["partitions"]) == {"t-1"}
+    assert set(dump_args(move)["partitions"]) == {"t-1"}
     world.run(plan, wait=False)
     assert flying(world.cluster) == {"t-0", "t-1"}
     settled(world, *kept, wanted)
@@ -252,10 +249,7 @@ def test_a_rebalance_lets_be_what_is_in_flight() -> None:
     plan = world.plan(*kept, rule("t", rebalance=True))
     assert "move-in-flight" not in codes(plan)
     moved = {
-        p
-        for op in plan.operations
-        if op.verb == "partitions.reassign"
-        for p in dump_arguments(op.args)["partitions"]
+        p for op in plan.operations if op.verb == "partitions.reassign" for p in dump_args(op)["partitions"]
     }
     assert moved
     assert "t-0" not in moved

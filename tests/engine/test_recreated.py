@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, Reason
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.plan import Plan
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.changes import Action, Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import narrow
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import plan_outcome
-from kdeclare.report.plan_text import plan_text
+from kdeclare.report.plan.plan_text import plan_text
 from tests.engine.world import World, topic
 
 ORDERS = topic("orders", partitions=3, replicationFactor=1, configs={"retention.ms": 1000})
@@ -68,7 +70,7 @@ def forget_id(world: World) -> None:
     """Make the state what kdeclare 0.1 wrote."""
     state = world.store.read()
     assert state is not None
-    old = {key: value for key, value in record(world).items() if key != "topicId"}
+    old = replace(narrow(state.resources["Topic/orders"], TopicRecord), topicId=None)
     with world.store.lock("test"):
         world.store.write(replace(state, serial=state.serial + 1, resources={"Topic/orders": old}))
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.run import RunResult, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.world import World, topic

@@ -2,16 +2,18 @@
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.engine.planning.plan_document import plan_document
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.risks import assess_broker_field, assess_topic_field
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.risks import risks_of
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_text import plan_text
+from kdeclare.report.plan.risks import risks_of
 from kdeclare.report.sarif import plan_sarif
 from tests.engine.world import World, desired, topic
+from tests.jsontypes import untyped
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
         ("risk/disruptive", "note"),
     ]
     assert "Records older than 1 s are deleted. (retention.ms)" in results[1]["message"]["text"]
-    (change,) = plan_document(plan)["changes"]
+    (change,) = untyped(plan_document(plan))["changes"]
     assert (change["risk"], change["risks"][:2]) == ("irreversible", ["irreversible", "destructive"])
 
 
@@ -144,7 +146,7 @@ FIELDS = [
 
 
 @pytest.mark.parametrize(("key", "before", "after", "cause"), FIELDS)
-def test_configs_that_lose_records(key: str, before: object, after: object, cause: str | None) -> None:
+def test_configs_that_lose_records(key: str, before: JsonValue, after: JsonValue, cause: str | None) -> None:
     field = FieldChange(f"configs.{key}", FieldOp.SET, before, after)
     rated = assess_topic_field(Action.UPDATE, field)
     assert (rated.risk, rated.cause) == ((Risk.DESTRUCTIVE, cause) if cause else (Risk.SAFE, ""))

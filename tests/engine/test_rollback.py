@@ -1,7 +1,7 @@
 """What a rollback must leave alone, and what it must give back."""
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.run import Status
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.run import Status
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

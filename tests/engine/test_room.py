@@ -1,7 +1,7 @@
 """Moves that would fill a disk are denied before they begin."""
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.kind import Desired
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic

@@ -10,17 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.core import secret_hashes
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.core.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.resources.kind import narrow
+from kdeclare.core.secrets import secret_hashes
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import PASSWORD, Keystore
+from kdeclare.providers.kafka.broker_config import BrokerConfigBody
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connecting_to
@@ -31,6 +33,7 @@ from tests.engine.test_connect_workers import world as world  # a fixture
 from tests.engine.test_secrets import KEY, NEW, OLD, Case, refused
 from tests.engine.test_secrets import case as case  # a fixture
 from tests.engine.world import World, desired, nothing, topic
+from tests.jsontypes import dump_args
 
 FIRST, SECOND = "first-key-of-the-team", "second-key-of-the-team"
 OF_0_1 = "pbkdf2$9cb5b986bb78112b$"
@@ -47,8 +50,8 @@ def have_stored(case: Case, known: str) -> None:
     """Put another hash into the state."""
     file = case.folder / "state" / "state.json"
     text = file.read_text()
-    file.write_text(text.replace(case.record()["secret"], known))
-    assert case.record()["secret"] == known
+    file.write_text(text.replace(case.record().secret, known))
+    assert case.record().secret == known
 
 
 # salts
@@ -70,7 +73,7 @@ def test_equal_secrets_of_two_clusters_have_different_hashes(case: Case) -> None
 
 def hash_in_plan(case: Case) -> str:
     (op,) = case.plan().operations
-    (item,) = [item for item in dump_arguments(op.args)["ops"] if item["key"] == KEY]
+    (item,) = [item for item in dump_args(op)["ops"] if item["key"] == KEY]
     assert matches(item["value"]["secret"], OLD)
     found: str = item["value"]["secret"]
     return found
@@ -83,7 +86,7 @@ def test_equal_plans_have_equal_hashes(case: Case) -> None:
 def test_hash_made_before_the_first_state_is_kept(case: Case) -> None:
     planned = hash_in_plan(case)
     case.apply()
-    assert case.record()["secret"] == planned
+    assert case.record().secret == planned
     plan = case.plan()
     assert not plan.has_changes
     assert not plan.ownership
@@ -114,10 +117,10 @@ def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> 
     have_stored(case, hashed_as_in_0_1(OLD))
     plan = case.plan()
     assert not plan.has_changes
-    assert case.record()["secret"].startswith(OF_0_1), "planning changes nothing"
+    assert case.record().secret.startswith(OF_0_1), "planning changes nothing"
     case.apply()
-    assert not case.record()["secret"].startswith(OF_0_1)
-    assert matches(case.record()["secret"], OLD)
+    assert not case.record().secret.startswith(OF_0_1)
+    assert matches(case.record().secret, OLD)
     assert not case.plan().ownership
 
 
@@ -146,7 +149,7 @@ def test_rollback_reaches_behind_a_hash_of_0_1(case: Case) -> None:
 def test_with_a_key_hashes_are_keyed(case: Case) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply(case.save())
-    assert case.record()["secret"].startswith("hmac$")
+    assert case.record().secret.startswith("hmac$")
     assert case.overrides()[KEY] == OLD
     assert not case.plan().ownership
     assert FIRST not in str([p.read_text() for p in case.folder.rglob("*") if p.is_file()])
@@ -195,12 +198,12 @@ def test_key_is_replaced_without_a_change_where_the_old_one_is_given(
 ) -> None:
     case.environ["KDECLARE_SECRET_KEY"] = FIRST
     case.apply()
-    first = case.record()["secret"]
+    first = case.record().secret
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND, KDECLARE_OLD_SECRET_KEY=FIRST)
     assert not case.plan().has_changes
     case.apply()
-    assert case.record()["secret"].startswith("hmac$")
-    assert case.record()["secret"].split("$")[1] != first.split("$")[1]
+    assert case.record().secret.startswith("hmac$")
+    assert case.record().secret.split("$")[1] != first.split("$")[1]
     forget(case, monkeypatch, KDECLARE_SECRET_KEY=SECOND)
     assert not case.plan().has_changes
     assert not case.plan().ownership
@@ -223,7 +226,7 @@ def test_project_can_go_back_to_hashes_without_a_key(case: Case, monkeypatch: py
     forget(case, monkeypatch, KDECLARE_OLD_SECRET_KEY=FIRST)
     assert not case.plan().has_changes
     case.apply()
-    assert case.record()["secret"].startswith("pbkdf2$")
+    assert case.record().secret.startswith("pbkdf2$")
 
 
 def test_rolling_back_a_replacement_of_the_key_brings_no_retired_hash_back(
@@ -382,7 +385,7 @@ def rewrite(world: World, known: str) -> None:
     """Put another hash of the workers' password into the state."""
     state = world.store.read()
     assert state is not None
-    resources = json.loads(json.dumps(dict(state.resources)))
+    resources = json.loads(json.dumps(world.owned()))
     resources["ConnectWorkerConfig/eu"]["configs"][PASSWORD]["secret"] = known
     with world.store.lock("test"):
         world.store.write(replace(state, serial=state.serial + 1, resources=resources))
@@ -409,5 +412,6 @@ def test_each_secret_gets_the_hash_of_its_own_value(pairs: list[tuple[int, str]]
     assert has_secrets(items) == bool(pairs)
     assert sealed[0] is items[0]
     for item, (_, value) in zip(sealed[1:], pairs, strict=True):
-        assert matches(item.body.configs[KEY].digest, value)
+        sealed_value = narrow(item.get_body(BrokerConfigBody).configs[KEY], Secret)
+        assert matches(sealed_value.digest, value)
     assert sorted(known_values(sealed).values()) == sorted(value for _, value in pairs)

@@ -9,26 +9,29 @@ import pytest
 
 from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
 from kdeclare.app.plan import make_plan, save_plan
-from kdeclare.app.scope import Scope
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.changes import FieldOp
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import RunResult
-from kdeclare.core.secret_hashes import matches
-from kdeclare.core.secrets import SHOWN
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.core.documents import dump_document
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.resources.changes import FieldOp
+from kdeclare.core.resources.owned_record import narrow_record
+from kdeclare.core.secrets.secret_hashes import matches
+from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import IRREVERSIBLE
 from kdeclare.engine.planning.planfile import load_plan, plan_file_text
+from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.manifests.project import open_project
+from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.json_output import run_document
 from kdeclare.report.outcome import run_outcome
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.run_text import run_text
+from kdeclare.report.plan.plan_text import plan_text
+from kdeclare.report.run.documents import describe_run
+from kdeclare.report.run.run_text import run_text
 from tests.beds import broker_resource
 from tests.connections import connecting_to
 from tests.engine.world import nothing
@@ -92,11 +95,13 @@ class Case:
         found: dict[str, str] = self.cluster.overrides(BROKER)
         return found
 
-    def record(self) -> dict[str, str]:
+    def record(self, key: str = KEY) -> SecretRef:
         """What the state remembers of the secret."""
         state = self.workspace.store.read()
         assert state is not None
-        found: dict[str, str] = state.resources["BrokerConfig/1"]["configs"][KEY]
+        record = narrow_record(state.resources["BrokerConfig/1"], BrokerConfigRecord)
+        found = record.configs[key] if record is not None else None
+        assert isinstance(found, SecretRef)
         return found
 
     def nothing_leaked(self) -> None:
@@ -115,7 +120,7 @@ class Case:
 
     def _ended(self, result: RunResult | None) -> RunResult:
         assert result is not None
-        self._hear(run_text(result), json.dumps(run_document(result, None, 0.0)), repr(result))
+        self._hear(run_text(result), json.dumps(dump_document(describe_run(result, None, 0.0))), repr(result))
         return result
 
     def _hear(self, *texts: str) -> None:
@@ -154,10 +159,9 @@ def test_a_secret_is_applied_and_its_value_is_nowhere_to_be_read(case: Case) -> 
 def test_state_and_plan_keep_the_reference_and_a_salted_hash(case: Case) -> None:
     case.apply()
     record = case.record()
-    assert record.keys() == {"secret", "reference"}
-    assert record["reference"] == REFERENCE
-    assert matches(record["secret"], OLD)
-    assert not matches(record["secret"], NEW)
+    assert record.reference == REFERENCE
+    assert matches(record.secret, OLD)
+    assert not matches(record.secret, NEW)
     case.nothing_leaked()
 
 
@@ -169,10 +173,7 @@ def test_one_value_in_two_places_has_two_hashes(case: Case) -> None:
         text.replace(f'"{KEY}"', f'"{other}": "${{env.OTHER}}", "{KEY}"')
     )
     case.apply()
-    state = case.workspace.store.read()
-    assert state is not None
-    configs = state.resources["BrokerConfig/1"]["configs"]
-    assert configs[KEY]["secret"] != configs[other]["secret"]
+    assert case.record().secret != case.record(other).secret
     case.nothing_leaked()
 
 
@@ -237,7 +238,7 @@ def test_a_secret_can_come_from_a_file_beside_the_project(case: Case) -> None:
     case.declare("${file.password.yaml}")
     assert case.apply(case.save()).complete
     assert case.overrides()[KEY] == OLD
-    assert case.record()["reference"] == "${file.password.yaml}"
+    assert case.record().reference == "${file.password.yaml}"
     case.nothing_leaked()
 
 
@@ -252,7 +253,7 @@ def test_a_literal_is_applied_with_a_warning_and_cannot_be_saved(case: Case) -> 
     assert run_outcome(case.apply()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
     assert not case.plan().has_changes
-    assert case.record()["reference"] == "" or case.record()["reference"] is None
+    assert case.record().reference == "" or case.record().reference is None
     case.nothing_leaked()
 
 
@@ -263,7 +264,7 @@ def test_rolling_back_sets_the_earlier_secret_where_its_reference_still_stands_f
     assert case.overrides()[KEY] == NEW
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
-    assert case.record()["reference"] == REFERENCE
+    assert case.record().reference == REFERENCE
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK  # and that rollback rolled back
     assert case.overrides()[KEY] == NEW
     case.nothing_leaked()

@@ -6,19 +6,21 @@ from typing import cast
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
-from kdeclare.core.retry import RetryPolicy
-from kdeclare.core.run import RunResult, Status
-from kdeclare.core.state import State
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.retry import RetryPolicy
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.state import State
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.record_binding import dump_record, protect_record
 from kdeclare.engine.planning.build import check_cluster_id
 from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
 from kdeclare.engine.state.memory import MemoryStore
-from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.client.cluster import Retrying
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import topic_resource
 from tests.engine.moving import (
@@ -137,7 +139,7 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
-    from kdeclare.app.scope import Scope
+    from kdeclare.engine.planning.request import Scope
 
     world = two_topics()
     plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))
@@ -152,7 +154,8 @@ def test_an_owned_record_that_changed_since_makes_the_plan_stale() -> None:
     plan = world.plan(*edits())
     state = world.store.read()
     assert state is not None
-    record = {**state.resources["Topic/a"], "preventDestroy": True}
+    record = protect_record("Topic", state.resources["Topic/a"])
+    assert record is not None
     world.store.write(
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
     )
@@ -304,7 +307,8 @@ def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
     plan = world.plan(*edits())
     state = world.store.read()
     assert state is not None
-    record = {**state.resources["Topic/a"], "preventDestroy": True}
+    record = protect_record("Topic", state.resources["Topic/a"])
+    assert record is not None
     world.store.write(
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/a": record})
     )
@@ -312,7 +316,7 @@ def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
     assert exit_code(result) is ExitCode.PARTIAL
     assert world.overrides("a") == {"retention.ms": "1"}
     assert world.overrides("b") == {"retention.ms": "2"}
-    assert world.owned()["Topic/a"] == record
+    assert world.owned()["Topic/a"] == dump_record(record)
 
 
 def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
@@ -321,7 +325,7 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     plan = world.plan(*edits(), small("c"))  # of c only the ownership is taken
     state = world.store.read()
     assert state is not None
-    record = {"configs": {}, "preventDestroy": True}
+    record = TopicRecord(preventDestroy=True)
     world.store.write(
         replace(state, serial=state.serial + 1, resources={**state.resources, "Topic/c": record})
     )
@@ -329,7 +333,7 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     result = world.run(plan, skip_stale=True)
     assert exit_code(result) is ExitCode.PARTIAL
     assert [d.resource for d in result.diagnostics] == ["Topic/c"]
-    assert world.owned()["Topic/c"] == record
+    assert world.owned()["Topic/c"] == dump_record(record)
 
 
 def test_skip_stale_leaves_out_what_would_tidy_up_after_nothing() -> None:

@@ -5,21 +5,24 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.run import RunResult, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.provider.plan_options import choose_options
+from kdeclare.core.provider.registry import OPERATION_TYPES
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.executor.recovery import recover
 from kdeclare.engine.planning.planfile import plan_file_text, read_plan
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
+from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, ThrottledReplicas
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
+from kdeclare.testing.faults import FaultyOperations
 from tests.cases import case
 from tests.connections import connections_to
 from tests.engine.moving import (
@@ -46,6 +49,7 @@ from tests.engine.moving import (
     watched,
 )
 from tests.engine.world import desired, topic
+from tests.jsontypes import dump_args
 
 T0: Throttles = {"TOPIC/t": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:4"}, **rates(1000, 1, 2, 3, 4)}
 """What throttles a move of t-0 from [1, 2, 3] to [1, 2, 4] at 1000 bytes a second."""
@@ -95,7 +99,7 @@ def test_the_sources_of_a_move_that_is_overridden_are_not_the_described_union() 
     where = TopicPartition("foo", 0)
     assert world.cluster.moves()[where] == Move((1, 2, 4, 3), (4,), (3,))
     wanted = reassignment(("foo-0", [1, 2, 5]), throttle=1000)
-    world.apply(*kept, wanted, scope=Scope(override_moves=True), wait=False)
+    world.apply(*kept, wanted, scope=Scope(options=choose_options(override_reassignments=True)), wait=False)
     expected = {"TOPIC/foo": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:5"}, **rates(1000, 1, 2, 3, 5)}
     assert throttles(world.cluster) == expected
     world.finish()
@@ -110,7 +114,7 @@ def test_the_sources_after_a_move_that_is_waited_for_are_where_that_one_ends() -
     world.slow()
     someone_moves(world, "t-0", [2, 3, 4])
     wanted = reassignment(("t-0", [1, 3, 5]), throttle=1000)
-    plan = world.plan(*kept, wanted, scope=Scope(await_moves=True))
+    plan = world.plan(*kept, wanted, scope=Scope(options=choose_options(await_reassignments=True)))
     seen = watched(world)
     assert world.run(plan).complete
     assert replicas(world) == [(1, 3, 5)]
@@ -397,8 +401,8 @@ def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
     assert world.left == Leftovers(
         throttles={
             "TOPIC/t": {
-                LEADERS: {"elements": ["0:1", "0:2", "0:3"], "fresh": True},
-                FOLLOWERS: {"elements": ["0:4"], "fresh": True},
+                LEADERS: ThrottledReplicas(("0:1", "0:2", "0:3"), True),
+                FOLLOWERS: ThrottledReplicas(("0:4",), True),
             },
             **rates(1000, 1, 2, 3, 4),
         },
@@ -532,6 +536,26 @@ def test_the_second_throttle_gets_no_turn_while_the_first_move_goes_on(how: dict
     assert not world.left
 
 
+@pytest.mark.parametrize("rate_of_b", [1000, 2000])
+def test_the_second_group_moves_where_the_first_throttle_cannot_be_taken_away(rate_of_b: int) -> None:
+    """What the run itself has left on the brokers of both is no change by somebody else."""
+    world, kept = world_with_t()
+    world.slow()
+    plan = world.plan(*kept, *two(rate_of_b))
+    requests = FaultyOperations()
+    first = "Reassignment/a"
+    requests.faults.fail(Fault("REFUSED", "No."), method=ClearThrottle.name, item=first)
+    with requests.between([OPERATION_TYPES[ClearThrottle.name]]):
+        run = world.run(plan)
+    bad = [id_ for id_, r in run.results.items() if not r.is_good]
+    assert bad == [f"throttle.clear:{first}"]
+    assert replicas(world) == [(1, 2, 4), (1, 2, 5)]
+    assert set(throttles(world.cluster)) == {"TOPIC/t", "BROKER/4"}, "what only the first group has set"
+    world.recover()
+    assert throttles(world.cluster) == {}
+    assert not world.left
+
+
 def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() -> None:
     world, kept = world_with_t()
     world.hold()
@@ -540,7 +564,7 @@ def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() ->
     world.cluster.calls.clear()
     run = world.apply(*kept, first, second, wait=False)
     (set_,) = (op for op in run.plan.operations if op.verb == "throttle.set")
-    assert set(dump_arguments(set_.args)["entries"]) == {"BROKER/5", "TOPIC/t"}
+    assert set(dump_args(set_)["entries"]) == {"BROKER/5", "TOPIC/t"}
     assert alterations(world) == ["BROKER/5", "TOPIC/t"]
     both = {
         "TOPIC/t": {LEADERS: "0:1,0:2,0:3,1:1,1:2,1:3", FOLLOWERS: "0:4,1:5"},

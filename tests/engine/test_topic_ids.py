@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.plan import Plan
-from kdeclare.core.retry import RetryPolicy
-from kdeclare.core.run import OperationResult, RunResult, Status
-from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.retry import RetryPolicy
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.provider.plan_options import choose_options
+from kdeclare.engine.planning.request import Scope
+from kdeclare.providers.kafka.client.cluster import Retrying
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.run_text import run_text
+from kdeclare.report.run.run_text import run_text
 from tests.engine.world import World, topic
 
 SPEC: dict[str, Any] = {"partitions": 1, "replicationFactor": 1}
@@ -150,7 +151,7 @@ def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
     assert [d.code for d in plan.diagnostics if d.blocks] == ["no-topic-id"]
     assert not plan.operations
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
-    assert world.run(deletion(world, delete_by_name=True)).complete
+    assert world.run(deletion(world, options=choose_options(delete_by_name=True))).complete
     assert not world.cluster.topics()
 
 

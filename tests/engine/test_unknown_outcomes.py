@@ -7,23 +7,24 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.operations import Operation
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import OperationResult, RunResult, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.executor.entries import fold
 from kdeclare.engine.executor.recovery import find_deadline, recover, settle
 from kdeclare.engine.observation import observe
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connections_to
 from tests.engine.world import TestClock, World, topic
+from tests.jsontypes import untyped
 
 CONFIGS_S = 90.0
 """The default for requests that carry no timeout."""
@@ -220,7 +221,7 @@ def test_journal_says_until_when_brokers_may_work_on_a_request() -> None:
     world = silent()
     world.apply(declared(), scope=UNCHECKED)
     run_id = world.store.runs()[-1]
-    begun = [entry for entry in world.store.entries(run_id) if entry["event"] == "begin"]
+    begun = [entry for entry in untyped(world.store.entries(run_id)) if entry["event"] == "begin"]
     assert len(begun) == 3  # it was sent three times
     record = world.record()
     (deadline,) = record.deadlines.values()
@@ -233,7 +234,7 @@ def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
         world.apply(declared(), scope=UNCHECKED)
     world.store.restart()
     run_id = world.store.runs()[-1]
-    entries = [{k: v for k, v in e.items() if k != "deadline"} for e in world.store.entries(run_id)]
+    entries = [{k: v for k, v in e.items() if k != "deadline"} for e in untyped(world.store.entries(run_id))]
     record = fold(run_id, entries)
     (operation,) = record.begun
     assert record.deadlines == {}

@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.run import RunResult
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.run import RunResult
+from kdeclare.engine.planning.request import Scope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.run_text import run_text
+from kdeclare.report.run.run_text import run_text
 from tests.engine.world import World, topic
 
 NAMES = [f"t{n}" for n in range(10)]

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kdeclare.core.judging import Judge
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import Connections, PlanOptions
-from kdeclare.core.plan import Plan
-from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.policy_gate import Judge
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, with_pace
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.testing import world
@@ -57,8 +57,8 @@ class World(world.World):
         self, run_id: str | None = None, *, delete_by_name: bool = False, **options: Any
     ) -> Plan:
         """What undoes a run (default: the last)."""
-        kafka = KafkaPlanOptions(delete_by_name=delete_by_name, pace=self.pace)
-        return super().rollback_plan(run_id, options=PlanOptions(kafka), **options)
+        kafka = KafkaPlanOptions(delete_by_name=delete_by_name)
+        return super().rollback_plan(run_id, options=PlanOptions(kafka, self.pace), **options)
 
     def overrides(self, name: str) -> dict[str, str]:
         """What is set on a topic."""
@@ -71,5 +71,5 @@ class World(world.World):
         given = {key.replace("_", "."): value for key, value in values.items()}
         self.cluster.set_overrides(resource, {**self.overrides(name), **given})
 
-    def _request(self, declared: Sequence[Desired], scope: PlanScope) -> PlanRequest:
-        return super()._request(declared, replace(scope, options=with_pace(scope.options, self.pace)))
+    def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
+        return super()._request(declared, replace(scope, options=scope.options.with_part(self.pace)))

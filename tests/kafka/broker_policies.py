@@ -12,7 +12,7 @@ import pytest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.sandbox import SandboxSettings, SandboxStatus, config, jars, launch
+from kdeclare.sandbox import SandboxSettings, SandboxStatus, broker_properties, jars, launch
 from kdeclare.sandbox.settings import HOST
 from tests.beds import KafkaBed
 from tests.conftest import free_port
@@ -127,7 +127,7 @@ def _login(settings: SandboxSettings, broker: int) -> str:
 
 def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
     """What is started from here on has the class on its class path, and is told to use it."""
-    usual, kafka_jars = config.broker_properties, jars.kafka_jars
+    usual, kafka_jars = broker_properties.broker_properties, jars.kafka_jars
 
     def with_policies(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
         found = usual(settings, broker_id, *log_dirs)
@@ -151,5 +151,5 @@ def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
         found = kafka_jars(progress)
         return replace(found, paths=(*found.paths, classes))
 
-    patch.setattr(config, "broker_properties", with_policies)
+    patch.setattr(broker_properties, "broker_properties", with_policies)
     patch.setattr(launch, "kafka_jars", with_class)

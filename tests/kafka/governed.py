@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from tests.beds import KafkaBed, topic_resource
 from tests.commands import Ran
 from tests.kafka.test_bad_input import Project, at

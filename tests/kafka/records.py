@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition

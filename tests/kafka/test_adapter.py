@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.retry import RetryPolicy
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.retry import RetryPolicy
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.kafka.client.cluster import Retrying
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
@@ -84,7 +84,7 @@ def test_configs_equal_what_kafka_python_describes(
     ]
     assert all_created(kafka.create_topics(items))
     keys = frozenset({"retention.ms", "segment.bytes"})
-    queries = [ConfigQuery(topic(item.name), keys, overrides=True) for item in items]
+    queries = [ConfigQuery(topic(item.topic), keys, overrides=True) for item in items]
     found = kafka.configs(queries)
 
     from kafka.admin import ConfigResource as TheirResource
@@ -92,15 +92,15 @@ def test_configs_equal_what_kafka_python_describes(
 
     admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap)
     try:
-        wanted = [TheirResource(ConfigResourceType.TOPIC, item.name) for item in items]
+        wanted = [TheirResource(ConfigResourceType.TOPIC, item.topic) for item in items]
         theirs = admin.describe_configs(wanted, config_filter="all")["topic"]
     finally:
         admin.close()
     for item in items:
-        ours = {key: (entry.value, entry.source.value) for key, entry in found[topic(item.name)].items()}
+        ours = {key: (entry.value, entry.source.value) for key, entry in found[topic(item.topic)].items()}
         assert ours == {
             key: (entry["value"], entry["config_source"])
-            for key, entry in theirs[item.name].items()
+            for key, entry in theirs[item.topic].items()
             if key in keys or entry["config_source"] == ConfigSource.TOPIC
         }
 
@@ -199,10 +199,10 @@ def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCl
     assert all_created(kafka.create_topics(items))
     kafka_sandbox.kill_broker(sandbox.folder, 3)
     try:
-        queries = [ConfigQuery(topic(item.name), overrides=True) for item in items]
+        queries = [ConfigQuery(topic(item.topic), overrides=True) for item in items]
         begun = time.monotonic()
         assert len(kafka.configs(queries)) == 300
-        assert len(kafka.topics([item.name for item in items])) == 300
+        assert len(kafka.topics([item.topic for item in items])) == 300
         assert sorted(kafka.log_dirs()) == [1, 2]
         assert time.monotonic() - begun < 20
         three = ConfigResource(ConfigScope.BROKER, "3")

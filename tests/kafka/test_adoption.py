@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.kafka.test_bad_input import Project, at
 

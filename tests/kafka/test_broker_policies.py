@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Created, Fault, FaultKind, Outcome
-from kdeclare.core.plan import UNEXPLAINED
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Created, Fault, FaultKind, Outcome
+from kdeclare.core.plans.plan import UNEXPLAINED
 from kdeclare.providers.kafka.port import Alteration, ConfigOp
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
 from tests.kafka.broker_policies import (

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Created
+from kdeclare.core.live.faults import Created
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import NewTopic
 from tests.beds import (
@@ -134,7 +134,7 @@ def test_what_kafka_itself_refuses_is_not_shown(policies: Policed, bed: KafkaBed
         found = bed.cluster.create_topics(list(items.values()))
         for resource, value in ((topic_resource(there), "x"), (topic_resource(bed.name()), "5")):
             assert bed.alter(resource, ("retention.ms", SET, value)) is not None
-    assert [error(found[item.name]) for item in items.values()] == list(items)
+    assert [error(found[item.topic]) for item in items.values()] == list(items)
     assert lines == []
 
 

@@ -9,13 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import bind_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.secrets import SecretRef
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.engine.observation import observe
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
@@ -28,6 +27,7 @@ from kdeclare.policy.judge import judge
 from kdeclare.policy.subjects import PolicyContext
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.connections import connections_to
+from tests.jsontypes import Json
 from tests.kafka.broker_policies import Line, Policed, alter, create
 
 pytestmark = pytest.mark.kafka

@@ -2,15 +2,22 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.engine.state.document import decode
+from kdeclare.fleet.encoding import declared_cluster_row, declared_rows, live_rows
+from kdeclare.fleet.in_process import audit
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.sandbox import SandboxStatus, run_kafka_tool
+from kdeclare.testing.world import declare
+from tests.connections import connections_to
 from tests.kafka.test_bad_input import Project
 
 pytestmark = pytest.mark.kafka
@@ -133,6 +140,58 @@ def test_an_address_that_brokers_cannot_resolve_is_refused_when_planning(quotas:
     assert ran.code is ExitCode.ERROR
     said = " ".join((ran.out + ran.err).split())
     assert "no.such.host.invalid is not a valid IP or resolvable host" in said
+
+
+def test_fleets_collect_quotas_of_brokers_and_find_what_has_drifted(quotas: Quotas) -> None:
+    """The rows are those of snapshots; Spark finds the same in them (tests/spark)."""
+    project = quotas.project
+    pair = {EntityType.USER: project.name("pair"), EntityType.CLIENT_ID: None}
+    gone = {"entity": {"user": project.name("gone")}, "limits": {PERCENT: 12.5}}
+    project.declare(
+        ("ClientQuota", "a", quotas.spec("a", producer_byte_rate="1MiB")), ("ClientQuota", "gone", gone)
+    )
+    project.done("apply", "--yes")
+    quotas.set("a", producer_byte_rate=1000, request_percentage=300)
+    quotas.set("gone", request_percentage=None)
+    quotas.set("b", controller_mutation_rate=0.5)
+    assert quotas.cluster.alter_quotas({QuotaEntity.of(pair): {BYTES: 5}}) == {QuotaEntity.of(pair): None}
+
+    with closing(connect(project.bootstrap, {})) as cluster:
+        live = list(live_rows(connections_to(cluster), "lab", {}, datetime.now(UTC)))
+    state = decode((project.state / "state.json").read_text(), "state.json")
+    declared = [declared_cluster_row("lab", {}, cluster_id=state.cluster_id)]
+    specs = {"a": quotas.spec("a", producer_byte_rate="1MiB"), "gone": gone}
+    for name, spec in specs.items():
+        item = declare("ClientQuota", name, spec)
+        declared += declared_rows("lab", item, item.id, state.resources[str(item.id)])
+    found = {
+        (row["name"], row["finding"], row["path"], row["before"])
+        for row in audit(declared, live)
+        if row["kind"] == "ClientQuota" and (row["name"] in specs or project.prefix in row["name"])
+    }
+    assert found == {
+        ("a", "changed", "limits.producer_byte_rate", "1000"),
+        ("a", "unmanaged", "limits.request_percentage", "300"),
+        ("gone", "missing", None, None),
+        (quotas.user("b").key, "unmanaged", None, None),
+        (QuotaEntity.of(pair).key, "unmanaged", None, None),
+    }
+
+    rule = {"rule": "!('controller_mutation_rate' in after.limits)", "message": "Not here."}
+    selector = {"kind": "ClientQuota"}
+    bounded = ("Policy", "slow", {**rule, "actions": ["CREATE", "MODIFY"], "selector": selector})
+    project.declare(bounded, *(("ClientQuota", name, spec) for name, spec in specs.items()))
+    judged = json.loads(project("policy", "check", "--live", "--format", "json").out)["verdicts"]
+    mine = {
+        v["resource"]: v["outcome"]
+        for v in judged
+        if project.prefix in v["resource"] or v["resource"].endswith("/a")
+    }
+    assert mine == {
+        "ClientQuota/a": "allow",
+        f"ClientQuota/{quotas.user('b').key}": "deny",
+        f"ClientQuota/{QuotaEntity.of(pair).key}": "allow",
+    }
 
 
 def _described(bootstrap: str, *entities: str) -> str:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, chdir, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,17 +21,20 @@ import pyarrow.dataset
 import pytest
 from jsonschema import Draft202012Validator
 from playwright.sync_api import Browser
+from pyspark.sql import SparkSession
 
 from kdeclare import sandbox
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import Cluster, NewTopic
-from kdeclare.report.fleet_schemas import fleet_schemas
+from kdeclare.report.fleet.fleet_runs import fleet_schemas
 from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take
 from tests.browser.watched import Watched
+from tests.commands import run_here
 from tests.conftest import free_ports_of_clusters
+from tests.spark.sharing import one_spark, shared
 from tests.startup_cache import spark_variables
 
 pytestmark = pytest.mark.kafka
@@ -84,11 +87,15 @@ def fitting(schema: str, printed: str) -> dict[str, Any]:
 
 @dataclass
 class Story:
-    """The clusters, the folder from which commands are run, and what should be found right now."""
+    """The clusters, the folder from which commands are run, and what should be found right now.
+
+    With a Spark, commands that need one run in this process.
+    """
 
     settings: GroupSettings
     folder: Path
     specials: dict[str, dict[str, Any]]
+    spark: SparkSession | None = None
     expected: list[Finding] = field(default_factory=list)
 
     def bootstrap(self, cluster: str) -> str:
@@ -96,7 +103,7 @@ class Story:
         return self.settings.members[CLUSTERS.index(cluster)].bootstrap
 
     def kdeclare(self, *arguments: str, code: int = 0) -> str:
-        """Run the command; what it printed."""
+        """Run the command in a process of its own; what it printed."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "KDECLARE_"))}
         done = subprocess.run(
             [sys.executable, "-m", "kdeclare", *arguments],
@@ -110,12 +117,21 @@ class Story:
         assert done.returncode == code, f"{done.returncode}: " + done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout
 
+    def kdeclare_with_spark(self, *arguments: str, code: int = 0) -> str:
+        """Run a command that needs Spark; what it printed."""
+        if self.spark is None:
+            return self.kdeclare(*arguments, code=code)
+        with shared(self.spark):
+            done = run_here(self.folder, *arguments)
+        assert done.code == code, f"{done.code}: " + done.out[-4000:] + done.err[-4000:]
+        return done.out
+
     def fleet(
         self, what: str, out: str, *arguments: str, code: int = 0, file: str = "fleet.yaml"
     ) -> dict[str, Any]:
-        """Run a fleet command that starts Spark; the JSON that it printed."""
+        """Run a fleet command that needs Spark; the JSON that it printed."""
         more = ("--out", out, "--master", "local[2]", "--format", "json", *arguments)
-        return fitting(f"fleet-{what}", self.kdeclare("fleet", what, file, *more, code=code))
+        return fitting(f"fleet-{what}", self.kdeclare_with_spark("fleet", what, file, *more, code=code))
 
     def apply(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """Run ``fleet apply``; the JSON that it printed."""
@@ -219,6 +235,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
     finally:
         sandbox.reset_group(settings)
+
+
+@pytest.fixture(scope="module")
+def with_spark(story: Story) -> Iterator[None]:
+    """From here on the commands share one Spark; the audit before started its own."""
+    with ExitStack() as started:
+        with chdir(story.folder):  # where its tasks look for what a command names
+            story.spark = started.enter_context(one_spark(story.folder / "spark.log"))
+        yield
+    story.spark = None
 
 
 @contextmanager
@@ -442,6 +468,7 @@ def test_an_audit_finds_each_drift_and_nothing_else(story: Story) -> None:
     ]
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Story) -> None:
     """Nothing but a manifest has changed since the audit before, which read the clusters."""
     record = story.fleet("snapshot", "snapshots")
@@ -466,13 +493,15 @@ def test_a_snapshot_says_the_same_and_what_is_mended_and_new_is_told(story: Stor
     assert "s.grown" in (story.folder / "audits" / "report.md").read_text()
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_the_history_of_a_topic_is_in_the_snapshots(story: Story) -> None:
     words = ("eu-1", "s.altered", "--out", "snapshots", "--master", "local[2]", "--format", "json")
-    told = fitting("fleet-history", story.kdeclare("fleet", "history", *words))
+    told = fitting("fleet-history", story.kdeclare_with_spark("fleet", "history", *words))
     assert told["snapshots"] == 1
     assert [turn["turn"] for turn in told["history"]] == ["appeared"]
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_plans_are_those_of_each_cluster_alone(story: Story) -> None:
     overview = story.fleet("plan", "plans", "--allow-deletes", "--detailed-exitcode", code=2)
     assert [c["exit"] for c in overview["clusters"]] == ["changes"] * 3
@@ -499,6 +528,7 @@ def test_an_apply_goes_in_waves_and_mends_what_it_can(story: Story) -> None:
     story.expected = [f for f in story.expected if f.finding in ("unmanaged", "policy")]
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
     del story.specials["s.new"]
     story.declare()
@@ -523,6 +553,7 @@ def test_a_stale_plan_ends_an_apply_or_does_not(story: Story) -> None:
     ]
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_a_cluster_that_is_down_and_one_that_says_nothing_are_rows(story: Story) -> None:
     before = json.loads((story.folder / "audits" / "summary.json").read_text())
     sandbox.stop(story.settings.members[CLUSTERS.index("lab")].folder)

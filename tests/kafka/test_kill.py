@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery, NewTopic
@@ -80,7 +80,7 @@ class Round:
         assert all_created(self.cluster.create_topics(topics))
 
         def there() -> bool:
-            seen = self.cluster.topics([t.name for t in topics])
+            seen = self.cluster.topics([t.topic for t in topics])
             return len(seen) == len(topics) and all(
                 len(p.isr) == len(p.replicas) for t in seen.values() for p in t.partitions
             )

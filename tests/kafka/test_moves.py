@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox import SandboxStatus

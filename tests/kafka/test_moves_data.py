@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.sandbox import SandboxStatus

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.reassignment.throttles import FOLLOWERS, LEADERS, RATES
 from kdeclare.sandbox import SandboxStatus

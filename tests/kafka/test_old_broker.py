@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, ivy, jars

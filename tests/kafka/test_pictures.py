@@ -16,7 +16,7 @@ import yaml
 from playwright.sync_api import Browser, Page, expect
 
 from kdeclare.cli.main import main
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import CLUSTER_WIDE, DELETE, SET, KafkaBed, topic_resource
 from tests.browser.pictures import Picture, take

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.governed import BOUNDS, RULES, Governed, Manifest, governed, reassignment, seen

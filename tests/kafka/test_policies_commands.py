@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
 from tests.kafka.governed import BOUNDS, Governed, Manifest, governed, seen
@@ -31,8 +31,12 @@ def here(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Governed, Kaf
 
 
 def last_run(project: Governed) -> tuple[dict[str, Any], str]:
-    """The latest run as ``history RUN`` shows it: to scripts, and to people."""
-    run_id = json.loads(project.done("history", "--format", "json").out)["runs"][0]["run_id"]
+    """The latest run as ``history RUN`` shows it: to scripts, and to people.
+
+    A move that ends while its command still runs is followed by a run that only tidies up: not that one.
+    """
+    runs = json.loads(project.done("history", "--format", "json").out)["runs"]
+    run_id = next(run["run_id"] for run in runs if not run["command"].endswith("(tidying up)"))
     document = json.loads(project.done("history", run_id, "--format", "json").out)
     return document, project.done("history", run_id).out
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.sandbox import SandboxSettings, certificates
+from kdeclare.sandbox import SandboxSettings, security
 from kdeclare.sandbox.layout import layout_of
-from kdeclare.sandbox.security.access import ADMIN, READER
+from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import free_port
 from tests.kafka.test_secured import Ran, Secured, Typed
 
@@ -37,7 +37,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             assert not isinstance(created, Fault), created
         finally:
             cluster.close()
-        certificates.issue(find_java(), made.files, settings.folder / "team.p12", TEAM)
+        security.issue(find_java(), made.files, settings.folder / "team.p12", TEAM)
         change_rights(made, "--add", TEAM)
         yield made
     finally:
@@ -64,7 +64,7 @@ def team(secured: Secured) -> dict[str, str]:
     """Client properties of the team."""
     return secured.properties("SSL") | {
         "ssl.keystore.location": str(secured.settings.folder / "team.p12"),
-        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
 
 

@@ -15,16 +15,15 @@ from jsonschema import Draft202012Validator
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.cli.main import main
-from kdeclare.core.changes import FieldOp
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
-from kdeclare.report.doctor_json import doctor_schemas
-from kdeclare.sandbox import SandboxSettings, certificates, config
+from kdeclare.report.doctor import doctor_schemas
+from kdeclare.sandbox import SandboxSettings, broker_properties, security
 from kdeclare.sandbox.layout import SecurityFiles, layout_of
-from kdeclare.sandbox.security import access
-from kdeclare.sandbox.security.access import ADMIN, MECHANISMS, READER, password
+from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, password
 from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
@@ -92,7 +91,7 @@ class Typed:
     def __call__(self, properties: Mapping[str, str] | Path, *arguments: str) -> Ran:
         file = properties if isinstance(properties, Path) else self.folder / "client.properties"
         if not isinstance(properties, Path):
-            file.write_text(config.render(dict(properties)))
+            file.write_text(broker_properties.render(dict(properties)))
         self.capsys.readouterr()
         begun = time.monotonic()
         code = main([*arguments, "--command-config", os.fspath(file)])
@@ -112,7 +111,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     settings = SandboxSettings(
         tmp_path_factory.mktemp("secured"), 1, 1, free_port(1, secure=True), secure=True
     )
-    usual = access.broker_properties
+    usual = security.broker_properties
 
     def with_tokens(files: SecurityFiles) -> dict[str, str]:
         return usual(files) | {
@@ -122,7 +121,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(access, "broker_properties", with_tokens)
+            patch.setattr(security, "broker_properties", with_tokens)
             kafka_sandbox.start(settings, print)
         made = Secured(settings, layout_of(settings.folder).security)
         cluster = made.admin()
@@ -191,10 +190,10 @@ def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured
     stores = {
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(secured.files.truststore),
-        "ssl.truststore.password": certificates.KEYSTORE_PASSWORD,
+        "ssl.truststore.password": security.KEYSTORE_PASSWORD,
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": str(secured.files.keystore),
-        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
     works(typed, secured.properties("SSL") | stores)
     # whom the brokers take for themselves may create topics, which the nameless may not
@@ -267,7 +266,7 @@ def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> Non
 
 def test_what_goes_wrong_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
     other = SecurityFiles(typed.folder / "other")
-    certificates.make_authority(find_java(), other)
+    security.make_authority(find_java(), other)
     scram, plain = (
         secured.properties("SASL_SSL", mechanism, secret="wrong") for mechanism in ("SCRAM-SHA-512", "PLAIN")
     )
@@ -308,10 +307,10 @@ def test_what_is_not_permitted_is_said_in_one_sentence(secured: Secured, typed: 
 
 def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured, typed: Typed) -> None:
     store = typed.folder / "nobody.p12"
-    certificates.issue(find_java(), secured.files, store, "nobody")
+    security.issue(find_java(), secured.files, store, "nobody")
     keys = {
         "ssl.keystore.location": str(store),
-        "ssl.keystore.password": certificates.KEYSTORE_PASSWORD,
+        "ssl.keystore.password": security.KEYSTORE_PASSWORD,
     }
     ran = typed(secured.properties("SSL") | keys, "plan")
     assert (ran.code, ran.seconds < _AT_MOST_S) == (3, True), ran
@@ -321,7 +320,7 @@ def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured,
 
 def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
     expired = typed.folder / "expired.p12"
-    certificates.issue(find_java(), secured.files, expired, "broker", 1, days_ago=10)
+    security.issue(find_java(), secured.files, expired, "broker", 1, days_ago=10)
     key = "listener.name.sasl_ssl.ssl.keystore.location"
     cluster = connect("", secured.properties("SASL_PLAINTEXT", "PLAIN"))
     broker = ConfigResource(ConfigScope.BROKER, "1")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import free_port
+from tests.startup_cache import path_with
 from tests.unit.docs.written import ROOT, blocks
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -54,14 +55,13 @@ class Shell:
 
     def __init__(self, folder: Path) -> None:
         own = {k: v for k, v in os.environ.items() if not k.startswith("KDECLARE_")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._end = uuid.uuid4().hex
         self._process = subprocess.Popen(
             ["bash"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=own | {"PATH": path, "COLUMNS": "110", "NO_COLOR": "1"},
+            env=own | {"PATH": path_with(Path(sys.executable).parent), "COLUMNS": "110", "NO_COLOR": "1"},
             cwd=folder,
             text=True,
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kdeclare.providers.kafka.client import connect
-from kdeclare.sandbox import SandboxSettings, config, launch, processes
+from kdeclare.sandbox import SandboxSettings, broker_properties, launch, processes
 from kdeclare.sandbox.layout import layout_of, write_whole
 from tests.conftest import free_port
 
@@ -143,10 +143,12 @@ def trailing_broker(folder: Path) -> Iterator[Trailing]:
     try:
         for node, more in different.items():
             files = layout.broker(node)
-            properties = config.broker_properties(settings, node, *files.log_dirs(1)) | single | more
+            properties = (
+                broker_properties.broker_properties(settings, node, *files.log_dirs(1)) | single | more
+            )
             if node == 1:
                 del properties["inter.broker.listener.name"]
-            write_whole(files.properties, config.render(properties))
+            write_whole(files.properties, broker_properties.render(properties))
             arguments = ("-Xms64m", "-Xmx512m", "kafka.Kafka", str(files.properties))
             started.append(launch.spawn(kafka, files, "broker", arguments))
         bootstrap = f"127.0.0.1:{settings.broker_port(2)}"

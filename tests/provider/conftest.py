@@ -10,8 +10,7 @@ from kdeclare_flags.service import FlagService
 
 from kdeclare.cli import main
 from kdeclare.cli.installed_commands import find_commands
-from kdeclare.core import registry
-from kdeclare.core.installed_providers import find_providers, load_providers
+from kdeclare.core.provider.installed_providers import find_providers, load_providers
 from tests.unit.cli.command_line import CommandLine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "provider"
@@ -39,8 +38,8 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _forget() -> None:
     find_commands.cache_clear()
     main._built.cache_clear()
-    for cached in (find_providers, load_providers, registry.KINDS._load, registry.OPERATION_TYPES._load):  # type: ignore[attr-defined]
-        cached.cache_clear()
+    find_providers.cache_clear()
+    load_providers.cache_clear()
 
 
 @pytest.fixture

@@ -2,6 +2,16 @@
 
 import json
 
+import pytest
+from kdeclare_flags.provider import CLIENT
+
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.resources.capabilities import SettingEdit, ValueEdit
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Path
+from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.manifests.editing.fields import refuse_secret
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -10,12 +20,45 @@ def test_command_of_another_provider_changes_its_system(kdeclare: CommandLine) -
     ran = kdeclare("flag", "set", "dark-mode", "25", "--yes")
     assert ran.code == 0, ran.err
     assert "Flag/dark-mode" in ran.out
-    assert "created; all clients follow" in ran.out
+    assert "created" in ran.out
     done = kdeclare("flag", "set", "dark-mode", "50", "--yes", "--format", "json")
     document = json.loads(done.out)
     (item,) = document["results"]
-    assert (item["result"], item["seen"]) == ("altered", {"rolling": False})
+    assert item["result"] == "altered"
     assert kdeclare("rollback", "--yes").code == 0
     again = kdeclare("flag", "set", "dark-mode", "25", "--yes")
     assert "in order already" in again.out
     assert kdeclare("flag", "set", "dark-mode", "101").code == 64
+
+
+def test_command_writes_the_manifest_and_no_secret(kdeclare: CommandLine) -> None:
+    """A field in place, a new manifest, and a refusal."""
+    manifest = kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rollout=10)
+    manifest.write_text(manifest.read_text().replace("rollout: 10", "rollout: 10  # in percent"))
+    assert kdeclare("flag", "set", "dark-mode", "25", "--yes", "--write-manifest").code == 0
+    assert "rollout: 25  # in percent" in manifest.read_text()
+    assert kdeclare("flag", "set", "search", "5", "--yes", "--write-manifest").code == 0
+    assert "rollout: 5" in manifest.with_name("search.yaml").read_text()
+    assert "2 resources in order" in kdeclare("plan").out
+
+
+def test_written_back_are_plain_values_and_lists() -> None:
+    """A list of references and a text are; a secret and a mapping are refused."""
+    fields = (
+        FieldChange("flags", FieldOp.CHANGE, None, ["dark-mode"]),
+        FieldChange("token", FieldOp.CHANGE, None, SHOWN),
+        FieldChange("limits", FieldOp.CHANGE, None, {"a": 1}),
+    )
+    change = Change(ResourceId("FlagClient", "web"), Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields)
+    edits = CLIENT.find_edits(change, Nothing())
+    assert edits.edits == (ValueEdit(("flags",), ["dark-mode"]), SettingEdit(("token",), (fields[1],)))
+    assert [problem.diagnostic.code for problem in edits.problems] == ["field-not-written"]
+    with pytest.raises(KdeclareError, match="sensitive"):
+        refuse_secret(change.id, fields[1], "token")
+
+
+class Nothing:
+    """A manifest that declares nothing."""
+
+    def declares(self, path: Path) -> bool:
+        return False

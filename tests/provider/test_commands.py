@@ -11,6 +11,7 @@ from kdeclare_flags.service import FlagService
 
 from kdeclare.api import How, Options, Scope, apply_manifests, make_plan, open_workspace
 from kdeclare.core.parts import LiveState
+from kdeclare.core.secrets.secret_refs import Secret
 from tests.unit.cli.command_line import CommandLine
 
 SECRET = "web-secret-1234567"
@@ -70,9 +71,42 @@ def test_validate_knows_the_kinds(kdeclare: CommandLine) -> None:
     assert "Did you mean 'Flag'?" in kdeclare("validate").out
 
 
+def test_manifest_of_another_group_is_refused(kdeclare: CommandLine) -> None:
+    """In a manifest, in an overlay, and for a kind that nobody has."""
+    flag = Path("manifests/dark-mode.yaml")
+    flag.write_text(flag.read_text().replace("flags.example/v1", "kdeclare/v1"))
+    ran = kdeclare("validate")
+    assert "manifests/dark-mode.yaml:1:13 · Flag/dark-mode" in ran.out
+    assert "'apiVersion' takes flags.example/v1, not 'kdeclare/v1'." in ran.out
+    assert "Write 'apiVersion: flags.example/v1': Flag is a kind of that group." in ran.out
+    flag.write_text(
+        flag.read_text().replace("kind: Flag", "kind: Flagge").replace("kdeclare/v1", "flag.example/v1")
+    )
+    ran = kdeclare("validate")
+    assert "Did you mean 'Flag'?" in ran.out
+    assert "Did you mean 'flags.example/v1'?" in ran.out
+    declare_flag(kdeclare)
+    lab = {
+        "providers": {"flags": {"file": "flags.db"}},
+        "bootstrapServers": "lab:9092",
+        "overlays": ["over.yaml"],
+    }
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    over = kdeclare.write("over.yaml", "Flag", "dark-mode", rollout=7)
+    assert kdeclare("validate").code == 0
+    over.write_text(over.read_text().replace("flags.example/v1", "kdeclare/v1"))
+    assert "over.yaml:1:13 · Flag/dark-mode" in kdeclare("validate").out
+
+
+def test_json_manifest_in_a_folder_is_noticed(kdeclare: CommandLine) -> None:
+    Path("manifests/flag.json").write_text('{"apiVersion": "flags.example/v1", "kind": "Flag"}')
+    assert "looks like a manifest" in kdeclare("validate").out
+
+
 def test_schema_describes_the_kinds_to_editors(kdeclare: CommandLine) -> None:
     schema = json.loads(kdeclare("schema", "--kind", "Flag").out)
     assert "rollout" in json.dumps(schema)
+    assert schema["$defs"]["Flag"]["properties"]["apiVersion"]["const"] == "flags.example/v1"
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "sarif", "html"])
@@ -136,16 +170,20 @@ def test_rollback_with_a_conflict_leaves_that_alone(kdeclare: CommandLine) -> No
     assert flags(kdeclare) == {"dark-mode": 77}
 
 
+def read_token(kdeclare: CommandLine) -> str:
+    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
+    assert isinstance(token, Secret)
+    return token.value
+
+
 def test_rollback_restores_a_secret(kdeclare: CommandLine) -> None:
     kdeclare("apply", "--yes")
     declare_client(kdeclare, "${env.NEW_TOKEN}")
     kdeclare("apply", "--yes")
-    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
-    assert token.value == NEW_SECRET
+    assert read_token(kdeclare) == NEW_SECRET
     ran = kdeclare("rollback", "--yes")
     assert (ran.code, "cleaned up FlagClient/web" in ran.out + ran.err) == (0, True), ran
-    token = CLIENT.read(LiveState(service(kdeclare).read()))["web"]["token"]
-    assert token.value == SECRET
+    assert read_token(kdeclare) == SECRET
 
 
 def test_old_tokens_are_cleaned_up_by_a_later_command(kdeclare: CommandLine) -> None:
@@ -165,7 +203,7 @@ def test_apply_waits_for_work_that_goes_on(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "flags.db").unlink()
     service(kdeclare).create(rollout_s=0.3)
     assert kdeclare("apply", "--yes").code == 0
-    assert not service(kdeclare).read().rolling
+    assert not service(kdeclare).read().ongoing
 
 
 def test_literal_secret_is_not_saved(kdeclare: CommandLine) -> None:
@@ -229,6 +267,48 @@ def test_a_system_that_does_not_answer_is_explained(kdeclare: CommandLine) -> No
     assert "flags.db: unable to open database file" in ran.err
 
 
+def test_internal_error_names_the_provider_whose_code_failed(kdeclare: CommandLine) -> None:
+    """The example does not expect that what the file holds is not JSON."""
+    kdeclare("apply", "--yes")
+    with closing(sqlite3.connect(kdeclare.folder / "flags.db")) as file, file:
+        file.execute("UPDATE objects SET body = 'no JSON'")
+    ran = kdeclare("plan")
+    assert ran.code == 1
+    assert "error: Internal error in the provider 'flags'" in ran.err
+    assert "JSONDecodeError: Expecting value" in ran.err
+    assert "please report it to the authors of " in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_environment_without_an_address_is_named_without_one(kdeclare: CommandLine) -> None:
+    """Nothing is declared yet, so that nothing was read that would identify a system."""
+    lab = {"providers": {"flags": {"file": "flags.db"}}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    for file in Path("manifests").iterdir():
+        file.unlink()
+    assert kdeclare("plan").out == "No changes. shop/lab: 0 resources in order.\n"
+
+
+def test_provider_that_is_not_installed_is_named(kdeclare: CommandLine) -> None:
+    """In a manifest of its group, and in an environment that says how to reach its system."""
+    text = "apiVersion: acme.org/v1\nkind: Queue\nmetadata: {name: orders}\nspec: {}\n"
+    Path("manifests/queue.yaml").write_text(text)
+    ran = kdeclare("validate")
+    assert "'Queue' is not a kind of resource." in ran.out
+    assert "No installed provider has the group 'acme.org'; 'kdeclare providers' lists them." in ran.out
+    lab = {"bootstrapServers": "lab:9092", "providers": {"queues": {"url": "x"}}}
+    kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": lab})
+    ran = kdeclare("validate")
+    assert "There is no field 'queues' in 'spec.environments.lab.providers'." in ran.err
+    assert "No provider of this name is installed; 'kdeclare providers' lists them." in ran.err
+
+
+def test_manifest_without_a_group_is_told_which_one(kdeclare: CommandLine) -> None:
+    flag = Path("manifests/dark-mode.yaml")
+    flag.write_text(flag.read_text().replace("apiVersion: flags.example/v1\n", ""))
+    assert "Write 'apiVersion: flags.example/v1'." in kdeclare("validate").out
+
+
 def test_a_project_without_flags_does_not_need_the_service(kdeclare: CommandLine) -> None:
     """The provider is installed, and nobody has said where its system is."""
     kdeclare.write("kdeclare.yaml", "Project", "shop", environments={"lab": {"bootstrapServers": "lab:9092"}})
@@ -290,8 +370,24 @@ def test_import_writes_what_changes_nothing(kdeclare: CommandLine) -> None:
     texts = {path.name: path.read_text() for path in Path("manifests").rglob("*.yaml")}
     assert not [name for name, text in texts.items() if SECRET in text]
     assert any("rollout: 10" in text for text in texts.values())
+    assert all(text.startswith("apiVersion: flags.example/v1\n") for text in texts.values())
     ran = kdeclare("plan")
     assert (ran.code, "No changes." in ran.out) == (0, True), ran.out + ran.err
+
+
+def test_import_from_an_empty_system_says_so(kdeclare: CommandLine) -> None:
+    ran = kdeclare("import")
+    assert (ran.code, ran.out) == (0, "")
+    assert "There is nothing to import." in ran.err
+
+
+def test_run_that_lacks_its_journal_is_listed_as_unreadable(kdeclare: CommandLine) -> None:
+    assert kdeclare("apply", "--yes").code == 0
+    (journal,) = (kdeclare.folder / "state").rglob("journal.jsonl")
+    journal.unlink()
+    ran = kdeclare("history")
+    assert ran.code == 0
+    assert "unreadable" in ran.out
 
 
 def test_providers_lists_it(kdeclare: CommandLine) -> None:

@@ -5,16 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from kdeclare_flags.provider import CONTENTS, FLAG
+from kdeclare_flags.provider import FLAG, PROVIDER
 from kdeclare_flags.service import FlagService
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.objects import ObjectBody, ObjectWrite
 from kdeclare.core.parts import LiveState
-from kdeclare.core.secrets import Secret
-from kdeclare.fleet.collecting import live_rows, record_batches
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.objects import ObjectBody, ObjectRecord, ObjectWrite
+from kdeclare.core.secrets.secret_refs import Secret
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, live_rows, record_batches
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import LIVE
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -33,7 +32,7 @@ def service(folder: Path) -> FlagService:
         ObjectWrite(ResourceId("Flag", "stray"), {"rollout": 5}, is_new=True),
         ObjectWrite(ResourceId("FlagClient", "web"), client, is_new=True),
     ]
-    assert made.write(writes, dry_run=False) == [None, None, None]
+    assert made.write(writes, validate_only=False) == [None, None, None]
     return made
 
 
@@ -52,9 +51,9 @@ def test_drift_missing_and_unmanaged_objects_are_found(tmp_path: Path) -> None:
     token = Secret(TOKEN, "${env.WEB_TOKEN}", "a-hash")
     client = Desired(ResourceId("FlagClient", "web"), ObjectBody({"flags": ["dark-mode"], "token": token}))
     declared = [declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    applied = {"dark-mode": ObjectRecord({"rollout": 50}), "gone": ObjectRecord({"rollout": 1})}
     for item in (flag("dark-mode", 50), flag("gone", 1), client):
-        fields = {} if item is client else dict(item.body.fields)  # applied as declared, but for the token
-        declared += declared_rows("eu-1", item, item.id, {"fields": fields, "preventDestroy": False})
+        declared += declared_rows("eu-1", item, item.id, applied.get(item.id.name, ObjectRecord({})))
     found = {(row["kind"], row["name"], row["finding"]) for row in audit(declared, live)}
     assert {finding for finding in found if finding[0] in ("Flag", "FlagClient")} == {
         ("Flag", "dark-mode", "changed"),
@@ -70,7 +69,8 @@ def test_no_secret_is_in_a_snapshot(tmp_path: Path) -> None:
 def test_objects_of_a_snapshot_are_those_that_were_read(tmp_path: Path) -> None:
     flags = service(tmp_path)
     connections = connections_to(MemoryCluster()).with_part(flags)
-    assert CONTENTS.codec is not None
-    objects = [(o.key, json.dumps(o.body)) for o in CONTENTS.codec.list_objects(connections).objects]
-    again = LiveState(CONTENTS.codec.decode("null", objects))
+    (collector,) = PROVIDER.collectors
+    assert collector.codec is not None
+    objects = [(o.key, json.dumps(o.body)) for o in collector.codec.list_objects(connections).objects]
+    again = LiveState(collector.codec.decode("null", objects))
     assert FLAG.read(again) == FLAG.read(LiveState(flags.read()))

@@ -15,6 +15,11 @@ def test_code_is_that_of_the_example(code: str) -> None:
     assert any(code in text for text in files)
 
 
+def test_example_is_small() -> None:
+    texts = [path.read_text() for path in (EXAMPLE / "kdeclare_flags").glob("*.py")]
+    assert sum(text.count("\n") for text in texts) <= 250
+
+
 def test_commands_work(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/dark-mode.yaml", "Flag", "dark-mode", rollout=10)
     (commands,) = (text for language, text in blocks(PAGE) if language == "sh")

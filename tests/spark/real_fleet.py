@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdeclare.cli.main import main
-from kdeclare.core.changes import FieldOp
-from kdeclare.fleet.collecting import live_rows, record_batches
-from kdeclare.fleet.encoding import Row
+from kdeclare.core.documents import dump_document
+from kdeclare.core.resources.changes import FieldOp
+from kdeclare.fleet.encoding import Row, live_rows, record_batches
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, record_document, snapshot_path
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
@@ -176,7 +176,7 @@ def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
     told = tuple(_told(name, rows) for name, rows in clusters.items())
     record = SnapshotRecord(SNAPSHOT, "shop", TAKEN_AT, 1.0, path, told)
     (folder / "snapshots").mkdir()
-    (folder / "snapshots" / f"{SNAPSHOT}.json").write_text(json.dumps(record_document(record)))
+    (folder / "snapshots" / f"{SNAPSHOT}.json").write_text(json.dumps(dump_document(record)))
 
 
 def _files(folder: Path) -> Mapping[str, str]:
@@ -210,12 +210,10 @@ def _told(name: str, rows: Sequence[Row]) -> SnapshotCluster:
     resources = [row for row in rows if row["kind"] != CLUSTER]
     return SnapshotCluster(
         name,
-        {},
-        own["cluster_id"],
-        None,
-        TAKEN_AT,
-        sum(row["kind"] == "Topic" for row in resources),
-        sum(row["body"] is not None for row in resources),
-        sum(row["error"] is not None for row in resources),
-        own["error"],
+        cluster_id=own["cluster_id"],
+        taken_at=TAKEN_AT,
+        topics=sum(row["kind"] == "Topic" for row in resources),
+        resources=sum(row["body"] is not None for row in resources),
+        failed=sum(row["error"] is not None for row in resources),
+        error=own["error"],
     )

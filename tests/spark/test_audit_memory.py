@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.cli.main import main
 from kdeclare.fleet.rows import FINDINGS
-from kdeclare.fleet.spark import memory
-from kdeclare.fleet.spark.memory import Sight
+from kdeclare.fleet.spark import diff
+from kdeclare.fleet.spark.diff import Sight
 from tests.spark.real_fleet import RealFleet, real_fleet
 
 pytestmark = pytest.mark.spark
@@ -84,15 +84,15 @@ def test_only_what_was_looked_at_is_mended(
     unseen: set[Short],
 ) -> None:  # fmt: skip
     found, earlier = table(spark, now), table(spark, before, MONDAY)
-    assert shorts(memory.mended(found, earlier, sight)) == mended
-    assert shorts(memory.unseen(found, earlier, sight)) == unseen
+    assert shorts(diff.mended(found, earlier, sight)) == mended
+    assert shorts(diff.unseen(found, earlier, sight)) == unseen
 
 
 def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
     found = table(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
-    assert dates(memory.dated(found, None, None)) == dict.fromkeys([PENDING, GONE, CHANGED], (18, "new"))
+    assert dates(diff.dated(found, None, None)) == dict.fromkeys([PENDING, GONE, CHANGED], (18, "new"))
     newest = table(spark, [PENDING], MONDAY).unionByName(table(spark, [GONE], TUESDAY))
-    assert dates(memory.dated(found, newest, newest)) == {
+    assert dates(diff.dated(found, newest, newest)) == {
         PENDING: (16, "known"),
         GONE: (17, "known"),
         CHANGED: (18, "new"),
@@ -104,7 +104,7 @@ def test_what_is_new_since_an_older_audit_has_not_begun_today(spark: SparkSessio
     found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
     newest = table(spark, [PENDING, GONE], TUESDAY)
     since = table(spark, [PENDING, CHANGED], MONDAY)
-    assert dates(memory.dated(found, newest, since)) == {
+    assert dates(diff.dated(found, newest, since)) == {
         PENDING: (17, "known"),
         GONE: (17, "new"),
         CHANGED: (18, "known"),  # it was mended in between, and came back

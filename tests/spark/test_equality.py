@@ -9,16 +9,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.parts import LiveState
-from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.cluster_pass import Judge, Judged, Labels, WholeCluster, found_in_cluster
 from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.facts import proves_order
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.in_process import audit, proves_order
 from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
-from kdeclare.fleet.spark.diffing import KEY, duplicates, findings
-from kdeclare.fleet.spark.wide import notices, told, wide_findings
-from kdeclare.fleet.whole import Judge, Judged, Labels, WholeCluster, found_in_cluster
+from kdeclare.fleet.spark.audit import notices, told, wide_findings
+from kdeclare.fleet.spark.diff import KEY, duplicates, findings
 from tests.unit.fleet.fleets import Fleet, random_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
 

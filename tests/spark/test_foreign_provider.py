@@ -7,17 +7,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.installed_providers import InstalledProvider, find_providers
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.registry import use_providers
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.provider.installed_providers import InstalledProvider, find_providers, use_providers
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark import diffing
-from kdeclare.fleet.spark.diffing import findings
+from kdeclare.fleet.spark import diff
+from kdeclare.fleet.spark.counting import cluster_summaries
+from kdeclare.fleet.spark.diff import findings
 from kdeclare.fleet.spark.problems import explained
 from tests.spark.test_equality import in_order, table
-from tests.unit.fleet.kitchen import Kettle, KitchenState
+from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, jars, kettle, live_of
 
 pytestmark = pytest.mark.spark
@@ -43,12 +44,12 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
         there["stray"] = Kettle(1, "a")
         shelves = frozenset(f"{random.choice('xyz')}/{n}" for n in range(20))
         items = [kettle(f"of {s}", s, random.randint(0, 3)) for s in serials if random.random() < 0.7]
-        owned: dict[str, Json] = {
-            f"Kettle/of {s}": {"serial": s, "heat": random.randint(0, 3), "made": random.choice("ab")}
+        owned: dict[str, OwnedRecord] = {
+            f"Kettle/of {s}": KettleRecord(s, random.randint(0, 3), random.choice("ab"))
             for s in serials
             if random.random() < 0.6
         }
-        owned["Jars/mine"] = {"jars": [*random.sample(sorted(shelves), 5), "x/gone"]}
+        owned["Jars/mine"] = JarsRecord((*random.sample(sorted(shelves), 5), "x/gone"))
         declared += declared_of([*items, jars("mine", *random.sample(sorted(shelves), 5))], owned, name)
         live += live_of(KitchenState(there, shelves), name=name)
     (last,) = (row for row in live if (row["kind"], row["name"]) == ("Cluster", "eu-2"))
@@ -71,7 +72,7 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = InstalledProvider("pantry", "pantry-provider", "1.0", "pantry:PROVIDER")
-    monkeypatch.setattr(diffing, "list_providers", lambda: (*find_providers(), absent))
+    monkeypatch.setattr(diff, "list_providers", lambda: (*find_providers(), absent))
     declared, live = random_kitchens(Random(1))
     found = findings(table(spark, declared, DECLARED), table(spark, live, LIVE))
     with pytest.raises(KdeclareError) as problem, explained():
@@ -79,3 +80,19 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
     (diagnostic,) = problem.value.diagnostics
     assert diagnostic.code == "provider-missing"
     assert "'pantry' (pantry-provider 1.0)" in diagnostic.detail
+
+
+def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: SparkSession) -> None:
+    state = KitchenState({"k1": Kettle(1, "a")})
+    live = [*live_of(state, name="eu-0"), *live_of(state, Fault("POWER_CUT", "no power"), name="eu-1")]
+    (topic,) = (row for row in live if (row["cluster"], row["kind"]) == ("eu-1", "Topic"))
+    topic |= {"body": None, "error": "Its configs cannot be read."}
+    declared = [*declared_of([], name="eu-0"), *declared_of([], name="eu-1")]
+    tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
+    summaries = cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
+    reason = "It cannot be read: no power (POWER_CUT)."
+    assert {cluster.name: cluster.error for cluster in summaries} == {
+        "eu-0": None,
+        "eu-1": "1 of its resources could not be read. "
+        f"Nothing was read of Jars: {reason} Nothing was read of Kettle: {reason}",
+    }

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.spark.hadoop import HadoopStorage, open_storage
+from kdeclare.fleet.storage import LocalStorage
 from tests.unit.fleet.test_storage import StorageContract
 
 pytestmark = pytest.mark.spark

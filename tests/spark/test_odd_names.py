@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.fleet.collecting import live_rows, record_batches
-from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.core.jsontypes import as_list
+from kdeclare.fleet.encoding import live_rows, record_batches
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
 from kdeclare.fleet.spark.history import versions
-from kdeclare.fleet.spark.schemas import schema_of
-from kdeclare.fleet.spark.tables import read_table, workbench
+from kdeclare.fleet.spark.tables import read_table, schema_of, workbench
+from kdeclare.fleet.storage import LocalStorage
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -44,4 +44,4 @@ def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, fol
     for number, name in enumerate(NAMES, start=1):
         (version,) = versions(spark, storage, [record], name, "orders")
         assert version.body is not None
-        assert len(version.body["partitions"]) == number
+        assert len(as_list(version.body["partitions"])) == number

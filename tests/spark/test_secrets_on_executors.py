@@ -13,7 +13,7 @@ from pyspark import SparkConf
 
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.spark.remote import refuse_open_network
+from kdeclare.fleet.spark.settings import refuse_open_network
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, standalone_spark

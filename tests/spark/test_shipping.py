@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.fleet.spark.shipping import package_zip
+from kdeclare.fleet.spark.tasks import package_zip
 from tests.spark.programs import run_program, told
 from tests.startup_cache import spark_java_options
 
@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.fleet.spark.shipping import ship_package
+from kdeclare.fleet.spark.tasks import ship_package
 from kdeclare.fleet.spark.tasks import each_cluster
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("cluster", "package", "catalogue", "executor")])

@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from kdeclare.core import capabilities
-from kdeclare.core.capabilities import (
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources import capabilities
+from kdeclare.core.resources.capabilities import (
     Export,
     ExportRequest,
     assess_field,
@@ -23,14 +27,10 @@ from kdeclare.core.capabilities import (
     list_exclusive_settings,
     record_identity,
 )
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.core.collector import Selections
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Kind, Problem
-from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.registry import KINDS
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Kind, Problem
+from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
 
 
 class LampSpec(BaseModel):
@@ -42,11 +42,12 @@ class LampKind:
 
     name = "Lamp"
     spec: type[BaseModel] = LampSpec
+    record: type[OwnedRecord] = NoRecord
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
         return spec, ()
 
-    def select(self, name: str, body: Any | None, owned: Json) -> Selections:
+    def select(self, name: str, body: Any | None, owned: OwnedRecord | None) -> Selections:
         return ()
 
     def diff(
@@ -54,17 +55,28 @@ class LampKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         return Difference(None)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         return ()
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         return after
 
 
@@ -79,11 +91,12 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Kind]:
     return known
 
 
-def test_smallest_kind_has_seven_members() -> None:
+def test_smallest_kind_has_eight_members() -> None:
     stated = {*vars(Kind), *Kind.__annotations__} - {*vars(object)}
     assert {member for member in stated if not member.startswith("_")} == {
         "name",
         "spec",
+        "record",
         "parse",
         "select",
         "diff",
@@ -102,10 +115,8 @@ def test_kind_without_capabilities_is_left_in_peace() -> None:
     assert export_manifests(LAMP, Connections(), every) == Export({})
     assert encode_body(KITCHEN) == {}
     assert (is_fleet_comparable("Lamp"), is_self_contained(KITCHEN)) == (False, False)
-    assert (
-        record_identity("Lamp", {"on": True}, (), {}) == forget_identity("Lamp", {"on": True}) == {"on": True}
-    )
-    assert find_undeletable("Lamp", {"kitchen"}, Connections()) == {}
+    assert record_identity("Lamp", NoRecord(), (), {}) == forget_identity("Lamp", NoRecord()) == NoRecord()
+    assert find_undeletable("Lamp", {"kitchen"}, LiveState()) == {}
     with pytest.raises(LookupError, match="bodies of Lamp"):
         decode_body("Lamp", {})
 
@@ -114,13 +125,13 @@ def test_kind_that_is_not_installed_has_no_capability() -> None:
     field = FieldChange("on", FieldOp.CHANGE, False, True)
     assert assess_field("Toaster", Action.UPDATE, field) is field
     assert not is_fleet_comparable("Toaster")
-    assert find_undeletable("Toaster", {"kitchen"}, Connections()) == {}
+    assert find_undeletable("Toaster", {"kitchen"}, LiveState()) == {}
 
 
 def test_capabilities_of_built_in_kinds() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
     importable = {name for name, kind in KINDS.items() if isinstance(kind, capabilities.Exportable)}
-    assert comparable == {"Topic", "BrokerConfig", "Reassignment"}
+    assert comparable == {"Topic", "BrokerConfig", "Reassignment", "ClientQuota"}
     assert importable == {"Topic", "BrokerConfig", "ClientQuota"}
     shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")
     assert assess_field("Topic", Action.UPDATE, shrink).risk is not Risk.SAFE

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.patterns import PatternError, compile_pattern
-from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 
 THERE = ("orders", "payments.eu", "payments.us", "paymentsxeu", "_internal-1")
 NAMES = st.text("ab.", min_size=1, max_size=4)

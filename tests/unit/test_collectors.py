@@ -6,20 +6,17 @@ from typing import NoReturn
 
 import pytest
 
-from kdeclare.core.collector import Collector, Expected, Sighting
+from kdeclare.core.live.collector import Collector, Expected, Patience, Sighting
 from kdeclare.core.parts import Connections, LiveState, Parts
-from kdeclare.core.registry import load_collectors
-from kdeclare.core.visibility import Patience
+from kdeclare.core.provider.registry import load_collectors
 from kdeclare.engine.observation import identify_system, observe
-from kdeclare.providers.connect.collector import WORKERS, WorkerSelection, WorkerState
-from kdeclare.providers.connect.connection import ConnectClients
+from kdeclare.providers.connect.connection import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
-from kdeclare.providers.kafka.collector import CLUSTER, select_topics
+from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, select_topics
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.selection import KafkaSelection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 
@@ -132,10 +129,12 @@ def test_workers_are_read_by_the_collector_of_their_provider() -> None:
 
 
 def test_built_in_providers_bring_their_collectors() -> None:
-    cluster, *others = load_collectors()
+    cluster, quotas, workers = load_collectors()
     assert cluster.codec is not None, "fleets compare what it reads"
+    assert quotas.codec is not None, "fleets compare what it reads"
     assert cluster == replace(CLUSTER, codec=cluster.codec)
-    assert others == [QUOTAS, WORKERS]
+    assert quotas == replace(QUOTAS, codec=quotas.codec)
+    assert workers == WORKERS
 
 
 def test_what_is_always_read_needs_no_selection() -> None:

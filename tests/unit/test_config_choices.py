@@ -3,7 +3,7 @@
 import pytest
 
 from kdeclare.providers.kafka.config.catalog import catalog, split_list
-from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.config.catalog.hover import choices
 from kdeclare.providers.kafka.ids import ConfigScope
 
 

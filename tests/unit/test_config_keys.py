@@ -2,15 +2,16 @@
 
 import pytest
 
-from kdeclare.core.capabilities import encode_body
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
-from kdeclare.core.secrets import SHOWN, Secret
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import encode_body
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.secrets.secret_refs import SHOWN, Secret
 from kdeclare.manifests.editing.documents import FileEdit
+from kdeclare.providers.kafka.broker_config import BrokerConfigBody
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import manifest_diff
 
 BROKER_KEYS = catalog(ConfigScope.BROKER)
 JAAS = "listener.name.external.scram-sha-256.sasl.jaas.config"
@@ -78,7 +79,7 @@ def test_key_that_no_broker_reads_is_unknown_with_a_guess(key: str, hint: str) -
 def test_literal_login_of_a_mechanism_is_a_secret() -> None:
     kind = KINDS["BrokerConfig"]
     body, problems = kind.parse("1", kind.spec.model_validate({"configs": {JAAS: LOGIN}}))
-    assert isinstance(body.configs[JAAS], Secret)
+    assert isinstance(narrow(body, BrokerConfigBody).configs[JAAS], Secret)
     assert [problem.diagnostic.code for problem in problems] == ["literal-secret"]
     assert "hunter2" not in str(problems)
     assert "hunter2" not in str(encode_body(Desired(ResourceId("BrokerConfig", "1"), body)))

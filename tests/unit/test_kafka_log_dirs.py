@@ -14,7 +14,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import LogDir
@@ -113,7 +113,7 @@ def test_a_broker_that_does_not_answer_is_left_out_in_time(silence: Any) -> None
     with cluster(*answers, request_timeout_s=0.5) as (kafka, _):
         begun = time.monotonic()
         assert list(kafka.log_dirs()) == [1]
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 10
 
 
 def test_no_answer_at_all_is_a_fault() -> None:

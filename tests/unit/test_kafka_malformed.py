@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.compact import (
+from kdeclare.providers.kafka.client.configs_decoder import read_configs
+from kdeclare.providers.kafka.client.topics import read_topics
+from kdeclare.providers.kafka.client.wire_format import (
     MalformedResponse,
+    RawResponse,
     read_count,
     read_string,
     read_uvarint,
     skip_tags,
 )
-from kdeclare.providers.kafka.client.configs_decoder import read_configs
-from kdeclare.providers.kafka.client.metadata_decoder import read_topics
-from kdeclare.providers.kafka.client.raw import RawResponse
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
 from tests.fake_broker import fake_broker

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.providers.kafka.client.properties import client_arguments
-from kdeclare.providers.kafka.client.properties_file import read_properties
+from kdeclare.providers.kafka.client.properties import client_arguments, read_properties
 from tests.pems import pems
 
 __all__ = ["pems"]

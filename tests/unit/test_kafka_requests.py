@@ -17,11 +17,10 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsResponse,
 )
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.batches import chunks
-from kdeclare.providers.kafka.client.wire import LONGEST_THROTTLE_S, _throttled_until
+from kdeclare.providers.kafka.client.wire import LONGEST_THROTTLE_S, _throttled_until, chunks
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewPartitions, NewTopic
 from tests.beds import all_created
@@ -119,10 +118,10 @@ def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
         return made
 
     with cluster({CREATE: answer}) as (kafka, _):
-        fault = kafka.create_topics([new("t")])["t"]
         started = time.monotonic()
+        fault = kafka.create_topics([new("t")])["t"]
         kafka.topics(["t"])  # on the connection that is throttled
-        assert time.monotonic() - started > 0.2
+        assert time.monotonic() - started > 0.25
     assert isinstance(fault, Fault)
     assert (fault.error, fault.kind, fault.retry_after_s) == (
         "THROTTLING_QUOTA_EXCEEDED",
@@ -135,7 +134,7 @@ def test_quota_fault_has_its_own_words_and_the_throttle_time() -> None:
 
 def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
     """A broker that refuses one mutes its connection: the next would time out, its outcome unknown."""
-    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.3) as (kafka, broker):
+    with cluster({CREATE: lambda _: ...}, request_timeout_s=0.6) as (kafka, broker):
         kafka.create_topics([new(f"t{i}") for i in range(1100)])
     assert len(broker.asked(CREATE)) == 3
     assert broker.connections >= 3  # each time-out ended a connection with one request on it
@@ -178,7 +177,7 @@ def test_no_answer_in_time(validate_only: bool, kind: FaultKind) -> None:
         begun = time.monotonic()
         with pytest.raises(Fault) as raised:
             kafka.create_topics([new("t")], validate_only=validate_only)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 10
     assert (raised.value.error, raised.value.kind) == ("REQUEST_TIMED_OUT", kind)
 
 

@@ -6,21 +6,39 @@ from dataclasses import dataclass, replace
 import pytest
 from pydantic import ValidationError
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.capabilities import PREVENT_DESTROY, Exportable, ExportRequest, FleetComparable
-from kdeclare.core.changes import Action, Reason
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Outcome
-from kdeclare.core.footprint import Access, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference
-from kdeclare.core.objects import Fields, ObjectArgs, ObjectBody, ObjectKind, ObjectSpec, ObjectWrite
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Outcome
+from kdeclare.core.operations.operation import Inverse, Operation
+from kdeclare.core.operations.operation_type import Access, Touch
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.references import Referenced
-from kdeclare.core.secret_hashes import SecretHasher
-from kdeclare.core.secrets import SHOWN, Secret, SecretText, hide
+from kdeclare.core.provider import registry
+from kdeclare.core.resources.capabilities import PREVENT_DESTROY, Exportable, ExportRequest, FleetComparable
+from kdeclare.core.resources.changes import Action, Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.objects import (
+    Fields,
+    ObjectArgs,
+    ObjectBody,
+    ObjectKind,
+    ObjectRecord,
+    ObjectSpec,
+    ObjectWrite,
+)
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.record_binding import bind_record, dump_record
+from kdeclare.core.secrets.secret_hashes import SecretHasher
+from kdeclare.core.secrets.secret_refs import (
+    SHOWN,
+    Referenced,
+    Secret,
+    SecretRef,
+    SecretText,
+    find_records,
+    hide,
+)
+from tests.jsontypes import Json
 
 
 class DoorSpec(ObjectSpec):
@@ -35,7 +53,7 @@ class House:
 
 
 class DoorKind(ObjectKind):
-    def select(self, name: str, body: ObjectBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         return ()
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
@@ -62,11 +80,13 @@ def declared(**spec: Json) -> Desired:
     return Desired(ID, replace(body, fields=fields))
 
 
-def compare(desired: Desired | None, doors: Mapping[str, Fields], owned: Json = None) -> Difference:
+def compare(
+    desired: Desired | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None
+) -> Difference:
     return DOOR.diff(ID, desired, LiveState(House(doors)), owned, PlanContext())
 
 
-def plan(desired: Desired | None, doors: Mapping[str, Fields], owned: Json = None) -> Operation:
+def plan(desired: Desired | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None) -> Operation:
     change = compare(desired, doors, owned).change
     assert change is not None
     (op,) = DOOR.plan_operations(change, desired, LiveState(House(doors)), owned, PlanContext())
@@ -74,7 +94,7 @@ def plan(desired: Desired | None, doors: Mapping[str, Fields], owned: Json = Non
 
 
 def test_only_what_is_stated_is_declared() -> None:
-    assert declared(color="red").body.fields == {"color": "red"}
+    assert declared(color="red").get_body(ObjectBody).fields == {"color": "red"}
     with pytest.raises(ValidationError):
         DoorSpec.model_validate({"colour": "red"})
 
@@ -83,7 +103,7 @@ def test_an_absent_object_is_created_with_what_is_stated() -> None:
     difference = compare(declared(color="red"), {})
     assert difference.change is not None
     assert (difference.change.action, difference.change.reason) == (Action.CREATE, Reason.DECLARED)
-    assert difference.owned == {"fields": {"color": "red"}, "preventDestroy": False}
+    assert difference.owned == ObjectRecord({"color": "red"})
 
 
 def test_what_is_not_stated_and_not_owned_is_left_alone() -> None:
@@ -91,7 +111,7 @@ def test_what_is_not_stated_and_not_owned_is_left_alone() -> None:
 
 
 def test_what_is_owned_and_no_longer_stated_is_reset() -> None:
-    owned = {"fields": {"color": "red", "rooms": ["hall"]}, "preventDestroy": False}
+    owned = ObjectRecord({"color": "red", "rooms": ["hall"]})
     op = plan(declared(color="red"), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
     assert (op.verb, op.args) == ("front-door.update", ObjectArgs({"rooms": None}))
 
@@ -109,7 +129,7 @@ def test_an_object_that_differs_is_adopted_only_where_that_is_allowed() -> None:
 def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
     reference = Referenced("s3cret-value", "${env.KEY}")
     desired = declared(key=reference)
-    there = {"main": {"key": hide("s3cret-value")}}
+    there: Mapping[str, Fields] = {"main": {"key": hide("s3cret-value")}}
     assert compare(desired, there).change is None
     read_back = replace(desired, body=DOOR.from_json(DOOR.to_json("main", desired.body)))
     assert compare(read_back, there).change is None
@@ -119,7 +139,7 @@ def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
 
 
 def test_an_update_is_undone_field_by_field() -> None:
-    owned = {"fields": {"color": "red", "rooms": ["hall"]}, "preventDestroy": False}
+    owned = ObjectRecord({"color": "red", "rooms": ["hall"]})
     op = plan(declared(color="blue", rooms=["attic"]), {"main": {"color": "red", "rooms": ["hall"]}}, owned)
     now = {**DOOR.update.expected_state(op), "rooms": ["cellar"]}
     undo = DOOR.update.invert(op, now, allow_data_loss=False)
@@ -147,19 +167,19 @@ def test_an_earlier_secret_that_was_no_reference_is_lost() -> None:
 
 
 def test_a_deleted_object_is_made_again() -> None:
-    owned = {"fields": {"color": "red"}, "preventDestroy": False}
+    owned = ObjectRecord({"color": "red"})
     op = plan(None, {"main": {"color": "red", "opened": 7}}, owned)
     assert op.args == ObjectArgs({"color": None}), "what no manifest states is the system's own"
     assert op.inverse == Inverse("front-door.create", ObjectArgs({"color": "red"}))
 
 
 def test_an_object_that_must_not_be_deleted_is_not() -> None:
-    owned = {"fields": {"color": "red"}, "preventDestroy": True}
+    owned = ObjectRecord({"color": "red"}, True)
     assert [d.code for d in compare(None, {"main": {"color": "red"}}, owned).diagnostics] == [PREVENT_DESTROY]
 
 
 def test_references_are_found_before_and_after() -> None:
-    owned = {"fields": {"rooms": ["hall"]}, "preventDestroy": False}
+    owned = ObjectRecord({"rooms": ["hall"]})
     op = plan(declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
     assert set(DOOR.update.footprint(op)) == {
         Touch(ID.kind, ID.name, Access.UPDATE),
@@ -169,15 +189,17 @@ def test_references_are_found_before_and_after() -> None:
 
 
 def test_a_rollback_in_part_gives_back_the_ownership_of_what_it_undid() -> None:
-    now = {"fields": {"color": "blue", "rooms": ["attic"]}, "preventDestroy": False}
-    before = {"fields": {"color": "red"}, "preventDestroy": False}
+    now = ObjectRecord({"color": "blue", "rooms": ["attic"]})
+    before = ObjectRecord({"color": "red"})
     undone = Operation("undo", "front-door.update", ID, ObjectArgs({"rooms": None}), {})
     record = DOOR.merge_ownership(now, before, (undone,), False)
-    assert record == {"fields": {"color": "blue"}, "preventDestroy": False}
+    assert record == ObjectRecord({"color": "blue"})
 
 
 def test_an_exported_object_has_references_for_secrets() -> None:
-    doors = {"main": {"color": "yes", "rooms": ["a${b}"], "key": hide("unknown-value"), "opened": 7}}
+    doors: Mapping[str, Fields] = {
+        "main": {"color": "yes", "rooms": ["a${b}"], "key": hide("unknown-value"), "opened": 7}
+    }
     assert isinstance(DOOR, Exportable)
     assert isinstance(DOOR, FleetComparable)
     live = LiveState(House(doors))
@@ -199,3 +221,16 @@ def test_fields_of_a_change_do_not_depend_on_the_order_of_the_spec() -> None:
     assert isinstance(item.body, ObjectBody)
     turned = replace(item, body=replace(item.body, fields=dict(reversed(list(item.body.fields.items())))))
     assert compare(turned, {}).change == change
+
+
+def test_a_record_is_what_its_file_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry.KINDS, "_made", None)  # what other tests have loaded
+    monkeypatch.setattr(registry.KINDS, "_load", lambda: {DOOR.name: DOOR})
+    secret: JsonObject = {"secret": "a-hash", "reference": "${env.KEY}"}
+    json: JsonObject = {"fields": {"key": secret, "rooms": ["hall"], "color": None}, "preventDestroy": True}
+    record = bind_record(DOOR.name, json)
+    assert record == ObjectRecord(
+        {"key": SecretRef("a-hash", "${env.KEY}"), "rooms": ["hall"], "color": None}, True
+    )
+    assert dump_record(record) == json
+    assert [at for at, _ in find_records(record)] == [("fields", "key")]

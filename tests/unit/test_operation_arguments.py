@@ -4,19 +4,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.arguments import UnboundArguments
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import bind_arguments, dump_arguments, get_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.secrets import SecretRef
-from kdeclare.core.unknown_operation import UnknownOperationType
+from kdeclare.core.operations.binding import bind_arguments, dump_arguments, get_arguments
+from kdeclare.core.operations.operation import Operation, UnboundArguments
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     ConfigOpArgs,
-    CreateTopicArgs,
     DeleteTopicArgs,
 )
+from kdeclare.providers.kafka.port import NewTopic
 
 SECRET = {"secret": "hash", "reference": "${env.PASSWORD}"}
 FILES: list[tuple[str, dict[str, Any]]] = [
@@ -49,7 +47,9 @@ FILES: list[tuple[str, dict[str, Any]]] = [
     (
         "throttle.set",
         {
-            "entries": {"TOPIC/t": {"leader.replication.throttled.replicas": {"elements": ["0:1"]}}},
+            "entries": {
+                "TOPIC/t": {"leader.replication.throttled.replicas": {"elements": ["0:1"], "fresh": True}}
+            },
             "partitions": [],
         },
     ),
@@ -97,6 +97,14 @@ def test_operation_with_arguments_of_another_version_is_kept_and_does_nothing(
     assert isinstance(type_of(delete(args)), UnknownOperationType)
 
 
+@pytest.mark.parametrize("number", ["01", " 1", "+1", "-1", "1_0", "1.0", "²", "", "9" * 5000])
+def test_partition_that_is_not_written_as_kdeclare_writes_it_is_not_taken(number: str) -> None:
+    json: dict[str, Any] = {**FILES[0][1], "assignments": {number: [1]}}
+    args = bind_arguments("topic.create", json)
+    assert isinstance(args, UnboundArguments)
+    assert dump_arguments(args) == json
+
+
 def test_operation_of_a_provider_that_is_not_installed_is_kept() -> None:
     assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments(
         {"lamp": 1}, "no verb 'lamp.on' is known"
@@ -110,8 +118,8 @@ def test_deletion_in_a_journal_of_the_first_version_has_only_a_name() -> None:
 def test_arguments_of_another_type_are_a_bug() -> None:
     op = delete(DeleteTopicArgs("t"))
     assert get_arguments(op, DeleteTopicArgs).topic == "t"
-    with pytest.raises(TypeError, match="'it' has DeleteTopicArgs, not CreateTopicArgs"):
-        get_arguments(op, CreateTopicArgs)
+    with pytest.raises(TypeError, match="'it' has DeleteTopicArgs, not NewTopic"):
+        get_arguments(op, NewTopic)
 
 
 def delete(args: Any) -> Operation:

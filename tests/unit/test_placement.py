@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kdeclare.providers.kafka.live import Broker
 from kdeclare.providers.kafka.reassignment.placement import FewerPartitions, Load, NotEnoughBrokers
 from kdeclare.providers.kafka.reassignment.placement import place as place_topics
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Wish
 
 Replicas = tuple[int, ...]
 

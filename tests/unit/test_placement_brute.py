@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kdeclare.providers.kafka.live import Broker
 from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placing import Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Wish
 
 Replicas = tuple[int, ...]
 Sets = tuple[frozenset[int], ...]

@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.reassignment.placement import (
     place,
     rack_findings,
 )
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Strategy, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Strategy, Wish
 
 Replicas = tuple[int, ...]
 Topics = Mapping[str, Sequence[Replicas]]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.arguments import Arguments, Inverse
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json, fingerprint
-from kdeclare.core.operation_arguments import bind_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.jsontypes import fingerprint
+from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.operation import Arguments, Inverse, Operation
+from kdeclare.core.plans.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.planning.planfile import (
+    find_written_kinds,
     is_plan_file,
     load_plan,
     plan_document,
@@ -36,10 +38,10 @@ from kdeclare.engine.planning.planfile_schema import plan_schema
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     ConfigOpArgs,
-    CreateTopicArgs,
     DeleteTopicArgs,
-    IncreasePartitionsArgs,
 )
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
+from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_schema
 
 VALIDATOR = Draft202012Validator(plan_schema())
@@ -101,6 +103,11 @@ def graphs(draw: st.DrawFn) -> tuple[Operation, ...]:
     return tuple(found)
 
 
+def owned(id_: ResourceId, before: Json, after: Json) -> Ownership:
+    """Records of a kind that is not installed can be anything."""
+    return Ownership(id_, bind_record(id_.kind, before), bind_record(id_.kind, after))
+
+
 plans = st.builds(
     Plan,
     words,
@@ -110,7 +117,7 @@ plans = st.builds(
     st.builds(Summary, *[counts] * 10),
     st.lists(changes, max_size=3).map(tuple),
     graphs(),
-    st.lists(st.builds(Ownership, ids, values, values), max_size=3).map(tuple),
+    st.lists(st.builds(owned, ids, values, values), max_size=3).map(tuple),
     st.lists(verdicts, max_size=2).map(tuple),
     st.lists(diagnostics, max_size=2).map(tuple),
     st.dictionaries(texts, st.lists(texts, max_size=3).map(tuple), max_size=2),
@@ -127,7 +134,7 @@ def small() -> Plan:
         Inverse("topic.delete", DeleteTopicArgs("orders")),
     )
     first = Operation("a", "topic.create", resource, create, {}, {}, delete)
-    increase = IncreasePartitionsArgs("orders", 2, None)
+    increase = NewPartitions("orders", 2, None)
     needs = {"a": "created first"}
     second = Operation("b", "partitions.increase", resource, increase, {}, needs, None, "for good")
     change = Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE)
@@ -145,7 +152,7 @@ def small() -> Plan:
 def real() -> Plan:
     """A plan whose operations do what it shows, as files that are loaded must."""
     plan = small()
-    args = CreateTopicArgs("orders", 1, 1, None, {})
+    args = NewTopic("orders", 1, 1, None, {})
     inverse = Inverse("topic.delete", DeleteTopicArgs("orders", None, True, args))
     expect: dict[str, Any] = {"topic": "absent", "partitions": None, "configs": None}
     operation = Operation("a", "topic.create", ResourceId("Topic", "orders"), args, expect, {}, inverse)
@@ -180,7 +187,7 @@ def test_a_plan_survives_its_file(plan: Plan) -> None:
 
 @given(plans)
 def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
-    document = plan_document(plan, NOW)
+    document: Json = plan_document(plan, NOW)
     VALIDATOR.validate(document)
     assert json.loads(plan_file_text(plan, NOW)[0]) == document
 
@@ -193,7 +200,7 @@ def test_ids_are_equal_when_plans_are(one: Plan, other: Plan) -> None:
 def test_a_verdict_says_topic_and_override_only_where_there_are_some() -> None:
     bare = Verdict("bounds", "Topic/orders", VerdictOutcome.DENY, "too many")
     full = replace(bare, outcome=VerdictOutcome.WARN, topic="orders", override="a migration")
-    document = plan_document(replace(small(), verdicts=(bare, full)))
+    document: Json = plan_document(replace(small(), verdicts=(bare, full)))
     assert set(document["verdicts"][0]) == {"policy", "resource", "outcome", "message"}
     assert document["verdicts"][1]["topic"] == "orders"
     assert document["verdicts"][1]["override"] == "a migration"
@@ -240,7 +247,7 @@ def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObje
 
 
 def test_every_value_that_the_id_covers_is_guarded() -> None:
-    document = plan_document(small(), NOW)
+    document: Json = plan_document(small(), NOW)
     for key in document:
         if key not in ("created_at", "signature"):
             assert code_of(json.dumps(document | {key: "other"})) in ("plan-tampered", "plan-format-version")
@@ -274,7 +281,7 @@ def test_a_cut_file_is_refused() -> None:
 
 
 def operations_with(**changed: Any) -> str:
-    document = plan_document(small())
+    document: Json = plan_document(small())
     document["operations"][0] |= changed
     return signed(document)
 
@@ -298,7 +305,7 @@ def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
 
 
 def test_the_schema_refuses_what_the_reader_refuses() -> None:
-    document = plan_document(small())
+    document: Json = plan_document(small())
     document["operations"][0]["irreversible"] = "both"
     assert not VALIDATOR.is_valid(document)
     assert not VALIDATOR.is_valid(plan_document(small()) | {"more": 1})
@@ -316,7 +323,7 @@ def test_writing_and_loading(tmp_path: Path) -> None:
 
 def test_a_file_that_another_tool_touched_is_still_a_plan(tmp_path: Path) -> None:
     path = tmp_path / "sorted.json"
-    document = plan_document(real(), NOW)
+    document: Json = plan_document(real(), NOW)
     path.write_text("\ufeff" + json.dumps(document, indent=4, sort_keys=True), encoding="utf-8")
     assert is_plan_file(path)
     assert load_plan(path).plan == real()
@@ -361,3 +368,21 @@ def test_five_thousand_operations_are_quick() -> None:
     begin = time.process_time()
     plan_file_text(plan, NOW)
     assert time.process_time() - begin < 1.5  # 0.1 s on an idle core; the bound is for a busy one
+
+
+@given(plans)
+def test_written_kinds_are_found_without_decoding_the_plan(plan: Plan) -> None:
+    written = frozenset((op.verb, op.resource.kind) for op in plan.operations)
+    is_escaped = any(letter in word for word in sum(written, ()) for letter in '"\\')
+
+    found = find_written_kinds(StringIO(plan_file_text(plan, NOW)[0], newline="\n"))
+
+    assert found == written or (found is None and is_escaped)
+
+
+def test_written_kinds_of_another_text_are_not_known() -> None:
+    lines = plan_file_text(small(), NOW)[0].splitlines(keepends=True)
+
+    assert find_written_kinds(["".join(lines).replace("\n", "")]) is None
+    assert find_written_kinds(line.replace('"2.0"', '"9.0"') for line in lines) is None
+    assert find_written_kinds(lines[: lines.index('"operations": [\n') + 2]) is None

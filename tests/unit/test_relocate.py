@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
-from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named, parse
-from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.reassignment.operations.reassign import RelocateReplicas, name_replica, parse
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import Secrets
@@ -34,7 +34,7 @@ def live(**dirs: ReplicaDirs) -> LiveState:
 
 
 def test_names_of_replicas() -> None:
-    assert parse(named((AT, 12))) == (AT, 12)
+    assert parse(name_replica((AT, 12))) == (AT, 12)
 
 
 def test_a_replica_counts_where_it_is_heading() -> None:

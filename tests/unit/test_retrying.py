@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.core.retry import Retry, RetryPolicy
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.client.retrying import RetryingWorkers
-from kdeclare.providers.kafka.client.retrying import Retrying
+from kdeclare.providers.connect.connection import RetryingWorkers
+from kdeclare.providers.kafka.client.cluster import Retrying
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir, NewTopic
@@ -43,7 +43,7 @@ class Script:
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
-        return cast(Mapping[str, Result], self._next(([topic.name for topic in topics], validate_only)))
+        return cast(Mapping[str, Result], self._next(([topic.topic for topic in topics], validate_only)))
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         return cast(Mapping[TopicPartition, Result], self._next(list(partitions)))

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.sandbox.config import broker_properties, render
+from kdeclare.sandbox import security
+from kdeclare.sandbox.broker_properties import broker_properties, render
 from kdeclare.sandbox.launch import meta_properties, new_id
 from kdeclare.sandbox.layout import layout_of
-from kdeclare.sandbox.security import access
 from kdeclare.sandbox.settings import SandboxSettings, check
 
 
@@ -77,12 +77,12 @@ def test_listeners_of_as_many_brokers_as_there_can_be_do_not_meet() -> None:
 def test_client_properties_fit_what_the_brokers_are_told() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
     files = layout_of(Path("/s")).security
-    told = " ".join(access.format_arguments())
-    for user in access.USERS:
-        made = access.client_properties(files, settings, user)
-        assert made["sasl.mechanism"] in access.broker_properties(files)["sasl.enabled.mechanisms"]
-        assert f'username="{user}" password="{access.password(user)}"' in made["sasl.jaas.config"]
-        assert f"{made['sasl.mechanism']}=[name={user},password={access.password(user)}]" in told
+    told = " ".join(security.format_arguments())
+    for user in security.USERS:
+        made = security.client_properties(files, settings, user)
+        assert made["sasl.mechanism"] in security.broker_properties(files)["sasl.enabled.mechanisms"]
+        assert f'username="{user}" password="{security.password(user)}"' in made["sasl.jaas.config"]
+        assert f"{made['sasl.mechanism']}=[name={user},password={security.password(user)}]" in told
 
 
 def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> None:

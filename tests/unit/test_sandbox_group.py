@@ -20,7 +20,7 @@ from kdeclare.sandbox import (
     start_group,
     stop_group,
 )
-from kdeclare.sandbox.config import broker_properties
+from kdeclare.sandbox.broker_properties import broker_properties
 from kdeclare.sandbox.layout import Marker, layout_of, write_marker
 from kdeclare.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, check_group
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.sandbox.config import broker_properties
+from kdeclare.sandbox.broker_properties import broker_properties
 from kdeclare.sandbox.layout import BrokerFiles, Marker, layout_of, read_marker, write_marker
 from kdeclare.sandbox.settings import SandboxSettings, check
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.sandbox import metadata, processes
-from kdeclare.sandbox.locking import held
+from kdeclare.sandbox import health, processes
+from kdeclare.sandbox.folder_lock import held
 
 MARK = "-Dkdeclare.test=/some/folder"
 
@@ -90,23 +90,23 @@ def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
 
 
 def test_the_unfenced_brokers_are_read_from_the_answer() -> None:
-    view = metadata.parse(answer(1, 3))
-    assert view == metadata.ClusterView("abc", frozenset({1, 3}))
+    view = health.parse(answer(1, 3))
+    assert view == health.ClusterView("abc", frozenset({1, 3}))
 
 
 def test_an_answer_that_is_cut_short_is_refused() -> None:
     for length in (0, 3, 11, 20, 40):
         with pytest.raises(ValueError, match="cut short"):
-            metadata.parse(answer(1, 3)[:length])
+            health.parse(answer(1, 3)[:length])
 
 
 def test_a_request_says_how_long_it_is() -> None:
-    request = metadata.request()
+    request = health.request()
     assert struct.unpack(">i", request[:4])[0] == len(request) - 4
 
 
 def test_nobody_answers_on_a_closed_port() -> None:
-    assert metadata.ask("127.0.0.1", 1, 0.5) is None
+    assert health.ask("127.0.0.1", 1, 0.5) is None
 
 
 def test_the_lock_is_for_one_at_a_time_even_when_its_file_is_deleted(tmp_path: Path) -> None:

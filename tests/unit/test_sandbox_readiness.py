@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.sandbox import metadata, readiness
+from kdeclare.sandbox import health, readiness
+from kdeclare.sandbox.health import ClusterView
 from kdeclare.sandbox.layout import Marker, layout_of
-from kdeclare.sandbox.metadata import ClusterView
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
@@ -21,7 +21,7 @@ def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         return ClusterView("abc", frozenset({1, 2, 3}))
 
     monkeypatch.setattr(readiness, "running_process", lambda files: object())
-    monkeypatch.setattr(metadata, "ask", ask)
+    monkeypatch.setattr(health, "ask", ask)
     readiness.wait([readiness.Awaited(layout_of(folder), MARKER, started, said.append)], 60)
     assert len(asked) == 3, "whoever ran before has to see the others, too"
     return [line.partition(" after")[0] for line in said]

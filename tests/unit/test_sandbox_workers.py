@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.sandbox import (
     SandboxSettings,
+    health,
     issue_certificate,
     kill_worker,
     processes,
@@ -24,11 +25,11 @@ from kdeclare.sandbox import (
     status,
     stop,
 )
-from kdeclare.sandbox.config import render
+from kdeclare.sandbox.broker_properties import render
 from kdeclare.sandbox.connect_jars import ConnectJars
 from kdeclare.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
 from kdeclare.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
-from kdeclare.sandbox.workers import asking, keystores, plugins, readiness
+from kdeclare.sandbox.workers import crew, plugins
 from kdeclare.sandbox.workers.crew import Crew
 from kdeclare.sandbox.workers.properties import worker_environment, worker_properties
 from tests.conftest import free_port
@@ -201,7 +202,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareErr
         return jar(out / "kdeclare-connect-2.jar", "k.Own")
 
     monkeypatch.setenv("KDECLARE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("kdeclare.sandbox.connect_plugin.build", build)
+    monkeypatch.setattr("kdeclare.sandbox.connect_jars.build", build)
     return failures
 
 
@@ -280,16 +281,16 @@ def asked(keytool: Path) -> list[str]:
 def test_certificates_are_made_once(tmp_path: Path, keytool: Path) -> None:
     files = layout_of(tmp_path / "s").connect
     java = str(keytool.with_name("java"))
-    keystores.certify(java, files, [1, 2])
+    crew.certify(java, files, [1, 2])
     first = asked(keytool)
     assert len(first) == 3 + 2 * 2
     assert {line for line in first if "CN=worker" in line} == {
         "-genkeypair CN=worker-1 -ext -ext",
         "-genkeypair CN=worker-2 -ext -ext",
     }
-    keystores.certify(java, files, [1, 2])
+    crew.certify(java, files, [1, 2])
     assert asked(keytool) == first
-    keystores.certify(java, files, [1, 2, 3])
+    crew.certify(java, files, [1, 2, 3])
     assert len(asked(keytool)) == len(first) + 2
     assert not list(files.folder.rglob("*.new"))
 
@@ -298,7 +299,7 @@ def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool
     files = layout_of(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.write_text("half\n")
-    keystores.certify(str(keytool.with_name("java")), files, [])
+    crew.certify(str(keytool.with_name("java")), files, [])
     assert "half" not in files.authority.read_text()
     assert files.truststore.exists()
 
@@ -308,14 +309,14 @@ def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
     files.folder.mkdir(parents=True)
     files.authority.with_name("ca.p12.refused").touch()
     with pytest.raises(KdeclareError, match="no room left") as failed:
-        keystores.certify(str(keytool.with_name("java")), files, [1])
+        crew.certify(str(keytool.with_name("java")), files, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
     assert not files.truststore.exists()
 
 
 def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match="/bin/keytool does not run") as failed:
-        keystores.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
+        crew.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
 
 
@@ -396,7 +397,7 @@ def sleeping(tmp_path: Path) -> Iterator[Layout]:
 def wait(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
     """What is said while the workers are waited for."""
     said: list[str] = []
-    readiness.wait(layout, MARKER.settings(layout.folder), started, said.append, timeout)
+    crew.wait(layout, MARKER.settings(layout.folder), started, said.append, timeout)
     return said
 
 
@@ -404,8 +405,8 @@ def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
     sleeping: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = {19142: iter([True, True, False, True]), 19143: iter([False, True, True, True])}
-    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: next(answers[port]))
-    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(health, "is_healthy", lambda port, timeout: next(answers[port]))
+    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
     said = wait(sleeping, 60)
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 1, 2",
@@ -418,8 +419,8 @@ def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
 def test_only_workers_that_were_down_are_said_to_be_started(
     sleeping: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: True)
-    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(health, "is_healthy", lambda port, timeout: True)
+    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
     said = wait(sleeping, 60, started=[2])
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 2",
@@ -429,7 +430,7 @@ def test_only_workers_that_were_down_are_said_to_be_started(
 
 def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     sleeping.connect.worker(2).server_log.write_text("[now] ERROR out of patience\n\tat a.b(C.java:1)\n")
-    monkeypatch.setattr(asking, "is_healthy", lambda port, timeout: port == 19142)
+    monkeypatch.setattr(health, "is_healthy", lambda port, timeout: port == 19142)
     with pytest.raises(
         KdeclareError, match=r"(?s)Worker\(s\) 2 were not ready within 0 s.*patience$"
     ) as failed:
@@ -447,11 +448,11 @@ def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.Monk
         processes.end([recorded], 5, 5)
         return False
 
-    monkeypatch.setattr(asking, "is_healthy", ends)
-    monkeypatch.setattr(readiness, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(health, "is_healthy", ends)
+    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
     with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended while it was starting.*Stopping due to"):
         wait(sleeping, 60)
 
 
 def test_nobody_answers_on_a_closed_port() -> None:
-    assert not asking.is_healthy(1, 0.5)
+    assert not health.is_healthy(1, 0.5)

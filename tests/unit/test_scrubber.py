@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.cli.terminal_text import sanitize_for_terminal
-from kdeclare.core.faults import Fault
-from kdeclare.core.scrubber import SCRUBBED, SCRUBBER, SHORTEST, Scrubber
-from kdeclare.core.state import State
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.state import State
+from kdeclare.core.secrets.scrubber import SCRUBBED, SCRUBBER, SHORTEST, Scrubber
 from kdeclare.engine.state.local import LocalStore
 
 NASTY = 'p@ss "word" \\ /?&=% ü'

@@ -9,26 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from kdeclare.core.arguments import Arguments
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.progress import quietly
-from kdeclare.core.references import Referenced
-from kdeclare.core.secret_hashes import SecretHasher, matches
-from kdeclare.core.secrets import (
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets.secret_refs import (
+    Referenced,
     Secret,
     SecretRef,
     SecretText,
     find_records,
     find_secrets,
+    holds_secret,
     replace_records,
     replace_secrets,
 )
 from kdeclare.engine.executor.expectations import changed_secrets, find_unrevealable
 from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
+from tests.jsontypes import Json
 
 if TYPE_CHECKING:
     OnlyForTypeCheckers = int
@@ -49,6 +50,20 @@ class Body:
 
     logins: Mapping[str, Login]
     size: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRecord(Arguments):
+    """What is owned of a login."""
+
+    password: SecretRef
+
+
+@dataclass(frozen=True, slots=True)
+class DoorRecord(OwnedRecord):
+    """What is owned of a door."""
+
+    logins: Mapping[str, LoginRecord]
 
 
 AMY = {"user": "amy", "password": Referenced(HIDDEN, "${env.A}"), "older": ("first-one", "second-one")}
@@ -120,6 +135,7 @@ def test_secrets_are_found_at_any_depth_of_a_body() -> None:
 
 def test_secrets_are_found_where_annotations_cannot_be_resolved() -> None:
     assert [at for at, _ in find_secrets(Unresolvable(Secret("hidden-one", None)))] == [("secret",)]
+    assert holds_secret(Unresolvable(Secret("hidden-one", None)))
 
 
 def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
@@ -137,7 +153,7 @@ def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
     hashes = {at: secret.digest for at, secret in find_secrets(first.body)}
     assert all(matches(hashes[at], secret.value) for at, secret in find_secrets(BODY))
     assert known_values([first]) == {hashes[at]: secret.value for at, secret in find_secrets(BODY)}
-    owned = {"Door/front": {"logins": {"a": {"password": {"secret": hashes[PASSWORD], "reference": None}}}}}
+    owned = {"Door/front": DoorRecord({"a": LoginRecord(SecretRef(hashes[PASSWORD], None))})}
     assert list(stored_hashes(owned)) == [hashes[PASSWORD]]
     (again,) = seal([item], owned, SecretHasher("y"), quietly)
     found = {at: secret.digest for at, secret in find_secrets(again.body)}
@@ -197,6 +213,7 @@ def test_every_secret_of_a_body_is_found_and_can_be_replaced_by_its_place(docume
     new = {at: replace(secret, digest=f"new-{n}") for n, (at, secret) in enumerate(found.items())}
     changed = replace_secrets(body, new)
     assert dict(find_secrets(changed)) == new
+    assert holds_secret(changed) == bool(new)
     assert replace_secrets(changed, found) == body
 
 

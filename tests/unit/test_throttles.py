@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.jsontypes import Json
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, KafkaState, Move
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.leftovers import Entries
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, ThrottledReplicas
 from kdeclare.providers.kafka.reassignment.throttles import (
     FOLLOWERS,
     LEADERS,
@@ -29,6 +28,7 @@ from kdeclare.providers.kafka.reassignment.throttles import (
     shift,
     without_brokers,
 )
+from tests.jsontypes import Json
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -40,20 +40,26 @@ def flat(given: Entries) -> Flat:
     found: Flat = set()
     for entity, keys in given.items():
         for key, value in keys.items():
-            if key in LISTS:
-                found |= {(entity, key, element) for element in value["elements"]}
+            if isinstance(value, ThrottledReplicas):
+                found |= {(entity, key, element) for element in value.elements}
             else:
                 found.add((entity, key))
     return found
 
 
+def listed(given: Entries, entity: str, key: str) -> ThrottledReplicas:
+    """What is to be in a list."""
+    found = given[entity][key]
+    assert isinstance(found, ThrottledReplicas)
+    return found
+
+
 _ELEMENTS = [f"{p}:{b}" for p in range(3) for b in (1, 2, 3)]
 
-_list = st.fixed_dictionaries(
-    {
-        "elements": st.lists(st.sampled_from([*_ELEMENTS, "*"]), min_size=1, unique=True),
-        "fresh": st.booleans(),
-    }
+_list = st.builds(
+    ThrottledReplicas,
+    st.lists(st.sampled_from([*_ELEMENTS, "*"]), min_size=1, unique=True).map(tuple),
+    st.booleans(),
 )
 _topic = st.dictionaries(st.sampled_from(LISTS), _list, min_size=1)
 _broker = st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2"]), min_size=1)
@@ -81,8 +87,8 @@ def test_joined_is_the_union(a: Entries, b: Entries) -> None:
 def test_a_list_is_fresh_in_both_where_it_is_in_either(a: Entries, b: Entries) -> None:
     for entity, keys in joined(a, b).items():
         for key in keys.keys() & set(LISTS):
-            sides = [side[entity][key]["fresh"] for side in (a, b) if key in side.get(entity, {})]
-            assert keys[key]["fresh"] == any(sides)
+            sides = [listed(side, entity, key).fresh for side in (a, b) if key in side.get(entity, {})]
+            assert listed({entity: keys}, entity, key).fresh == any(sides)
 
 
 @given(some_entries)
@@ -158,8 +164,8 @@ def test_entries_of_shifts() -> None:
         "BROKER/2": both,
         "BROKER/3": both,
         "TOPIC/t": {
-            LEADERS: {"elements": ["0:1", "0:2", "1:2"], "fresh": False},
-            FOLLOWERS: {"elements": ["0:3", "1:4"], "fresh": False},
+            LEADERS: ThrottledReplicas(("0:1", "0:2", "1:2"), False),
+            FOLLOWERS: ThrottledReplicas(("0:3", "1:4"), False),
         },
     }
 
@@ -201,11 +207,11 @@ def after_setting(there: Mapping[str, Mapping[str, str]], todo: Entries) -> dict
     for entity, keys in todo.items():
         for key, value in keys.items():
             mine = result.setdefault(entity, {})
-            if key in LISTS:
+            if isinstance(value, ThrottledReplicas):
                 held = [e for e in mine.get(key, "").split(",") if e]
-                mine[key] = ",".join(dict.fromkeys([*held, *value["elements"]]))
+                mine[key] = ",".join(dict.fromkeys([*held, *value.elements]))
             else:
-                mine[key] = value
+                (mine[key],) = throttles.rates(value)
     return result
 
 
@@ -220,8 +226,10 @@ _there = st.builds(
         st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2", "3"])),
     ),
 )
-_wanted_list = st.fixed_dictionaries(
-    {"elements": st.lists(st.sampled_from(_ELEMENTS), min_size=1, unique=True), "fresh": st.just(False)}
+_wanted_list = st.builds(
+    ThrottledReplicas,
+    st.lists(st.sampled_from(_ELEMENTS), min_size=1, unique=True).map(tuple),
+    st.just(False),
 )
 _wanted = st.builds(
     lambda a, b: {**a, **b},
@@ -244,14 +252,14 @@ def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
     for entity, keys in found.entries.items():
         for key, value in keys.items():
             now = there.get(entity, {}).get(key)
-            if key in RATES:
+            if not isinstance(value, ThrottledReplicas):
                 assert now != value
                 assert now is None or own[entity][key] == now  # only one's own is changed
             else:
                 assert now != "*"
-                assert not set(value["elements"]) & set((now or "").split(","))
-                assert set(value["elements"]) <= set(wanted[entity][key]["elements"])
-                assert value["fresh"] or now is not None
+                assert not set(value.elements) & set((now or "").split(","))
+                assert set(value.elements) <= set(listed(wanted, entity, key).elements)
+                assert value.fresh or now is not None
     assert all(
         there[entity][key] == rate for entity, keys in found.relies_on.items() for key, rate in keys.items()
     )
@@ -299,25 +307,25 @@ def test_what_the_plan_itself_declares_is_left_to_it() -> None:
 )
 def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool) -> None:
     live = live_with({"TOPIC/t": {LEADERS: now}} if now is not None else {})
-    wanted = {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": False}}}
-    mine: Entries = {"TOPIC/t": {LEADERS: {"elements": ["1:1"], "fresh": True}}} if own else {}
+    wanted = {"TOPIC/t": {LEADERS: ThrottledReplicas(("0:1",), False)}}
+    mine: Entries = {"TOPIC/t": {LEADERS: ThrottledReplicas(("1:1",), True)}} if own else {}
     todo = missing(wanted, mine, live).entries
-    assert todo == {"TOPIC/t": {LEADERS: {"elements": ["0:1"], "fresh": fresh}}}
+    assert todo == {"TOPIC/t": {LEADERS: ThrottledReplicas(("0:1",), fresh)}}
 
 
 def wanted_list(count: int) -> Entries:
-    return {"TOPIC/t": {LEADERS: {"elements": [f"{n}:100" for n in range(count)], "fresh": False}}}
+    return {"TOPIC/t": {LEADERS: ThrottledReplicas(tuple(f"{n}:100" for n in range(count)), False)}}
 
 
 def length(todo: Entries) -> int:
-    return len(",".join(todo["TOPIC/t"][LEADERS]["elements"]))
+    return len(",".join(listed(todo, "TOPIC/t", LEADERS).elements))
 
 
 def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
     short = missing(wanted_list(3000), {}, live_with({})).entries
     assert 20_000 < length(short) <= 30_000
     long = missing(wanted_list(5000), {}, live_with({})).entries
-    assert long == {"TOPIC/t": {LEADERS: {"elements": ["*"], "fresh": True}}}
+    assert long == {"TOPIC/t": {LEADERS: ThrottledReplicas(("*",), True)}}
 
 
 # what is there
@@ -364,6 +372,6 @@ def test_a_rate_that_is_changed_on_some_brokers_only_is_still_known_on_all() -> 
     before = {"BROKER/1": {RATES[0]: "10"}}
     wanted = {"BROKER/1": {RATES[0]: "20"}}
     both = joined(before, wanted, certain=False)
-    assert both == {"BROKER/1": {RATES[0]: ["10", "20"]}}
+    assert both == {"BROKER/1": {RATES[0]: ("10", "20")}}
     assert joined(both, wanted) == wanted
     assert less(both, wanted) == {}

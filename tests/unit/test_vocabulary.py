@@ -14,15 +14,15 @@ NOUN = re.compile(r"topic|partition|broker|replica|throttle|reassign|worker|\bac
 
 ALLOWED = {
     # keys and values of the version 1 JSON, and what its schema says of them
-    ("core/plan.py", "topic"),
-    ("core/plan.py", "reassign"),
-    ("core/plan.py", "broker"),
+    ("core/plans/plan.py", "topic"),
+    ("core/plans/plan.py", "reassign"),
+    ("core/plans/plan.py", "broker"),
     ("engine/executor/apply.py", "topic"),
     ("engine/executor/entries.py", "topic"),
     ("engine/executor/entries.py", "topic_id"),
     ("engine/executor/rollback.py", "reassign"),
     ("engine/planning/build.py", "reassign"),
-    ("engine/planning/judging.py", "topic"),
+    ("engine/planning/prune_denied.py", "topic"),
     ("engine/planning/plan_document.py", "broker"),
     ("engine/planning/plan_document.py", "topic"),
     ("engine/planning/plan_integrity.py", "reassign"),
@@ -36,9 +36,9 @@ ALLOWED = {
     ("engine/planning/planfile_schema.py", "The topic that was judged, where the resource is not the topic."),
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),
-    ("engine/planning/trimming.py", "reassign"),
+    ("engine/planning/prune_denied.py", "reassign"),
     # messages in golden files
-    ("core/plan.py", "A policy of the brokers refuses it and does not say why."),
+    ("core/plans/plan.py", "A policy of the brokers refuses it and does not say why."),
     ("engine/executor/attempt.py", "No answer came, and brokers may still do it until "),
     ("engine/executor/expectations.py", "topic "),
     ("engine/executor/propagation.py", "Waiting for brokers to show what earlier runs did"),
@@ -54,17 +54,17 @@ ALLOWED = {
         "Roll the run back again once the brokers have caught up, or wait longer with --visibility-timeout.",
     ),
     # progress of moves, until it has words for other work, too
-    ("core/run.py", "partition"),
-    ("core/run.py", "partitions"),
-    ("core/run.py", "partitions_total"),
-    ("core/run.py", "brokers"),
-    ("engine/executor/lookout.py", "partitions"),
-    ("engine/executor/lookout.py", "partitions_total"),
+    ("core/plans/run.py", "partition"),
+    ("core/plans/run.py", "partitions"),
+    ("core/plans/run.py", "partitions_total"),
+    ("core/plans/run.py", "brokers"),
+    ("engine/executor/progress_tracker.py", "partitions"),
+    ("engine/executor/progress_tracker.py", "partitions_total"),
     # fields that are counted as claimed, until kinds say which of theirs are
-    ("engine/planning/claimed.py", "partitions"),
-    ("engine/planning/claimed.py", "replicationFactor"),
+    ("engine/planning/adhoc.py", "partitions"),
+    ("engine/planning/adhoc.py", "replicationFactor"),
     # threads
-    ("engine/executor/lookout.py", "workers"),
+    ("engine/executor/progress_tracker.py", "workers"),
     ("engine/executor/scheduler.py", "workers"),
 }
 PYTHON = {"partition", "rpartition"}

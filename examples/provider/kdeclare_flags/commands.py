@@ -1,24 +1,15 @@
-"""``kdeclare flag``: change a flag ad hoc, without a manifest.
+"""``kdeclare flag``: change a flag ad hoc. It is imported only when somebody types this command."""
 
-It is imported only when somebody types this command.
-"""
-
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from kdeclare.cli.adhoc import run_and_show
+from kdeclare.cli.adhoc import Declared, WriteManifest, run_declared
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import Format, Overriding, Where, Yes
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare_flags.provider import FLAG, FlagSpec
-from kdeclare_flags.service import Contents
 
 
 def register(app: typer.Typer) -> None:
@@ -28,25 +19,11 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="flag", help="Feature flags ad hoc: set.")
 
 
-@dataclass(frozen=True, slots=True)
-class Rolling:
-    """What is said of a flag afterwards."""
-
-    is_rolling: bool
-
-    def describe(self) -> str:
-        """See `report.adhoc_views.Summary`."""
-        return "clients are about to follow" if self.is_rolling else "all clients follow"
-
-    def to_json(self) -> Json:
-        """See `report.adhoc_views.Summary`."""
-        return {"rolling": self.is_rolling}
-
-
 def set_rollout(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The flag.")],
     rollout: Annotated[int, typer.Argument(metavar="PERCENT", min=0, max=100, help="Of how many users.")],
+    write_manifest: WriteManifest = False,
     yes: Yes = False,
     output: Format = "text",
     overriding: Overriding,
@@ -57,27 +34,7 @@ def set_rollout(
 
     Shows the plan and asks first; 'kdeclare rollback' undoes it.
     """
-    from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
-    from kdeclare.app.scope import Scope
-    from kdeclare.report.adhoc_views import AdhocWords
-
-    def ask(connections: Connections) -> AdhocRequest:
-        body, problems = FLAG.parse(name, FlagSpec(rollout=rollout))
-        return AdhocRequest(
-            (Desired(ResourceId(FLAG.name, name), body),),
-            diagnostics=tuple(problem.diagnostic for problem in problems),
-        )
-
-    def summarize(resource: ResourceId, live: LiveState) -> Rolling:
-        return Rolling(resource.name in live.get(Contents).rolling)
-
-    overrides = overriding.overrides()
-    workspace, options = where.workspace(), AdhocOptions(Scope(overrides=overrides), tell=console.say)
-    set_flag = AdhocCommand(ask, summarize, AdhocWords(ongoing="clients are about to follow"))
-    return run_and_show(
-        console,
-        "Set this flag?",
-        lambda how: run_adhoc(workspace, set_flag, options, how),
-        overrides,
-        yes=yes,
+    flag, overrides = Declared(FLAG, name, FlagSpec(rollout=rollout)), overriding.overrides()
+    return run_declared(
+        console, "Set this flag?", flag, where.workspace(), overrides, yes=yes, write_manifest=write_manifest
     )

@@ -4,15 +4,16 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.objects import Fields, ObjectWrite
-from kdeclare.core.secrets import hide
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.object_system import OBJECT_EXISTS, OBJECT_MISSING, SystemObjects
+from kdeclare.core.resources.objects import ObjectWrite
+from kdeclare.core.secrets.secret_refs import hide
 
 _SCHEMA = """
 CREATE TABLE service(id TEXT, rollout_s REAL, grace_s REAL);
@@ -21,13 +22,8 @@ CREATE TABLE old_tokens(client TEXT, token TEXT, until REAL);
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What the service has. rolling: flags that have not reached all their clients yet."""
-
-    id: str
-    objects: Mapping[ResourceId, Fields]
-    rolling: frozenset[str]
+class Contents(SystemObjects):
+    """What the service has. Ongoing are flags that have not reached all their clients yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +34,14 @@ class FlagService:
     timeout_s: float = 5.0
 
     def open(self, timeout_s: float) -> "FlagService":
-        """See `core.connecting.Target`: what leads to the service is the connection itself."""
+        """See `Target`: what leads to the service is the connection itself. Raises Fault where it is gone."""
+        self.read()
         return self
 
     def create(self, rollout_s: float = 0.0, grace_s: float = 0.0) -> None:
-        """Make the file.
-
-        rollout_s: how long a flag takes to reach its clients. grace_s: how long an old token stays valid.
-        """
+        """Make the file. A flag takes rollout_s to reach its clients; an old token is valid for grace_s."""
         with closing(sqlite3.connect(self.path)) as file, file:
-            file.executescript(_SCHEMA)
+            file.executescript(f"BEGIN; {_SCHEMA}")
             file.execute("INSERT INTO service VALUES (?, ?, ?)", (str(uuid.uuid4()), rollout_s, grace_s))
 
     def read(self) -> Contents:
@@ -63,34 +57,35 @@ class FlagService:
                 fields["token"] = hide(fields["token"])
                 until = dict(old).get(id_.name)
                 fields |= {"oldToken": "valid" if until > now else "expired"} if until else {}
-        rolling = frozenset(n for kind, n, _, since in rows if kind == "Flag" and since + rollout_s > now)
-        return Contents(system_id, objects, rolling)
+        rolling = {ResourceId(k, n) for k, n, _, since in rows if k == "Flag" and since + rollout_s > now}
+        return Contents(objects, system_id, frozenset(rolling))
 
-    def write(self, writes: Sequence[ObjectWrite], *, dry_run: bool) -> list[Fault | None]:
-        """Return what is wrong with each; what is right is done, unless ``dry_run``. Raises Fault."""
+    def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> list[Fault | None]:
+        """Make the writes, or only check them; return what is wrong with each. Raises Fault."""
         with self._open() as file:
             results = [self._write(file, write) for write in writes]
-            if dry_run:
+            if validate_only:
                 file.rollback()
         return results
 
     def _write(self, file: sqlite3.Connection, write: ObjectWrite) -> Fault | None:
         key, now = (write.id.kind, write.id.name), time.time()
-        rows = {(k, n): (json.loads(b), t) for k, n, b, t in file.execute("SELECT * FROM objects")}
-        before, since = rows.get(key, ({}, now))
-        if write.is_new and before:
-            return Fault("EXISTS", f"{write.id} is there already.")
-        if not write.is_new and not before:
-            return Fault("MISSING", f"There is no {write.id}.")
+        row = file.execute("SELECT body, since FROM objects WHERE kind = ? AND name = ?", key).fetchone()
+        before, since = (json.loads(row[0]), row[1]) if row else ({}, now)
+        if write.is_new and row:
+            return Fault(OBJECT_EXISTS, f"{write.id} exists")
+        if not write.is_new and not row:
+            return Fault(OBJECT_MISSING, f"{write.id} does not exist")
         if write.fields is None:
-            if any(write.id.name in body.get("flags", ()) for body, _ in rows.values()):
-                return Fault("IN_USE", f"Clients read {write.id}.")
+            clients = file.execute("SELECT body FROM objects WHERE kind = 'FlagClient'")
+            if key[0] == "Flag" and any(key[1] in json.loads(body)["flags"] for (body,) in clients):
+                return Fault("IN_USE", f"Clients read {write.id}")
             file.execute("DELETE FROM objects WHERE kind = ? AND name = ?", key)
             return None
         after = {name: value for name, value in {**before, **write.fields}.items() if value is not None}
-        unknown = [flag for flag in after.get("flags", ()) if ("Flag", flag) not in rows]
-        if unknown:
-            return Fault("UNKNOWN_FLAG", f"There is no flag '{unknown[0]}'.")
+        for flag in after.get("flags", ()):
+            if not file.execute("SELECT 1 FROM objects WHERE kind = 'Flag' AND name = ?", [flag]).fetchone():
+                return Fault("UNKNOWN_FLAG", f"Flag '{flag}' does not exist")
         if before and after.get("token") != before.get("token"):
             old = (key[1], before["token"], now)
             file.execute("INSERT INTO old_tokens SELECT ?, ?, ? + grace_s FROM service", old)
@@ -103,10 +98,8 @@ class FlagService:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            with (
-                closing(sqlite3.connect(f"file:{self.path}?mode=rw", self.timeout_s, uri=True)) as file,
-                file,
-            ):
+            opened = sqlite3.connect(f"file:{self.path}?mode=rw", self.timeout_s, uri=True)
+            with closing(opened) as file, file:
                 yield file
         except sqlite3.Error as problem:
             busy = problem.sqlite_errorcode == sqlite3.SQLITE_BUSY

@@ -1,19 +1,21 @@
 """Whose business a change by hand is, when it is not one's own: what manifests declare, and what is owned."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from kdeclare.app.authoring.write_back import declared_places, sources_of
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.app.write_back import declared_places, sources_of
-from kdeclare.core.capabilities import encode_body
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Diagnostic, Place, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
-from kdeclare.engine.planning.claimed import Claimed, claimed
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.capabilities import encode_body
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord, read_owned_labels
+from kdeclare.engine.planning.adhoc import Claimed, find_claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Owners:
     """
 
     declared: Mapping[str, Desired]
-    owned: Mapping[str, Json]
+    owned: Mapping[str, OwnedRecord]
     unread: bool = False
 
     def labelled(self, desired: Iterable[Desired]) -> tuple[Desired, ...]:
@@ -37,10 +39,9 @@ class Owners:
 
     def _labels(self, resource: str) -> Mapping[str, str]:
         declared = self.declared.get(resource)
-        found: Mapping[str, str] = (self.owned.get(resource) or {}).get("labels", {})
-        return declared.labels if declared else found
+        return declared.labels if declared else read_owned_labels(self.owned.get(resource))
 
-    def _stated(self, resource: str) -> Mapping[str, Json]:
+    def _stated(self, resource: str) -> Mapping[str, JsonValue]:
         declared = self.declared.get(resource)
         return encode_body(declared) if declared else {}
 
@@ -58,7 +59,7 @@ def owners_of(workspace: Workspace) -> Owners:
 def owner_notices(workspace: Workspace, plan: Plan, owners: Owners) -> tuple[Diagnostic, ...]:
     """What of a plan by hand is somebody's business, said before anybody is asked."""
     notices = (_unreadable(),) if owners.unread and plan.has_changes else ()
-    found = claimed(plan.changes, owners.declared.values(), owners.owned)
+    found = find_claimed(plan.changes, owners.declared.values(), owners.owned)
     declared = [item.change for item in found if item.place]
     places = declared_places(sources_of(workspace), declared) if declared else {}
     return (*notices, *(_owned(_placed(item, places)) for item in found))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.manifests.substitution import Scope, Unresolved, substitute
+from kdeclare.manifests.syntax.substitution import Scope, Unresolved, substitute
 
 
 def resolve_references(

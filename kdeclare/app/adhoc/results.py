@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Diagnostic, Severity
-from kdeclare.core.ids import ResourceId
 from kdeclare.core.parts import LiveState
-from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.executor.verifying import Verified
-from kdeclare.report.adhoc_views import AdhocResult, ItemResult, Outcome, Summary
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.executor.expectations import Verified
+from kdeclare.report.adhoc import AdhocResult, ItemResult, Outcome, Summary
 
 Summarize = Callable[[ResourceId, LiveState], Summary | None]
 

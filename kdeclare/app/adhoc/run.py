@@ -1,31 +1,31 @@
 """Run what a command asks for ad hoc: plan it, ask, run and verify. Nothing comes to be owned through it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kdeclare.app.adhoc.owners import owner_notices, owners_of
 from kdeclare.app.adhoc.results import result_of, result_without_plan
 from kdeclare.app.apply import How, confirmed
+from kdeclare.app.authoring.write_back import prepare
 from kdeclare.app.plan import complete_options
 from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovering import recover_locked
-from kdeclare.app.scope import Scope
+from kdeclare.app.recovery import recover_locked
 from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
-from kdeclare.app.write_back import prepare
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.executor.verifying import Verified, verify
-from kdeclare.engine.planning.by_hand import plan_apart
-from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.report.adhoc_views import DEEDS, AdhocResult, AdhocWords, Summary
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.engine.executor.expectations import Verified, verify
+from kdeclare.engine.planning.adhoc import plan_apart
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.report.adhoc import DEEDS, AdhocResult, AdhocWords, Summary
+from kdeclare.report.manifest.manifest_diff import manifest_diff
 
 
 @dataclass(frozen=True, slots=True)

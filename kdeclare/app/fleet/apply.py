@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Event
 from time import monotonic
 
@@ -11,13 +11,14 @@ from kdeclare.app.apply import How, apply_saved, stops_at_ctrl_c
 from kdeclare.app.fleet.job import FleetOptions, storage_of, the_fleet
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.saved_plans import list_some, read_cluster_plan, read_done, read_planned, write_done
-from kdeclare.core.adoption import ADOPTION
-from kdeclare.core.changes import Reason
 from kdeclare.core.diagnostics import KdeclareError, error, gist
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.plan import Plan
-from kdeclare.core.run import RunResult
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import RunResult
+from kdeclare.core.resources.adoption import ADOPTION
+from kdeclare.core.resources.changes import Reason
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile
 from kdeclare.fleet.overview import (
     AppliedCluster,
@@ -28,7 +29,7 @@ from kdeclare.fleet.overview import (
 )
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet, Rollout
-from kdeclare.manifests.fleet.spec import unknown_labels
+from kdeclare.manifests.fleet.fleet_file import unknown_labels
 from kdeclare.report.outcome import run_outcome
 
 Waves = tuple[tuple[str, ...], ...]
@@ -114,7 +115,7 @@ def apply_fleet(options: FleetOptions, how: HowFleet, environ: Mapping[str, str]
             stopped = run.waves(waves)
     results = tuple(rollout.results[c.name] for c in planned.clusters)
     seconds = round(monotonic() - began, 1)
-    return FleetApply(fleet.name, seconds, results, stopped, interrupted=run.stop.is_set())
+    return FleetApply(fleet.name, seconds, stopped, results, interrupted=run.stop.is_set())
 
 
 def waves_of(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
@@ -193,7 +194,7 @@ def _set_aside(planned: FleetPlan, todo: Set[str], rollout: _Rollout) -> None:
         rollout.results[cluster.name] = result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
     """What every cluster of an apply shares. enough: no more clusters are to be begun."""
 

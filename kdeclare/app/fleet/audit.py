@@ -1,33 +1,128 @@
-"""Auditing a fleet: what has drifted anywhere, since when, and who should care."""
+"""Auditing a fleet: what has drifted anywhere, since when, what policies say, and who should care."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.collect import Collected, collect
-from kdeclare.app.fleet.earlier import earlier_audits, known_audits
-from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
-from kdeclare.app.fleet.judging import judge_of
+from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
+from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
+from kdeclare.app.policies import policies_in_force
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import LiveState
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.fleet.collecting import unreachable_row
-from kdeclare.fleet.completeness import refuse_incomplete
-from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.folders import AUDITS, refuse_other_fleet
-from kdeclare.fleet.local_storage import folder_here
-from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.policy_subjects import JudgedInSnapshots, LabelSet, find_snapshot_judge
+from kdeclare.fleet.cluster_pass import Judge, Judged, Labels
+from kdeclare.fleet.encoding import Row, unreachable_row
+from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, Earlier, summary_from_json, summary_json
+from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, refuse_incomplete
 from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.summary import Audit, AuditRun, Earlier
-from kdeclare.report.audit_html import audit_html
-from kdeclare.report.audit_json import summary_json
-from kdeclare.report.audit_markdown import audit_markdown
+from kdeclare.fleet.storage import AUDITS, Storage, folder_here, records, refuse_other_fleet
+from kdeclare.policy.checking import check_existing
+from kdeclare.policy.configured import ConfiguredPolicy, by_kind
+from kdeclare.report.fleet.audit_markdown import audit_markdown
+from kdeclare.report.fleet.audit_page import audit_html
 
 if TYPE_CHECKING:
-    from kdeclare.fleet.spark.auditing import Compared
+    from kdeclare.fleet.spark.audit import Compared
     from kdeclare.fleet.spark.tables import DataFrame, Workbench
+
+
+_LATEST = "latest"
+
+
+def known_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
+    """The ids of all audits of a folder, oldest first.
+
+    since: an id, ``latest``, or None where any will do. Raises KdeclareError where it is not among them.
+    """
+    known = records(storage, AUDITS)
+    if since not in (None, _LATEST, *known):
+        raise KdeclareError(
+            error(
+                "no-audit",
+                "No such audit",
+                f"{storage.uri} holds no audit '{since}'.",
+                hint=f"It holds {', '.join(known[-5:]) or 'none yet'}.",
+            )
+        )
+    if since == _LATEST and not known:
+        raise KdeclareError(
+            error("no-audit", "No audit yet", f"{storage.uri} holds no audit to compare with.")
+        )
+    return known
+
+
+def earlier_audits(storage: Storage, since: str | None) -> Earlier | None:
+    """The latest audit of a folder, and that to compare with; None where it holds none yet.
+
+    since: as of `known_audits`. Raises KdeclareError.
+    """
+    known = known_audits(storage, since)
+    if not known:
+        return None
+    newest = _summary(storage, known[-1])
+    if since is None or since in (_LATEST, known[-1]):
+        return Earlier(newest, newest)
+    return Earlier(newest, _summary(storage, since))
+
+
+def _summary(storage: Storage, audit_id: str) -> AuditSummary:
+    path = f"{AUDITS}/{audit_id}.json"
+    return summary_from_json(storage.read(path), f"{storage.uri}/{path}")
+
+
+def judge_of(reach: Reach, name: str) -> Judge | None:
+    """The judge of one cluster; for `fleet.spark.audit`, which calls it where the task runs."""
+
+    def judge(live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+        with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
+            return judge_objects(in_force.policies, live, objects, labels)
+
+    return judge
+
+
+def judge_objects(
+    policies: Sequence[ConfiguredPolicy], live: LiveState, objects: Sequence[ResourceId], labels: Labels
+) -> Judged:
+    """What policies say of objects of a snapshot; those about kinds of which none can be judged are open."""
+    told, others = Judged(), []
+    for kind, asked in by_kind(policies).items():
+        judge = find_snapshot_judge(kind)
+        if judge is None:
+            others += [policy.name for policy in asked]
+            continue
+        names = [item.name for item in objects if item.kind == kind]
+        own = {item.name: mine for item, mine in labels.items() if item.kind == kind}
+        found = _ask(asked, kind, judge, live, names, own)
+        told = Judged([*told.verdicts, *found.verdicts], [*told.open, *found.open])
+    return Judged(told.verdicts, [*told.open, *others])
+
+
+def _ask(
+    policies: Sequence[ConfiguredPolicy],
+    kind: str,
+    judge: JudgedInSnapshots,
+    live: LiveState,
+    names: Sequence[str],
+    labels: Mapping[str, LabelSet],
+) -> Judged:
+    """All policies at once; where one wants what no snapshot holds, each alone."""
+    try:
+        review = judge.start_snapshot_review(live, names, labels)
+        found = check_existing(policies, kind, names, review)
+        return Judged([verdict for verdicts in found for verdict in verdicts])
+    except Fault:
+        if len(policies) == 1:
+            return Judged(open=[policies[0].name])
+    each = [_ask((policy,), kind, judge, live, names, labels) for policy in policies]
+    return Judged([v for found in each for v in found.verdicts], [p for found in each for p in found.open])
 
 
 _DECLARED = Collected("declared", DECLARED, "Reading manifests", by_cluster=False)
@@ -63,7 +158,7 @@ def audit_fleet(
     the audit with its error. Raises KdeclareError for a fleet file, a folder or an earlier audit that cannot
     be used, and where Spark fails.
     """
-    from kdeclare.fleet.spark.auditing import TABLES, summed_up, write_findings
+    from kdeclare.fleet.spark.audit import TABLES, summed_up, write_findings
     from kdeclare.fleet.spark.progress import watched
     from kdeclare.fleet.spark.tables import workbench
 
@@ -88,8 +183,8 @@ def audit_fleet(
 
 def _tables(job: FleetJob, bench: "Workbench", looking: Looking, before: Earlier | None) -> "Compared":
     """All that is compared. Raises KdeclareError."""
-    from kdeclare.fleet.spark.auditing import Compared
-    from kdeclare.fleet.spark.memory import Sight
+    from kdeclare.fleet.spark.audit import Compared
+    from kdeclare.fleet.spark.diff import Sight
 
     sight = Sight(job.names, job.fleet.left_out, looking.unmanaged_keys)
     tables = Compared(bench.read("declared", DECLARED), _live(job, bench, looking), sight)
@@ -102,7 +197,7 @@ def _tables(job: FleetJob, bench: "Workbench", looking: Looking, before: Earlier
 
 def _remembered(job: FleetJob, audit_id: str) -> "DataFrame":
     """What an audit knew: what it found, and what it had not looked at again."""
-    from kdeclare.fleet.spark.auditing import REMEMBERED
+    from kdeclare.fleet.spark.audit import REMEMBERED
     from kdeclare.fleet.spark.tables import read_table
 
     found, unseen = (
@@ -127,11 +222,10 @@ def _refuse_early(options: FleetOptions, looking: Looking) -> None:
 
 
 def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
-    from kdeclare.fleet.spark.auditing import refuse_altered
-    from kdeclare.fleet.spark.clusters import itself, with_unreachable
+    from kdeclare.fleet.spark.audit import refuse_altered
     from kdeclare.fleet.spark.counting import rows_by_cluster
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.tables import read_table
+    from kdeclare.fleet.spark.tables import itself, read_table, with_unreachable
 
     if looking.snapshot is None:
         collect_live(job, bench)

@@ -1,24 +1,32 @@
-"""What every command about a fleet works with: the fleet, a folder for results, and Spark."""
+"""What every command about a fleet works with: the fleet, results, Spark, and a table by a task a cluster."""
 
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.packing import pack
+from kdeclare.app.fleet.archive import pack
 from kdeclare.app.fleet.reach import Reach
-from kdeclare.core.installed_providers import list_providers
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.fleet.folders import refuse_other_fleet
-from kdeclare.fleet.local_storage import folder_here
-from kdeclare.fleet.storage import Storage
+from kdeclare.core.provider.installed_providers import list_providers
+from kdeclare.fleet.storage import Storage, folder_here, refuse_other_fleet
 from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.session import SparkConf, SparkSession
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kdeclare.fleet.rows import refuse_incomplete
+
+if TYPE_CHECKING:
+    from kdeclare.fleet.spark.tables import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class FleetOptions:
     shared_folders: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FleetJob:
     """A fleet with Spark running. reach: what tasks are given to find its clusters."""
 
@@ -79,8 +87,8 @@ def fleet_job(
     snapshots: the folder that is read besides ``options.out``, if any.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.remote import runs_tasks_here
-    from kdeclare.fleet.spark.shipping import ship_package
+    from kdeclare.fleet.spark.settings import runs_tasks_here
+    from kdeclare.fleet.spark.tasks import ship_package
 
     began = datetime.now(UTC)
     fleet = the_fleet(options, environ)
@@ -124,7 +132,7 @@ def _spark(
     options: FleetOptions, snapshots: str | None = None, *, ships_secrets: bool = False
 ) -> "AbstractContextManager[SparkSession]":
     from kdeclare.fleet.spark import session
-    from kdeclare.fleet.spark.remote import refuse_local_folders, refuse_open_network
+    from kdeclare.fleet.spark.settings import refuse_local_folders, refuse_open_network
 
     folders = {"--out": options.out} | ({} if snapshots is None else {"--snapshot": snapshots})
 
@@ -140,3 +148,40 @@ def _spark(
 def new_identity(at: datetime) -> str:
     """A name for a snapshot or an audit: sorts by time, and no two are alike."""
     return f"{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+Read = Callable[[str], Iterator[pa.RecordBatch]]
+"""The rows of one cluster, by its name; runs where its task runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A table on the workbench, with the words for its progress.
+
+    by_cluster: whether it is partitioned so that a cluster can be read alone.
+    of_resources: whether only the row of kind `CLUSTER` is the cluster's own; else every row is.
+    """
+
+    name: str
+    schema: pa.Schema
+    doing: str
+    by_cluster: bool = True
+    of_resources: bool = True
+
+
+def collect(job: FleetJob, bench: "Workbench", table: Collected, read: Read) -> None:
+    """Write the table, with no more clusters at once than the fleet allows.
+
+    Raises KdeclareError, also where not every cluster has exactly one row of its own in what was written.
+    """
+    from kdeclare.fleet.spark.counting import rows_by_cluster
+    from kdeclare.fleet.spark.progress import watched
+    from kdeclare.fleet.spark.tables import itself
+    from kdeclare.fleet.spark.tasks import each_cluster
+
+    rows = each_cluster(job.spark, job.names, read, table.schema, at_once=job.fleet.max_concurrent)
+    with watched(job.spark, job.progress, table.doing):
+        bench.write(rows, table.name, ["cluster"] if table.by_cluster else [])
+    written = bench.read(table.name, table.schema)
+    own = itself(written) if table.of_resources else written
+    refuse_incomplete(table.name, rows_by_cluster(own), job.names)

@@ -3,15 +3,15 @@
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from kdeclare.app.fleet.unpacking import Unpacked, entered, unpacked
+from kdeclare.app.fleet.archive import Unpacked, entered, unpacked
 from kdeclare.app.workspace import Options, Workspace, workspace_of
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.installed_providers import InstalledProvider, load_providers
-from kdeclare.core.registry import use_providers
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.installed_providers import InstalledProvider, load_providers, use_providers
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_fleet, project_of
 from kdeclare.manifests.project import ProjectDocument, read_project
@@ -26,7 +26,7 @@ class Reach:
 
     file: the fleet file. timeout_s: until when a cluster must have answered.
     command_config: a file of client properties for all clusters. state: instead of what projects say.
-    archive: what `packing.pack` made; None where all files are as on the driver. It holds secrets.
+    archive: what `archive.pack` made; None where all files are as on the driver. It holds secrets.
     providers: what the driver uses, so that tasks use just that; None is what is installed.
     """
 

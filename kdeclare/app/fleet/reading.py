@@ -11,21 +11,28 @@ import pyarrow as pa
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.plan import loaded_well
 from kdeclare.app.policies import policies_in_force
-from kdeclare.app.scope import Scope
 from kdeclare.app.secrets import hasher_of
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.adoption import allow_adoption
-from kdeclare.core.capabilities import is_fleet_comparable
 from kdeclare.core.diagnostics import KdeclareError, gist
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
+from kdeclare.core.plans.state import State
 from kdeclare.core.progress import quietly
-from kdeclare.core.secret_hashes import refuse_missing_key
-from kdeclare.core.state import State
+from kdeclare.core.resources.adoption import allow_adoption
+from kdeclare.core.resources.capabilities import is_fleet_comparable
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import refuse_missing_key
+from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.planning.sealing import has_secrets, seal, stored_hashes
-from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, left_out_rows
+from kdeclare.fleet.encoding import (
+    Row,
+    declared_cluster_row,
+    declared_rows,
+    left_out_rows,
+    live_rows,
+    record_batches,
+    unreachable_row,
+)
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.manifests.fleet import ClusterEntry
 
@@ -75,7 +82,7 @@ def _declared(reach: Reach, name: str) -> Iterator[Row]:
         yield declared_cluster_row(
             name,
             labels,
-            cluster_id=state.cluster_id if state is not None else None,
+            cluster_id=(state.cluster_id or None) if state is not None else None,
             cleanup=state.pending_cleanup if state is not None else None,
             policies=has_policies,
         )
@@ -97,14 +104,16 @@ def _unchanged(desired: Desired) -> Desired:
     return desired
 
 
-def _owned(state: State | None) -> Mapping[ResourceId, Json]:
+def _owned(state: State | None) -> Mapping[ResourceId, OwnedRecord]:
     """What the state says, of kinds that an audit can compare."""
     records = state.resources.items() if state is not None else ()
     owned = {ResourceId.parse(text): record for text, record in records}
     return {id_: record for id_, record in owned.items() if is_fleet_comparable(id_.kind)}
 
 
-def _rows(entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, Json]) -> Iterator[Row]:
+def _rows(
+    entry: ClusterEntry, desired: Sequence[Desired], owned: Mapping[ResourceId, OwnedRecord]
+) -> Iterator[Row]:
     scope = Scope(selector=entry.selector)
     for item in (item for item in desired if is_fleet_comparable(item.id.kind)):
         encoded = declared_rows if scope.covers(item) else left_out_rows

@@ -1,22 +1,24 @@
-"""Taking snapshots of a fleet, and finding them again."""
+"""Taking snapshots of a fleet, finding them again, and what one topic was at their times."""
 
 import json
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.collect import Collected, collect
-from kdeclare.app.fleet.job import FleetJob, FleetOptions, fleet_job
+from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
 from kdeclare.app.fleet.reading import read_live
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.documents import dump_document
 from kdeclare.core.progress import Progress
-from kdeclare.fleet.folders import SNAPSHOTS, records
 from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord, read_record, record_document, snapshot_path
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.snapshots import SnapshotRecord, read_record, snapshot_path
+from kdeclare.fleet.storage import SNAPSHOTS, Storage, records
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
+from kdeclare.app.fleet.job import spark_storage
+from kdeclare.core.suggest import did_you_mean
+from kdeclare.fleet.history import TopicVersion
 
 LATEST = "latest"
 
@@ -37,7 +39,7 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
         path = snapshot_path(job.identity, job.began)
         clusters = snapshot_clusters(bench.read("live", LIVE))
         record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
-        text = json.dumps(record_document(record), indent=1) + "\n"
+        text = json.dumps(dump_document(record), indent=1) + "\n"
         with bench.published({"live": path}):
             job.storage.write(f"{SNAPSHOTS}/{job.identity}.json", text)
         return record
@@ -62,3 +64,27 @@ def snapshot_record(storage: Storage, wanted: str) -> SnapshotRecord:
         )
     path = f"{SNAPSHOTS}/{known[-1] if wanted == LATEST else wanted}.json"
     return read_record(storage.read(path), f"{storage.uri}/{path}")
+
+
+def topic_history(
+    options: FleetOptions, cluster: str, topic: str, progress: Progress
+) -> tuple[TopicVersion, ...]:
+    """Every snapshot of a folder that has the cluster, oldest first. Raises KdeclareError."""
+    from kdeclare.fleet.spark.history import versions
+
+    progress("Starting Spark", 0, 0)
+    with spark_storage(options) as (spark, storage):
+        snapshots = _snapshots(storage, cluster)
+        progress("Reading snapshots", 0, 0)
+        return versions(spark, storage, snapshots, cluster, topic)
+
+
+def _snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:
+    every = [snapshot_record(storage, name) for name in records(storage, SNAPSHOTS)]
+    found = [r for r in every if any(c.name == cluster for c in r.clusters)]
+    if found:
+        return found
+    known = sorted({c.name for record in every for c in record.clusters})
+    detail = f"No snapshot in {storage.uri} has a cluster '{cluster}'."
+    hint = did_you_mean(cluster, known) if known else "kdeclare fleet snapshot takes one."
+    raise KdeclareError(error("no-snapshot", "No such cluster", detail, hint=hint))

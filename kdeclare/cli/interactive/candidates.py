@@ -2,15 +2,42 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 
-from kdeclare.cli.interactive.grammar import Parameter
+from kdeclare.cli.interactive.grammar import Parameter, Place
 from kdeclare.cli.interactive.names import Names, files
-from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
-from kdeclare.cli.interactive.place import Place
-from kdeclare.core.registry import KINDS
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.entry_points import find_entry_points
+from kdeclare.core.provider.registry import KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, and a few words on it."""
+
+    text: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """values: whatever could stand, fitting or not, the likeliest first.
+
+    lead: what of the typed text stays as it is; begun: the rest of it, that a value must begin with.
+    """
+
+    values: Iterable[Value]
+    begun: str
+    lead: str = ""
+
+
+Rule = Callable[[Place, Names], Offer]
+
+
+def plainly(values: Callable[[Place, Names], Iterable[Value]]) -> Rule:
+    """The rule for values that take up all of the text."""
+    return lambda place, names: Offer(values(place, names), place.text)
+
 
 _LOG = logging.getLogger(__name__)
 
@@ -24,7 +51,7 @@ _MOST = 500
 """More candidates than this help nobody to choose."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """text: what the word at the cursor becomes. shown: what of it is new. about: a few words on it."""
 
@@ -48,12 +75,14 @@ def candidates(place: Place, names: Names) -> list[Candidate]:
 @cache
 def load_completions() -> tuple[Complete, ...]:
     """Import what providers offer. One that cannot be imported offers nothing: its command says why."""
-    loaded = []
-    for point in dict.fromkeys(entry_points(group=GROUP)):
+    loaded: list[Complete] = []
+    for point in dict.fromkeys(find_entry_points(GROUP)):
         try:
-            loaded.append(point.load())
+            complete = point.load()
         except Exception:  # noqa: BLE001  whatever it is, the log has it
             _LOG.info("no completion from %s", point.value, exc_info=True)
+        else:
+            loaded += [complete] if callable(complete) else []
     return tuple(loaded)
 
 

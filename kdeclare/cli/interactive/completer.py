@@ -11,10 +11,9 @@ from prompt_toolkit.filters import has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from kdeclare.cli.interactive.candidates import Candidate, candidates
-from kdeclare.cli.interactive.grammar import Command
+from kdeclare.cli.interactive.grammar import Command, place_of
 from kdeclare.cli.interactive.lines import PROGRAM
 from kdeclare.cli.interactive.names import Names
-from kdeclare.cli.interactive.place import place_of
 from kdeclare.cli.interactive.words import Word, quoted, words
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 

@@ -60,32 +60,32 @@ class LiveNames:
 
     def live(self, kind: str) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.core.capabilities import list_names
+        from kdeclare.core.resources.capabilities import list_names
 
         nothing: tuple[str, ...] = ()
         return self.ask(("live", kind), lambda connections: tuple(list_names(kind, connections)), nothing)
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
         """As `Names` says."""
-        from kdeclare.app.known import ask_systems
+        from kdeclare.app.known_names import ask_systems
 
         return self._asked(("ask", key), lambda workspace: ask_systems(workspace, question), nothing)
 
     def declared(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known import declared
+        from kdeclare.app.known_names import declared
 
         return self._asked("declared", declared, ())
 
     def runs(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known import run_ids
+        from kdeclare.app.known_names import run_ids
 
         return self._asked("runs", run_ids, ())
 
     def environments(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known import environment_names
+        from kdeclare.app.known_names import environment_names
 
         return self._remembered("environments", lambda: environment_names(self._shared.defaults.project), ())
 

@@ -1,10 +1,16 @@
-"""A person at the prompt, line by line."""
+"""A person at the prompt, line by line; lines are kept from one use of the shell to the next."""
 
 import gc
+import os
+from collections.abc import Iterable
+from pathlib import Path
 from threading import Thread
 
+import platformdirs
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.defaults import create_output
@@ -13,14 +19,92 @@ from prompt_toolkit.utils import is_dumb_terminal
 from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.completer import LineCompleter, completing
 from kdeclare.cli.interactive.grammar import grammar
-from kdeclare.cli.interactive.history import LineHistory, history_file, is_secret
 from kdeclare.cli.interactive.lines import Leaving, Lines
 from kdeclare.cli.interactive.names import LiveNames
-from kdeclare.cli.interactive.prompt import prompt
-from kdeclare.cli.interactive.words import is_continued
-from kdeclare.cli.line import Shared
-from kdeclare.core.diagnostics import warning
-from kdeclare.core.exits import ExitCode
+from kdeclare.cli.interactive.words import is_continued, words
+from kdeclare.cli.line import Line, Shared
+from kdeclare.cli.redaction import holds_secret
+from kdeclare.core.diagnostics import KdeclareError, warning
+from kdeclare.core.exit_codes import ExitCode
+
+_PRIVATE = 0o600
+
+
+def history_file() -> Path:
+    """Where they are kept: among the person's state, which is not for others to read."""
+    return platformdirs.user_state_path("kdeclare") / "history"
+
+
+class LineHistory(FileHistory):
+    """All lines but those that begin with a space; into the file only what holds no secret.
+
+    unwritable: why the last line could not be written, if it could not.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Make the file where there is none; where that fails too, lines are kept for this use only."""
+        super().__init__(str(file))
+        self.unwritable: OSError | None = None
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
+            file.chmod(_PRIVATE)
+        except OSError as problem:
+            self.unwritable = problem
+
+    def load_history_strings(self) -> Iterable[str]:
+        """What was kept, the latest first."""
+        try:
+            return list(super().load_history_strings())
+        except OSError as problem:
+            self.unwritable = problem
+            return []
+
+    def append_string(self, string: str) -> None:
+        """Keep a line that has just been typed."""
+        if string.strip() and not string[:1].isspace():
+            super().append_string(string)
+
+    def store_string(self, string: str) -> None:
+        """Write a line into the file."""
+        if is_secret(string) or self.unwritable:
+            return
+        try:
+            super().store_string(string)
+        except OSError as problem:
+            self.unwritable = problem
+
+
+def is_secret(line: str) -> bool:
+    """Whether a line holds what is to stand in no file; also one whose quotes are not right."""
+    return holds_secret([word.text for word in words(line)])
+
+
+_WIDEST = 40
+
+
+def prompt(shared: Shared, *, colours: bool) -> StyleAndTextTuples:
+    """The prompt, for prompt_toolkit; made for each line, as the project file may have changed."""
+    try:
+        workspace = Line(shared=shared).workspace(shared.defaults)
+    except KdeclareError:
+        return [("bold" if colours else "", "kdeclare"), ("", "> ")]
+    project = workspace.project
+    place = f"{project.name}/{project.environment.name}" if project.file else "kdeclare"
+    cluster = shorten_name(workspace.cluster_name)
+    bold, dim = ("bold", "fg:ansibrightblack") if colours else ("", "")
+    shown: StyleAndTextTuples = [(bold, place)]
+    if cluster not in (project.environment.name,):
+        shown += [("", " "), (dim, cluster)]
+    return [*shown, ("", "> ")]
+
+
+def shorten_name(servers: str) -> str:
+    """A cluster's name, short enough for a prompt: of several addresses the first."""
+    first, *others = (part.strip() for part in servers.split(","))
+    short = first if len(first) <= _WIDEST else f"{first[: _WIDEST - 1]}…"
+    return f"{short},…" if others else short
+
 
 _GREETING = 'Tab completes, "help" helps, Ctrl-D leaves.'
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 
 _CONTINUED = "\\\n"
 _ESCAPED_IN_DOUBLE = '"\\'

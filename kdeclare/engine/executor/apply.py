@@ -1,40 +1,56 @@
 """Applying a plan: refuse what is stale, run the rest, remember what is owned."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from threading import Event
 from typing import Literal
 
 from kdeclare.core.clock import Clock, SystemClock, timestamp
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.judging import Judge
-from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, denied, error
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.policy_gate import Judge
+from kdeclare.core.plans.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
+from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import find_principal, type_of
-from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, RunResult, Status
-from kdeclare.core.secret_hashes import KEY_MISSING
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import State
-from kdeclare.core.visibility import Patience
+from kdeclare.core.provider.registry import find_principal, type_of
+from kdeclare.core.resources.capabilities import PREVENT_DESTROY, find_undeletable
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.owned_record import OwnedRecord, is_protected
+from kdeclare.core.secrets.secret_hashes import KEY_MISSING
+from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.executor.attempt import Attempt
-from kdeclare.engine.executor.entries import OverrideLine, RunLine, as_json, end_line, finish_line
-from kdeclare.engine.executor.expectations import Mismatch, changed_secrets, shown, stale_live, stale_owned
-from kdeclare.engine.executor.lookout import RunOptions
+from kdeclare.engine.executor.entries import (
+    OverrideLine,
+    RunLine,
+    as_json,
+    end_line,
+    finish_line,
+    read_run,
+    read_run_plan,
+)
+from kdeclare.engine.executor.expectations import (
+    Mismatch,
+    changed_secrets,
+    observe_operations,
+    show_value,
+    stale_live,
+    stale_owned,
+)
 from kdeclare.engine.executor.ownership import next_state
-from kdeclare.engine.executor.protection import refuse_protected
+from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.scheduler import Scheduler
-from kdeclare.engine.executor.stored_runs import read_run
-from kdeclare.engine.planning.deletion_limit import limit_deletions
-from kdeclare.engine.planning.judging import judge_plan, overridden
 from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.state.port import StateStore
-from kdeclare.engine.state.runs import new_run_id
+from kdeclare.engine.planning.prune_denied import judge_plan, replay_overrides
+from kdeclare.engine.planning.request import limit_deletions
+from kdeclare.engine.state.port import StateStore, new_run_id
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Applier:
     """What it takes to apply plans: connections, a store whose lock is held, and how to go about it.
 
@@ -72,10 +88,10 @@ class Applier:
             _refuse_again(identity, self.store)
         text, own_identity = plan_file_text(plan)
         identity = identity or own_identity
-        stale = self._stale(plan, state, options.visibility_timeout_s)
+        stale, live = self._find_stale(plan, state, options.visibility_timeout_s)
         if stale and not skip_stale:
             raise KdeclareError(*map(_stale_problem, stale), exit_code=ExitCode.STALE)
-        refuse_protected(plan, state, self.connections, self.store)
+        refuse_protected(plan, state, live, self.store)
         left_out = _left_out(plan, stale)
         untaken = _untaken(plan, stale)
         allowed = limit_deletions(self._judged(plan, state, left_out), state.resources if state else {})
@@ -89,9 +105,12 @@ class Applier:
     def _judged(self, plan: Plan, state: State | None, left_out: Collection[str]) -> Plan:
         """Without what the policies deny by now; what is left out anyway is not put before them."""
         records = state.resources if state else {}
-        return judge_plan(plan, self.connections, self.judge, records, overridden(plan), left_out)
+        return judge_plan(plan, self.connections, self.judge, records, replay_overrides(plan), left_out)
 
-    def _stale(self, plan: Plan, state: State | None, timeout_s: float) -> list[Mismatch]:
+    def _find_stale(
+        self, plan: Plan, state: State | None, timeout_s: float
+    ) -> tuple[list[Mismatch], LiveState]:
+        """What no longer is as planned, and the live state that this was seen in."""
         secrets = changed_secrets(plan.operations, self.secrets)
         if secrets:
             problems = [d for problem in secrets for d in problem.diagnostics]
@@ -100,7 +119,8 @@ class Applier:
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         owned = stale_owned(plan, state.resources if state else {})
         patience = Patience(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
-        return [*owned, *stale_live(self.connections, plan.operations, patience)]
+        seen = observe_operations(self.connections, plan.operations, patience)
+        return [*owned, *stale_live(plan.operations, seen)], seen.live
 
     def _run(
         self,
@@ -149,12 +169,11 @@ class Applier:
 
     def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
         """Who has had which policy's denial overridden, and why; not of what is left alone all the same."""
+        overridden = [(v, v.override) for v in plan.verdicts if v.override is not None]
+        if not overridden:
+            return []
         acting = {(str(resource), name) for resource, name in self.judge.list_judged(operations)}
-        found = [
-            (v, v.override)
-            for v in plan.verdicts
-            if v.override is not None and (v.resource, v.topic or "") in acting
-        ]
+        found = [(v, reason) for v, reason in overridden if (v.resource, v.topic or "") in acting]
         principal = find_principal(self.connections) if found else None
         return [
             OverrideLine(
@@ -175,7 +194,8 @@ def _refuse(plan: Plan, state: State | None) -> None:
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
-    if state is not None and state.cluster_id != plan.cluster.id:
+    # one that was made where no system has an id is bound to none
+    if state is not None and state.cluster_id and plan.cluster.id not in ("", state.cluster_id):
         raise KdeclareError(
             error(
                 "other-cluster",
@@ -224,7 +244,7 @@ def _stale_problem(stale: Mismatch) -> Diagnostic:
 
 
 def _told(stale: Mismatch) -> str:
-    planned, now = shown(stale.planned), shown(stale.now)
+    planned, now = show_value(stale.planned), show_value(stale.now)
     return f"{stale.resource} {stale.element}: planned on {planned}, now it is {now}."
 
 
@@ -254,4 +274,63 @@ def _untaken(plan: Plan, stale: Sequence[Mismatch]) -> tuple[Diagnostic, ...]:
         error("stale", "Left out as stale", _told(item), resource=item.resource, subject=item.element)
         for item in stale
         if not item.operation and item.resource not in acting
+    )
+
+
+def refuse_protected(plan: Plan, state: State | None, live: LiveState, store: StateStore) -> None:
+    """Refuse a plan that deletes what is protected. Raises KdeclareError (exit 3).
+
+    live: what the operations of the plan are about.
+    A rollback may delete a protected resource that its run created. A rollback of a run that does not exist
+    is refused (exit code 4).
+    """
+    if plan.undoes is not None and plan.undoes not in store.runs():
+        raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)
+    deletions = (op for op in plan.operations if type_of(op).deletes)
+    deleted = {found for op in deletions if (found := type_of(op).find_object(op)) is not None}
+    if not deleted:
+        return
+    created = _find_created_by(plan.undoes, store) if plan.undoes is not None else frozenset()
+    problems = list(_find_protected(deleted, created, state.resources if state else {}, live))
+    if problems:
+        raise KdeclareError(*problems, exit_code=ExitCode.DENIED)
+
+
+def _find_created_by(run_id: str, store: StateStore) -> frozenset[ResourceId]:
+    run = read_run_plan(store, run_id)
+    created = (type_of(op).find_created(op) for op in run.operations)
+    return frozenset(found for found in created if found is not None)
+
+
+def _report_unknown_run(run_id: str) -> Diagnostic:
+    return error(
+        "unknown-run",
+        "The run to undo is not in the state",
+        f"The plan undoes run {run_id}, which this state does not have. Nothing was applied.",
+        hint="Check --state and --env; 'kdeclare history' lists the runs.",
+    )
+
+
+def _find_protected(
+    deleted: Set[ResourceId],
+    created: Set[ResourceId],
+    records: Mapping[str, OwnedRecord],
+    live: LiveState,
+) -> Iterator[Diagnostic]:
+    for resource in sorted(deleted - created):
+        if is_protected(records.get(str(resource))):
+            yield _report_protected(resource, "Its lifecycle.preventDestroy was true when last applied.")
+    for kind in sorted({resource.kind for resource in deleted}):
+        names = {resource.name for resource in deleted if resource.kind == kind}
+        for name, why in find_undeletable(kind, names, live).items():
+            yield _report_protected(ResourceId(kind, name), why)
+
+
+def _report_protected(resource: ResourceId, why: str) -> Diagnostic:
+    return denied(
+        PREVENT_DESTROY,
+        "Deletion prevented",
+        f"{resource.kind} '{resource.name}' must not be deleted: {why} Nothing was applied.",
+        hint="Make a new plan with 'kdeclare plan --out FILE' and look at it.",
+        resource=str(resource),
     )

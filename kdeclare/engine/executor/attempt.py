@@ -1,20 +1,22 @@
 """Sending one batch, and finding out what became of it when the answer did not come."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Event
 
 from kdeclare.core.clock import Clock, timestamp_in
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import MADE_CAUSES, Created, Fault, FaultCause, FaultKind, Outcome
-from kdeclare.core.operation_type import View
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import MADE_CAUSES, Created, Fault, FaultCause, FaultKind, Outcome
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import View
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import UNEXPLAINED
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
-from kdeclare.core.secrets import SecretSource
-from kdeclare.engine.executor.expectations import changed_secrets, mismatches, shown, views
+from kdeclare.core.plans.plan import UNEXPLAINED
+from kdeclare.core.plans.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
+from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.engine.executor.expectations import changed_secrets, mismatches, show_value, views
 from kdeclare.engine.observation import observe, select_all
 
 OUTCOME_UNCLEAR = "outcome-unclear"
@@ -52,11 +54,16 @@ class Attempt:
         stated = OPERATION_TYPES[verb].find_deadline_s(self.connections)
         return self.request_deadline_s if stated is None else stated
 
-    def run(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """A result for each operation. Raises nothing that a cluster can cause."""
+    def run(
+        self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
+    ) -> dict[str, OperationResult]:
+        """A result for each operation. Raises nothing that a cluster can cause.
+
+        temporary: by claim, what the run has set for its own sake and could not remove.
+        """
         results: dict[str, OperationResult] = {}
-        todo = list(operations)
         try:
+            todo = self._accept(operations, temporary)
             results |= self._changed_since([op for op in todo if op.after])
         except Fault as fault:
             return {op.id: failed(op, fault) for op in operations}
@@ -95,6 +102,16 @@ class Attempt:
         except Fault as fault:
             sent = dict.fromkeys((op.id for op in rest), fault)
         return {**sent, **gone}
+
+    def _accept(self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]) -> list[Operation]:
+        """The operations, expecting what is there of the run's own making: nobody else has changed that."""
+        met = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
+        now = views(self.connections, [op for op in operations if op.id in met])
+        own = {
+            id_: {element: value for element, value in claimed.items() if now[id_].get(element) == value}
+            for id_, claimed in met.items()
+        }
+        return [replace(op, expect={**op.expect, **own[op.id]}) if op.id in own else op for op in operations]
 
     def _changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """What needed others is looked at again right before its request; metadata may lag behind them."""
@@ -214,6 +231,14 @@ class Attempt:
             waited, step = waited + step, step * 2
 
 
+def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The elements that an operation expects something of, with what the run has set there itself."""
+    if not temporary or not op.after:
+        return {}
+    claims = type_of(op).claims(op)
+    return {e: temporary[claims[e]] for e in op.expect if e in claims and claims[e] in temporary}
+
+
 def took_effect(op: Operation, now: View) -> bool:
     """Whether the view shows it; it cannot where before and after look alike (a secret)."""
     return now == type_of(op).expected_state(op) and bool(mismatches(op, now))
@@ -285,7 +310,7 @@ def _on_its_way(op: Operation, until: str) -> OperationResult:
 def _change_seen(op: Operation, now: View) -> str:
     """What is no longer as planned, in words."""
     return "; ".join(
-        f"{m.element} was {shown(m.planned)}, now it is {shown(m.now)}" for m in mismatches(op, now)
+        f"{m.element} was {show_value(m.planned)}, now it is {show_value(m.now)}" for m in mismatches(op, now)
     )
 
 

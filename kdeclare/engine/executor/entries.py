@@ -1,19 +1,26 @@
 """The lines of a run's journal: what they look like, and what they add up to."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
 from typing import Annotated, Literal
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.run import OperationResult, Status
-from kdeclare.core.state import State
+from kdeclare.core.diagnostics import KdeclareError, error, gist
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue, as_list, as_object, as_text, parse_json
+from kdeclare.core.plans.plan import FORMAT_VERSION, Plan
+from kdeclare.core.plans.run import OperationResult, Status
+from kdeclare.core.plans.state import State
+from kdeclare.core.resources.changes import Action, Reason
+from kdeclare.engine.planning.planfile import find_written_kinds, read_plan
+from kdeclare.engine.state.port import StateStore
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     at: str
 
 
@@ -23,7 +30,7 @@ class OverrideLine(BaseModel):
     principal: whom the brokers took the person for; None where they authenticate nobody.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     policy: str
     resource: str
     topic: str | None = None
@@ -56,7 +63,7 @@ class BeginLine(_Line):
 class ResultLine(BaseModel):
     """How one operation ended."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     id: str
     status: Status
     error: str | None = None
@@ -88,7 +95,9 @@ class FinishLine(_Line):
 
 
 Line = RunLine | BeginLine | EndLine | FinishLine
-_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="event")])
+_LINE: TypeAdapter[Line] = TypeAdapter(
+    Annotated[Line, Field(discriminator="event")], config=ConfigDict(defer_build=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,7 @@ class RunRecord:
         return self.outcome is not None
 
 
-def as_json(line: Line) -> Json:
+def as_json(line: Line) -> JsonValue:
     """What the journal stores of a line."""
     return line.model_dump(mode="json", exclude_defaults=False)
 
@@ -155,7 +164,7 @@ def finish_line(
     return FinishLine(at=at, outcome=outcome, lineage=state.lineage, serial=state.serial)
 
 
-def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
+def fold(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
     """What a journal adds up to. Raises KdeclareError for a line that is no line of ours."""
     start: RunLine | None = None
     begun: dict[str, None] = {}
@@ -195,12 +204,12 @@ def fold(run_id: str, entries: Sequence[Json]) -> RunRecord:
     )
 
 
-def lines(run_id: str, entries: Sequence[Json]) -> list[Line]:
+def lines(run_id: str, entries: Sequence[JsonValue]) -> list[Line]:
     """The lines of a journal. Raises KdeclareError for one that is not of ours."""
     return [_parse(run_id, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
-def _parse(run_id: str, number: int, entry: Json) -> Line:
+def _parse(run_id: str, number: int, entry: JsonValue) -> Line:
     try:
         return _LINE.validate_python(entry)
     except ValidationError as wrong:
@@ -213,3 +222,126 @@ def _parse(run_id: str, number: int, entry: Json) -> Line:
                 hint="It was written by another version of kdeclare; use that one to finish the run.",
             )
         ) from None
+
+
+RUN_UNREADABLE = "run-unreadable"
+
+_DAMAGE = frozenset(
+    {
+        "state-corrupt",
+        "journal-corrupt",
+        "not-a-plan",
+        "plan-not-json",
+        "plan-format-version",
+        "plan-tampered",
+        "plan-malformed",
+    }
+)
+"""What is wrong with the run itself; a folder that cannot be read or is not there is another problem."""
+
+
+def read_run(store: StateStore, run_id: str) -> RunRecord:
+    """The folded journal of a run. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
+    finished = _finished.get(store)
+    if finished is not None and run_id in finished:
+        return finished[run_id]
+    with _explain_damage(store, run_id):
+        record = fold(run_id, store.entries(run_id))
+    if finished is not None and record.is_over:
+        finished[run_id] = record
+    return record
+
+
+_finished: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
+"""What `keep_finished_runs` keeps: the folded journals of runs by their ids."""
+
+
+@contextmanager
+def keep_finished_runs(store: StateStore) -> Iterator[None]:
+    """Read the journal of a run that is over, which does not change any more, only once in the block."""
+    if store in _finished:
+        yield
+        return
+    _finished[store] = {}
+    try:
+        yield
+    finally:
+        del _finished[store]
+
+
+def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, str]] | None:
+    """Read of which types the operations of a run are, each with the kind of a resource.
+
+    The plan is neither checked nor made. None where its file is of another version or damaged.
+    """
+    try:
+        return find_written_kinds(store.plan_lines(run_id))
+    except KdeclareError:
+        return None
+
+
+def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
+    """Read for which reasons a run changed something. Raises KdeclareError (see `read_run_plan`).
+
+    The plan is neither checked nor made, unless its file is of another version or damaged.
+    """
+    try:
+        raw = as_object(parse_json(store.plan_text(run_id)))
+        if raw["format_version"] == FORMAT_VERSION:
+            changes = map(as_object, as_list(raw["changes"]))
+            found = {as_text(c["reason"]) for c in changes if c["action"] != Action.NO_OP.value}
+            return frozenset(map(Reason, found))
+    except (KdeclareError, KeyError, TypeError, ValueError, RecursionError):
+        pass  # then reading all of it says what is wrong
+    changed = (c for c in read_run_plan(store, run_id).changes if c.action is not Action.NO_OP)
+    return frozenset(change.reason for change in changed)
+
+
+def read_run_plan(store: StateStore, run_id: str) -> Plan:
+    """The plan that a run executed. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
+    with _explain_damage(store, run_id):
+        text, kept = store.plan_text(run_id), _kept.get(store)
+        known = kept.get(run_id) if kept is not None else None
+        if known is not None and known[0] == text:
+            return known[1]
+        plan = read_plan(text, f"run {run_id}")
+        if kept is not None:
+            kept[run_id] = (text, plan)
+        return plan
+
+
+_kept: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
+"""What `keep_run_plans` keeps: the texts and the plans of runs by their ids."""
+
+
+@contextmanager
+def keep_run_plans(store: StateStore) -> Iterator[None]:
+    """Read the plan of a run only once while the block runs, unless its file changes.
+
+    A rollback needs it in several steps, and reading it takes longer than each of them. Others need it once,
+    and the memory for something else.
+    """
+    _kept[store] = {}
+    try:
+        yield
+    finally:
+        del _kept[store]
+
+
+@contextmanager
+def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
+    try:
+        yield
+    except KdeclareError as problem:
+        if not any(d.code in _DAMAGE for d in problem.diagnostics):
+            raise
+        place = store.run_location(run_id)
+        raise KdeclareError(
+            error(
+                RUN_UNREADABLE,
+                "A recorded run cannot be read",
+                f"Run {run_id}: {gist(problem.diagnostics)}",
+                hint=f"Restore {place} from a copy, or move it out of the state folder. What the run changed "
+                "and the state does not know then shows in 'kdeclare plan'.",
+            )
+        ) from problem

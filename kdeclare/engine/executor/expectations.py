@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.jsontypes import Json, canonical_json
-from kdeclare.core.operation_type import View, is_identity
-from kdeclare.core.operations import Operation
-from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import type_of
-from kdeclare.core.secrets import SecretRef, SecretSource, find_records
-from kdeclare.core.visibility import Patience
-from kdeclare.engine.observation import observe, observe_expected, select_all
-from kdeclare.engine.planning import order
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue, canonical_json
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import View, is_identity
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, find_records
+from kdeclare.engine.observation import Observed, observe, observe_expected, select_all
+from kdeclare.engine.planning import operation_graph
 
 NOT_VISIBLE_YET = "not visible yet"
 """Stands for what brokers do not show although the controller says that it exists."""
@@ -27,8 +30,8 @@ class Mismatch:
     operation: str
     resource: str
     element: str
-    planned: Json
-    now: Json
+    planned: JsonValue
+    now: JsonValue
 
 
 def views(connections: Connections, operations: Sequence[Operation]) -> Mapping[str, View]:
@@ -39,21 +42,26 @@ def views(connections: Connections, operations: Sequence[Operation]) -> Mapping[
     return {op.id: type_of(op).view(op, live) for op in operations}
 
 
-def stale_live(
+def observe_operations(
     connections: Connections, operations: Sequence[Operation], patience: Patience | None = None
-) -> list[Mismatch]:
+) -> Observed:
+    """Read what operations are about; what exists and is not shown yet is waited for. Raises Fault."""
+    if not operations:
+        return Observed(LiveState())
+    expected = {name for op in operations for name in type_of(op).find_expected(op)}
+    return observe_expected(connections, select_all(operations), sorted(expected), patience or Patience())
+
+
+def stale_live(operations: Sequence[Operation], seen: Observed) -> list[Mismatch]:
     """What is no longer as planned, leaving out what an earlier operation of the plan is to change.
 
-    Topics that exist and that brokers do not show are waited for; a deletion by id goes without.
+    seen: see `observe_operations`. What is not shown although it exists is no longer as planned; a deletion
+    by id goes without being shown.
     """
-    if not operations:
-        return []
-    expected = {name for op in operations for name in type_of(op).find_expected(op)}
-    seen = observe_expected(connections, select_all(operations), sorted(expected), patience or Patience())
     now = {op.id: type_of(op).view(op, seen.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
     unlike = {op.id: _unlike(op, now[op.id]) for op in operations}
-    made = order.find_made_before(
+    made = operation_graph.find_made_before(
         operations,
         {op.id: type_of(op).produces(op) for op in operations},
         {id_: frozenset(claims.values()) for id_, claims in unlike.items()},
@@ -89,15 +97,21 @@ def mismatches(op: Operation, now: View, elements: Iterable[str] | None = None) 
     return [m for m in found if is_identity(m.element)] or found
 
 
-def shown(value: Json) -> str:
+def show_value(value: JsonValue) -> str:
     """A value of a view, for people."""
     return "not set" if value is None else canonical_json(value)
 
 
-def stale_owned(plan: Plan, resources: Mapping[str, Json]) -> list[Mismatch]:
+def stale_owned(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismatch]:
     """Records of ownership that are no longer as planned."""
     return [
-        Mismatch("", str(item.id), "ownership", item.before, resources.get(str(item.id)))
+        Mismatch(
+            "",
+            str(item.id),
+            "ownership",
+            dump_record(item.before),
+            dump_record(resources.get(str(item.id))),
+        )
         for item in plan.ownership
         if resources.get(str(item.id)) != item.before
     ]
@@ -135,3 +149,52 @@ def find_unrevealable(
         if problem is not None:
             found.setdefault(op_id, {})[element] = problem
     return found
+
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was seen last, and what of it is not as it should be.
+
+    unlike: by operation id, the elements of its view that differ; empty where all agree.
+    seconds: how long it took until all agreed, or until time was up.
+    """
+
+    live: LiveState
+    unlike: Mapping[str, tuple[str, ...]]
+    seconds: float
+
+
+def verify(
+    connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
+) -> Verified:
+    """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
+
+    Auxiliary operations are left out. Raises Fault when a system does not answer.
+    """
+    operations = [op for op in operations if not type_of(op).is_auxiliary]
+    selections = select_all(operations)
+    last = {claim: op.id for op in operations for claim in type_of(op).claims(op).values()}
+    begun, pause = clock.monotonic(), _FIRST_PAUSE_S
+    while True:
+        live = observe(connections, selections)
+        unlike = {op.id: found for op in operations if (found := _find_differing(op, live, last))}
+        passed = clock.monotonic() - begun
+        if not unlike or passed >= timeout_s:
+            return Verified(live, unlike, passed)
+        clock.sleep(min(pause, timeout_s - passed))
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _find_differing(op: Operation, live: LiveState, last: Mapping[str, str]) -> tuple[str, ...]:
+    """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
+    verb = type_of(op)
+    now, claims = verb.view(op, live), verb.claims(op)
+    return tuple(
+        element
+        for element, value in verb.expected_state(op).items()
+        if not is_identity(element) and last[claims[element]] == op.id and now.get(element) != value
+    )

@@ -3,39 +3,41 @@
 import uuid
 from collections.abc import Mapping
 
-from kdeclare.core.capabilities import record_identity
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS, type_of
-from kdeclare.core.run import OperationResult
-from kdeclare.core.state import PendingCleanup, State
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import OperationResult
+from kdeclare.core.plans.state import PendingCleanup, State
+from kdeclare.core.provider.registry import KINDS, type_of
+from kdeclare.core.resources.capabilities import record_identity
+from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 
 
 def owned_after(
-    plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, Json]
-) -> dict[str, Json]:
+    plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, OwnedRecord]
+) -> dict[str, OwnedRecord]:
     """The owned resources once the results of a run are taken into account."""
     by_resource: dict[str, list[Operation]] = {}
     for op in plan.operations:
         by_resource.setdefault(str(op.resource), []).append(op)
     owned = dict(resources)
     for item in plan.ownership:
-        operations = by_resource.get(str(item.id), [])
+        key = str(item.id)
+        operations = by_resource.get(key, [])
         done = tuple(op for op in operations if _went_well(results.get(op.id)))
-        changed_since = resources.get(str(item.id)) != item.before
-        if not done and (operations or changed_since):
+        if not done and (operations or resources.get(key) != item.before):
             continue  # nothing came of it, or it was left out as stale: the record is as it is
         if item.id.kind not in KINDS:
             continue  # of a provider that is not installed: nobody here can say what is owned now
+        if isinstance(item.before, UnboundRecord) or isinstance(item.after, UnboundRecord):
+            continue  # of another version of its provider, likewise
         kind = KINDS[item.id.kind]
         record = kind.merge_ownership(item.before, item.after, done, len(done) == len(operations))
         created_ids = {op.id: results[op.id].created_id for op in done}
         record = record_identity(item.id.kind, record, done, created_ids)
         if record is None:
-            owned.pop(str(item.id), None)
+            owned.pop(key, None)
         else:
-            owned[str(item.id)] = record
+            owned[key] = record
     return owned
 
 
@@ -62,7 +64,8 @@ def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State 
     unchanged = dict(state.resources) == resources and state.pending_cleanup == cleanup
     if unchanged and not any(map(_went_well, results.values())):
         return None
-    return State(state.lineage, state.serial + 1, state.cluster_id, resources, cleanup)
+    cluster_id = state.cluster_id or plan.cluster.id  # bound to the first system that has an id
+    return State(state.lineage, state.serial + 1, cluster_id, resources, cleanup)
 
 
 def _went_well(result: OperationResult | None) -> bool:

@@ -3,22 +3,27 @@
 A plan made on an answer that lacks them takes the project's own writes for absent, or for someone else's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.operations import Operation
+from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S, PendingWrite
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import Status
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import find_invisible, type_of
-from kdeclare.core.run import Status
-from kdeclare.core.visibility import VISIBILITY_TIMEOUT_S, PendingWrite
-from kdeclare.engine.executor.entries import RunRecord
-from kdeclare.engine.executor.stored_runs import RUN_UNREADABLE, read_run, read_run_plan
+from kdeclare.core.provider.registry import OPERATION_TYPES, find_invisible, shows_all, type_of
+from kdeclare.engine.executor.entries import (
+    RUN_UNREADABLE,
+    RunRecord,
+    read_run,
+    read_run_plan,
+    read_written_kinds,
+)
 from kdeclare.engine.state.port import StateStore
 
 T = TypeVar("T")
@@ -47,7 +52,12 @@ def await_visibility(
     Raises Fault when a system does not answer.
     """
     begun, step = clock.monotonic(), _FIRST_STEP_S
-    recent = _recent_writes(store, clock.now(), limit_s)
+    since = clock.now() - timedelta(seconds=limit_s)
+    runs = _recent_runs(store, since)
+    written = _find_written(store, runs, since)
+    if written is not None and (not written or shows_all(connections, written)):
+        return ()
+    recent = _recent_writes(store, runs, since, limit_s)
     pending = _find_pending(recent, connections, clock.now())
     total = len(pending)
     while pending and wait and clock.monotonic() - begun < limit_s:
@@ -58,19 +68,40 @@ def await_visibility(
     return tuple(pending)
 
 
-def _recent_writes(store: StateStore, now: datetime, limit_s: float) -> list[PendingWrite]:
-    """What runs have written lately and not overwritten since."""
-    since = now - timedelta(seconds=limit_s)
+def _recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
+    """The runs that have written something since then, the last one first."""
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
         record = _readable(partial(read_run, store, run_id))
         if record is None:
             continue
-        if all(_parse(at) < since for at in record.ended_at.values()):
+        if all(_parse(at) < since for at in set(record.ended_at.values())):  # thousands end at one time
             break  # runs follow each other, so the ones before it are older
         recent.append(record)
+    return recent
+
+
+def _find_written(
+    store: StateStore, runs: Iterable[RunRecord], since: datetime
+) -> frozenset[tuple[str, str]] | None:
+    """Operation types of what may be invisible, each with the kind of a resource; None if not known."""
+    found: set[tuple[str, str]] = set()
+    for record in runs:
+        done = (id_ for id_, result in record.results.items() if result.status is Status.DONE)
+        if any(_parse(record.ended_at[id_]) >= since for id_ in done):
+            kinds = read_written_kinds(store, record.run_id)
+            if kinds is None:
+                return None
+            found |= kinds
+    return frozenset(item for item in found if OPERATION_TYPES[item[0]].is_shown_late)
+
+
+def _recent_writes(
+    store: StateStore, runs: Sequence[RunRecord], since: datetime, limit_s: float
+) -> list[PendingWrite]:
+    """What runs have written lately and not overwritten since."""
     latest: dict[str, tuple[str, Operation, str, datetime]] = {}
-    for record in reversed(recent):
+    for record in reversed(runs):
         plan = _readable(partial(read_run_plan, store, record.run_id))
         if plan is None:
             continue

@@ -1,25 +1,31 @@
 """A run that did not come to its end: found, settled by observing, and closed. Nothing is edited by hand."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kdeclare.core.clock import Clock, timestamp
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import REQUEST_DEADLINE_S, OperationResult, Status
+from kdeclare.core.plans.state import PendingCleanup, State
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import REQUEST_DEADLINE_S, OperationResult, Status
-from kdeclare.core.state import PendingCleanup, State
+from kdeclare.core.provider.registry import type_of
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR, done, took_effect
-from kdeclare.engine.executor.entries import RunRecord, as_json, end_line, finish_line
+from kdeclare.engine.executor.entries import (
+    RunRecord,
+    as_json,
+    end_line,
+    finish_line,
+    read_run,
+    read_run_plan,
+)
 from kdeclare.engine.executor.expectations import mismatches
-from kdeclare.engine.executor.lookout import leave
 from kdeclare.engine.executor.ownership import next_state, owned_after, update_cleanup
+from kdeclare.engine.executor.progress_tracker import leave
 from kdeclare.engine.executor.scheduler import NOT_BEGUN
-from kdeclare.engine.executor.stored_runs import read_run, read_run_plan
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.state.port import StateStore
 
@@ -99,8 +105,9 @@ def replay_missed(store: StateStore) -> tuple[str, ...]:
         plan = read_run_plan(store, record.run_id)
         resources = owned_after(plan, record.results, state.resources)
         cleanup = update_cleanup(plan, record.results, state.pending_cleanup)
+        cluster_id = state.cluster_id or plan.cluster.id
         for serial in range(state.serial + 1, record.serial + 1):
-            store.write(State(state.lineage, serial, state.cluster_id, resources, cleanup))
+            store.write(State(state.lineage, serial, cluster_id, resources, cleanup))
     return tuple(record.run_id for record in missed)
 
 

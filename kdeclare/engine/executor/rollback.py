@@ -1,32 +1,34 @@
 """Undoing a run: a plan of its own, made from what the run began and what the cluster has now."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from kdeclare.core.capabilities import assess_field
-from kdeclare.core.changes import Action, Change, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import View, with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.operations.operation import HAS_RECORDS, Operation, Undo, Unproven
+from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.plan import Base, Ownership, Plan, Summary
-from kdeclare.core.planning import PlanInputs
-from kdeclare.core.registry import KINDS, OPERATION_TYPES, start_plan, type_of
-from kdeclare.core.run import Status
-from kdeclare.core.secret_hashes import KEY_MISSING, OTHER_KEY
-from kdeclare.core.secrets import SecretSource, find_records, replace_records
-from kdeclare.core.state import State
-from kdeclare.core.undoing import HAS_RECORDS, Undo, Unproven
-from kdeclare.core.visibility import Patience
+from kdeclare.core.plans.plan import Base, Ownership, Plan, Summary
+from kdeclare.core.plans.planning import PlanInputs
+from kdeclare.core.plans.run import Status
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, start_plan, type_of
+from kdeclare.core.resources.capabilities import assess_field
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk, highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
+from kdeclare.core.resources.record_binding import bind_record, dump_record
+from kdeclare.core.secrets.secret_hashes import KEY_MISSING, OTHER_KEY
+from kdeclare.core.secrets.secret_refs import SecretSource, find_records, replace_records
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
 from kdeclare.engine.executor.ownership import owned_after
 from kdeclare.engine.observation import Observed, observe_expected, select_all
-from kdeclare.engine.planning import order
-from kdeclare.engine.planning.trimming import count_ongoing_work, find_action
+from kdeclare.engine.planning import operation_graph
+from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_action
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
@@ -86,7 +88,7 @@ def rollback_plan(
         paced = hook.finalize(operations)
         operations = paced.operations
         problems += paced.diagnostics
-    operations = order.in_order(operations)
+    operations = operation_graph.in_order(operations)
     # whoever goes back is told, and not stopped
     problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
     problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
@@ -125,7 +127,7 @@ def _steps(
     begun: Sequence[Operation], record: RunRecord, seen: Observed, *, allow_data_loss: bool
 ) -> list[_Step]:
     """Backwards through the run; each step sees what undoing the later ones will have left."""
-    overlay: dict[str, Json] = {}
+    overlay: dict[str, JsonValue] = {}
     steps: list[_Step] = []
     hidden, live = seen.pending | seen.unsettled, seen.live
     for op in reversed(begun):
@@ -169,7 +171,7 @@ def _bind(step: _Step, record: RunRecord, live: LiveState, options: PlanOptions)
     return replace(step, inverse=found)
 
 
-def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState) -> Operation | None:
+def _inverse(op: Operation, undo: Undo, now: Mapping[str, JsonValue], live: LiveState) -> Operation | None:
     if undo.args is None:
         return None
     verb = OPERATION_TYPES[undo.verb]
@@ -177,7 +179,8 @@ def _inverse(op: Operation, undo: Undo, now: Mapping[str, Json], live: LiveState
     # the inverse can look at other elements than the operation did (a topic's id, say)
     expect = {**verb.view(bare, live), **{e: v for e, v in now.items() if undo.verb == op.verb}}
     touched = verb.claims(bare)
-    return with_inverse(verb, replace(bare, expect={e: v for e, v in expect.items() if e in touched}))
+    expect = {e: v for e, v in expect.items() if e in touched}
+    return with_inverse(verb, Operation(bare.id, bare.verb, bare.resource, bare.args, expect))
 
 
 def _possible(
@@ -225,7 +228,11 @@ def _linked(steps: Sequence[_Step]) -> list[Operation]:
         for need in step.original.needs:
             if need in inverses and step.inverse is not None:
                 needs.setdefault(need, {})[step.inverse.id] = "undone in the reverse order"
-    return [replace(op, needs=needs.get(original, {})) for original, op in inverses.items() if op]
+    return [
+        replace(op, needs=needs[original]) if original in needs else op
+        for original, op in inverses.items()
+        if op is not None
+    ]
 
 
 def _left(undo: Undo) -> Iterable[tuple[str, str]]:
@@ -310,7 +317,7 @@ def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 
 
 def _ownership(
-    run: Plan, record: RunRecord, steps: Sequence[_Step], resources: Mapping[str, Json]
+    run: Plan, record: RunRecord, steps: Sequence[_Step], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
     """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
 
@@ -325,9 +332,9 @@ def _ownership(
         mine = by_resource.get(item.id, [])
         stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
         if current == left.get(str(item.id)) and not stuck:
-            after = _with_current_hashes(item.before, current, mine)
-        elif item.id.kind not in KINDS:
-            continue  # of a provider that is not installed
+            after = _with_current_hashes(item.id.kind, item.before, current, mine)
+        elif item.id.kind not in KINDS or isinstance(item.before, UnboundRecord):
+            continue  # of a provider that is not installed, or is of another version
         else:
             undone = tuple(step.inverse for step in mine if step.inverse)
             after = KINDS[item.id.kind].merge_ownership(current, item.before, undone, all_done=False)
@@ -335,19 +342,23 @@ def _ownership(
             yield Ownership(item.id, current, after)
 
 
-def _with_current_hashes(before: Json, current: Json, steps: Iterable[_Step]) -> Json:
+def _with_current_hashes(
+    kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_Step]
+) -> OwnedRecord | None:
     """The record, where secrets that the run did not set keep the hash that they have by now.
 
     It is of the same value. The one from before can need a key that is retired since.
     """
+    if not find_records(before):
+        return before
     set_by_run = {record.secret for step in steps for _, record in find_records(step.original.args)}
-    now = dict(find_records(current))
+    now = dict(find_records(dump_record(current)))
     kept = {
         at: replace(record, secret=now[at].secret)
-        for at, record in find_records(before)
+        for at, record in find_records(dump_record(before))
         if at in now and now[at].secret not in set_by_run
     }
-    return replace_records(before, kept) if kept else before
+    return bind_record(kind, replace_records(dump_record(before), kept)) if kept else before
 
 
 def _is_gone(step: _Step) -> bool:

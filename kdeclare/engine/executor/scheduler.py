@@ -6,14 +6,15 @@ from dataclasses import replace
 from threading import Event, Lock
 
 from kdeclare.core.clock import Clock, timestamp, timestamp_in
-from kdeclare.core.operation_type import batches
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import batches
+from kdeclare.core.plans.run import OperationResult, Status
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.run import OperationResult, Status
+from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
 from kdeclare.engine.executor.attempt import Attempt
 from kdeclare.engine.executor.entries import BeginLine, Line, as_json, end_line
-from kdeclare.engine.executor.lookout import Lookout, RunOptions
+from kdeclare.engine.executor.progress_tracker import ProgressTracker, RunOptions
 from kdeclare.engine.state.port import Journal
 
 Results = dict[str, OperationResult]
@@ -58,7 +59,8 @@ class Scheduler:
         self._candidates = set(self._operations)
         self._has_failed = False
         self._flying: dict[Future[Results], list[Operation]] = {}
-        self._lookout = Lookout(attempt.connections, clock, options, progress, operations)
+        self._lookout = ProgressTracker(attempt.connections, clock, options, progress, operations)
+        self._temporary: dict[str, JsonValue] = {}  # by claim, what the run has set and not removed yet
         self.results: Results = {}
 
     def run(self) -> Results:
@@ -109,7 +111,7 @@ class Scheduler:
                 self._begin(batch)
                 for op in batch:
                     del self._todo[op.id]
-                self._flying[pool.submit(self._attempt.run, batch)] = batch
+                self._flying[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
 
     def _begin(self, batch: Sequence[Operation]) -> None:
         """Record that a request is about to be sent; also called from the threads that send."""
@@ -166,7 +168,18 @@ class Scheduler:
     def _keep(self, result: OperationResult) -> None:
         self.results[result.id] = result
         self._has_failed = self._has_failed or result.status is Status.FAILED
+        self._keep_temporary(self._operations[result.id], result.status)
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
+
+    def _keep_temporary(self, op: Operation, status: Status) -> None:
+        """Where what removes it is refused, what comes after still meets it."""
+        verb = type_of(op)
+        if verb.is_temporary(op) and status not in NOT_BEGUN:
+            claims = verb.claims(op)
+            self._temporary |= {claims[e]: v for e, v in verb.expected_state(op).items() if e in claims}
+        elif verb.is_cleanup and status is Status.DONE:
+            for claim in verb.claims(op).values():
+                self._temporary.pop(claim, None)
 
     def _skip_dependents(self, of: OperationResult) -> list[OperationResult]:
         """Everything that needs it, however far, and what gets no turn while it goes on."""

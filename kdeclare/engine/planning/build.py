@@ -1,34 +1,37 @@
 """From desired, live and owned to the plan: a fixed pipeline.
 
 Each step stands where it stands for a reason, which a comment gives. Providers take part at the points of
-`core.planning.PlanHooks`.
+`PlanHooks`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from kdeclare.core.changes import Action, Change
-from kdeclare.core.compared import Compared
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, in_order
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, in_order
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
-from kdeclare.core.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
+from kdeclare.core.plans.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
+from kdeclare.core.plans.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import KINDS, start_plan
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.visibility import Patience
-from kdeclare.engine.observation import identify_system, observe_owned
-from kdeclare.engine.planning import order
+from kdeclare.core.provider.registry import KINDS, start_plan, type_of
+from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Compared
+from kdeclare.core.resources.name_scope import out_of_scope
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.engine.observation import identify_system, observe, observe_owned
+from kdeclare.engine.planning import operation_graph
 from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe
-from kdeclare.engine.planning.deletion_limit import MAX_DELETES, deletions_of, exceed_limit
-from kdeclare.engine.planning.judging import POLICY_VIOLATION, add_needs
-from kdeclare.engine.planning.linking import link_operations
-from kdeclare.engine.planning.out_of_scope import find_out_of_scope
+from kdeclare.engine.planning.operation_graph import link_operations
 from kdeclare.engine.planning.preflight import preflight
-from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.engine.planning.trimming import count_ongoing_work, trimmed
+from kdeclare.engine.planning.prune_denied import (
+    POLICY_VIOLATION,
+    add_needs,
+    count_ongoing_work,
+    prune_operations,
+)
+from kdeclare.engine.planning.request import MAX_DELETES, PlanRequest, Scope, deletions_of, exceed_limit
 
 
 def build_plan(
@@ -43,8 +46,7 @@ def build_plan(
     progress("Reading the cluster", 0, 0)
     patience = Patience(scope.visibility_timeout_s, progress)
     seen = observe_owned(connections, selections, request.owned, patience)
-    if request.state is not None:
-        check_cluster_id(request.state.cluster_id, identify_system(seen.live), request.cluster_name)
+    _check_system(request, connections, seen.live)
     inputs = PlanInputs(
         desired=request.desired,
         state=request.state,
@@ -69,7 +71,7 @@ def build_plan(
 
     said = request.judge.judge_draft(operations, inputs, selections, lambda v: scope.overrides.get(v.policy))
     draft.verdicts += said.verdicts
-    operations, denied = trimmed(add_needs(operations, said.needs), said.denied)
+    operations, denied = prune_operations(add_needs(operations, said.needs), said.denied)
     draft.block(map(str, denied), POLICY_VIOLATION)
 
     # After the policies, as it depends on what they leave; before the preflight, which does not ask about
@@ -90,13 +92,28 @@ def build_plan(
     if not draft.has_errors:
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
-        operations = order.in_order(operations)
+        operations = operation_graph.in_order(operations)
     return _assembled(draft, seen.live, operations)
 
 
+def _check_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
+    """Refuse the state of another system. Raises KdeclareError, and Fault when a system does not answer."""
+    if request.state is None:
+        return
+    bound = request.state.cluster_id
+    found = identify_system(live, bound)
+    if bound not in ("", found):  # it may be that of a system which is not in scope, and so was not read
+        every = replace(request, scope=Scope())
+        found = identify_system(observe(connections, what_to_observe(every)), bound)
+    check_cluster_id(bound, found, request.cluster_name)
+
+
 def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
-    """Refuse a plan or state of another cluster. Raises KdeclareError."""
-    if planned == live:
+    """Refuse a plan or state of another cluster. Raises KdeclareError.
+
+    planned, live: empty where no system has an id, which nothing can be bound to.
+    """
+    if not planned or not live or planned == live:
         return
     raise KdeclareError(
         error(
@@ -151,7 +168,7 @@ class _Draft:
         codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
         if not codes:
             return operations
-        left = order.without(operations, codes)
+        left = operation_graph.without(operations, codes)
         acting = {str(op.resource) for op in left}
         for op in operations:
             code = next((codes[need] for need in op.needs if need in codes), None)
@@ -175,25 +192,27 @@ def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[O
         except CannotPlanError as reason:
             draft.report([reason.problem])
     # Too many deletions are taken out first: what is not deleted can still be used.
-    planned, too_many, refused = _limited(request, planned)
-    operations = tuple(planned)
-    draft.report([*too_many, *find_out_of_scope(request, operations), *order.contradictions(request.desired)])
+    too_many, refused = _find_too_many(request, planned)
+    operations = tuple(op for op in planned if op.id not in refused)
+    draft.report(
+        [*too_many, *find_out_of_scope(request, operations), *operation_graph.contradictions(request.desired)]
+    )
     for hook in draft.hooks:
         step = hook.refine(operations, draft.compared)
         operations = step.operations
         draft.report(step.diagnostics)
-    draft.blocked |= refused
+    draft.block(refused.values(), MAX_DELETES)
     # After `refine`, which may change what operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:
-        return order.in_order(step.operations)
-    except order.OperationCycleError as cycle:
+        return operation_graph.in_order(step.operations)
+    except operation_graph.OperationCycleError as cycle:
         draft.report([_report_cycle(cycle)])
         return ()
 
 
-def _report_cycle(cycle: order.OperationCycleError) -> Diagnostic:
+def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
     return error(
         "dependency-cycle",
         "Operations wait for each other",
@@ -202,19 +221,18 @@ def _report_cycle(cycle: order.OperationCycleError) -> Diagnostic:
     )
 
 
-def _limited(
-    request: PlanRequest, operations: list[Operation]
-) -> tuple[list[Operation], list[Diagnostic], dict[str, str]]:
-    """Without the deletions of kinds that exceed the limit. Ad hoc commands name what they delete: exempt."""
+def _find_too_many(
+    request: PlanRequest, operations: Sequence[Operation]
+) -> tuple[list[Diagnostic], dict[str, str]]:
+    """The kinds that exceed the limit of deletions, and the resources of their deletions by operation.
+
+    Ad hoc commands name what they delete: exempt.
+    """
     if request.scope.by_hand:
-        return operations, [], {}
+        return [], {}
     problems = exceed_limit(operations, request.owned, request.scope.max_deletes)
     refused = deletions_of(operations, {d.subject for d in problems})
-    return (
-        [op for op in operations if op not in refused],
-        problems,
-        {str(op.resource): MAX_DELETES for op in refused},
-    )
+    return problems, {op.id: str(op.resource) for op in refused}
 
 
 def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
@@ -245,7 +263,7 @@ def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]
     return Plan(
         project=request.project,
         env=request.env,
-        cluster=ClusterRef(identify_system(live), request.cluster_name),
+        cluster=ClusterRef((state and state.cluster_id) or identify_system(live), request.cluster_name),
         base=Base(state.lineage if state else None, state.serial if state else 0),
         summary=_summary(draft, by_id.values(), operations),
         changes=changes,
@@ -304,3 +322,22 @@ def _summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Oper
         reassign=count_ongoing_work(operations),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )
+
+
+_ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
+
+
+def find_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
+    """Yield an error for each resource whose operations touch what the project must not touch."""
+    if not request.names.entries:
+        return
+    changed: dict[ResourceId, set[ResourceId]] = {}
+    for op in operations:
+        changed.setdefault(op.resource, {op.resource}).update(type_of(op).find_changed(op))
+    places = {desired.id: desired.source for desired in request.desired}
+    for resource, touched in changed.items():
+        forbidden = request.names.find_forbidden(touched)
+        if forbidden:
+            found = out_of_scope(resource, forbidden, request.names, places.get(resource))
+            is_orphan = resource not in places and not request.scope.by_hand
+            yield replace(found, severity=Severity.DENIED, hint=_ORPHAN_OUT_OF_SCOPE) if is_orphan else found

@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.adoption import ADOPTION, allow_adoption
-from kdeclare.core.capabilities import forget_identity
-from kdeclare.core.changes import Action, Change, Reason, Risk
-from kdeclare.core.collector import Selection
-from kdeclare.core.compared import Compared
 from kdeclare.core.diagnostics import Diagnostic, Severity, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.live.collector import Selection
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.planning import PlanHooks
-from kdeclare.core.registry import KINDS
+from kdeclare.core.plans.planning import PlanHooks
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.adoption import ADOPTION, allow_adoption
+from kdeclare.core.resources.capabilities import forget_identity
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Compared, Desired, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.record_binding import protect_record
 from kdeclare.core.suggest import did_you_mean
 from kdeclare.engine.planning.request import PlanRequest
 
@@ -47,7 +47,9 @@ def compare(
                 difference = hook.review_difference(id_, desired, owned, difference)
         result.append(Compared(id_, desired, owned, difference))
     changing = {str(item.id) for item in result if item.desired and item.change}
-    return [replace(item, difference=_weighed(changing, item.difference)) for item in result]
+    if not changing:
+        return result
+    return [_weigh(changing, item) for item in result]
 
 
 def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
@@ -104,7 +106,7 @@ def unknown_names(request: PlanRequest) -> Iterator[Diagnostic]:
         )
 
 
-def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+def _in_scope(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, OwnedRecord | None]]:
     if request.scope.by_hand:
         yield from _asked_for(request)
         return
@@ -126,7 +128,7 @@ def _unchanged(desired: Desired) -> Desired:
     return desired
 
 
-def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, Json]]:
+def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | None, OwnedRecord | None]]:
     """What is owned says only what must not be deleted."""
     asked: dict[ResourceId, Desired | None] = dict.fromkeys(request.scope.removals)
     asked |= {desired.id: allow_adoption(desired) for desired in request.desired}
@@ -135,7 +137,7 @@ def _asked_for(request: PlanRequest) -> Iterator[tuple[ResourceId, Desired | Non
         if owned is not None:  # whoever names it means the one that is there
             owned = forget_identity(id_.kind, owned)
         if id_ in request.scope.protected:
-            owned = {**(owned or {}), "preventDestroy": True}
+            owned = protect_record(id_.kind, owned)
         yield id_, asked[id_], None if asked[id_] else owned
 
 
@@ -150,7 +152,9 @@ def _by_hand(difference: Difference) -> Difference:
     return replace(difference, change=change, diagnostics=diagnostics, unmanaged=())
 
 
-def _undeclared(request: PlanRequest, id_: ResourceId, owned: Json, difference: Difference) -> Difference:
+def _undeclared(
+    request: PlanRequest, id_: ResourceId, owned: OwnedRecord | None, difference: Difference
+) -> Difference:
     """Forgotten, deleted where that was allowed, else an orphan; what is gone anyway is just let go of."""
     change = difference.change
     if request.scope.by_hand:
@@ -180,14 +184,15 @@ def _orphaned(id_: ResourceId) -> Diagnostic:
     )
 
 
-def _weighed(changing: Set[str], difference: Difference) -> Difference:
+def _weigh(changing: Set[str], item: Compared) -> Compared:
     """What is wrong with a resource that this very plan changes is only a matter of order."""
+    difference = item.difference
     if not any(d.subject in changing for d in difference.diagnostics if d.subject):
-        return difference
+        return item
     diagnostics = tuple(
         replace(d, severity=Severity.WARNING, hint="Plan again once that has been applied.")
         if d.subject in changing
         else d
         for d in difference.diagnostics
     )
-    return replace(difference.with_diagnostics(diagnostics), deferred=True)
+    return replace(item, difference=replace(difference.with_diagnostics(diagnostics), deferred=True))

@@ -1,14 +1,16 @@
 """A plan as JSON-able data, and its id: the contract that scripts and plan files rely on."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
-from kdeclare.core.changes import Change, FieldChange, Reason
+from kdeclare.core.clock import format_second
 from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.core.jsontypes import Json, fingerprint
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import FORMAT_VERSION, Plan, Summary, Verdict
+from kdeclare.core.jsontypes import JsonValue, fingerprint
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import FORMAT_VERSION, Plan, Summary, Verdict
+from kdeclare.core.resources.changes import Change, FieldChange, Reason
+from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.version import VERSION
 
 NOT_HASHED = frozenset({"plan_id", "created_at", "signature"})
@@ -17,13 +19,13 @@ SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 
 def plan_document(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
-) -> dict[str, Json]:
+) -> dict[str, JsonValue]:
     """The plan as JSON-able data by the contract (docs/schemas/plan.schema.json)."""
     body = plan_body(plan, kdeclare_version)
     head = {
         "format_version": FORMAT_VERSION,
         "plan_id": fingerprint(body),
-        "created_at": timestamp(created_at) if created_at else None,
+        "created_at": format_second(created_at) if created_at else None,
     }
     return head | body
 
@@ -33,12 +35,7 @@ def plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
     return fingerprint(plan_body(plan, kdeclare_version))
 
 
-def timestamp(moment: datetime) -> str:
-    """UTC, ISO 8601, to the second: ``2026-01-31T12:00:00Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def diagnostic_document(item: Diagnostic) -> dict[str, Json]:
+def diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
     """One diagnostic as JSON-able data; the same shape in every output."""
     return {
         "severity": item.severity.value,
@@ -52,9 +49,9 @@ def diagnostic_document(item: Diagnostic) -> dict[str, Json]:
     }
 
 
-def verdict_document(verdict: Verdict) -> dict[str, Json]:
+def verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
     """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
-    document = {
+    document: dict[str, JsonValue] = {
         "policy": verdict.policy,
         "resource": verdict.resource,
         "outcome": verdict.outcome.value,
@@ -72,7 +69,7 @@ def summary_document(summary: Summary) -> dict[str, int]:
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
-def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Json]:
+def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
     """The document without ``plan_id`` and ``created_at``: all that the id covers."""
     return {
         "format_version": FORMAT_VERSION,
@@ -84,7 +81,10 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Json]:
         "summary": summary_document(plan.summary),
         "changes": [_change_document(c) for c in plan.changes],
         "operations": [_operation_document(o) for o in plan.operations],
-        "ownership": [{"id": str(o.id), "before": o.before, "after": o.after} for o in plan.ownership],
+        "ownership": [
+            {"id": str(o.id), "before": dump_record(o.before), "after": dump_record(o.after)}
+            for o in plan.ownership
+        ],
         "verdicts": [verdict_document(v) for v in plan.verdicts],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
         "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},
@@ -95,8 +95,8 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, Json]:
     }
 
 
-def _change_document(change: Change) -> dict[str, Json]:
-    document: dict[str, Json] = {
+def _change_document(change: Change) -> dict[str, JsonValue]:
+    document: dict[str, JsonValue] = {
         "id": str(change.id),
         "action": change.action.value,
         "reason": change.reason.value,
@@ -110,7 +110,7 @@ def _change_document(change: Change) -> dict[str, Json]:
     return document
 
 
-def _field_document(item: FieldChange, reason: Reason) -> dict[str, Json]:
+def _field_document(item: FieldChange, reason: Reason) -> dict[str, JsonValue]:
     return {
         "path": item.path,
         "op": item.op.value,
@@ -123,9 +123,9 @@ def _field_document(item: FieldChange, reason: Reason) -> dict[str, Json]:
     }
 
 
-def _operation_document(operation: Operation) -> dict[str, Json]:
+def _operation_document(operation: Operation) -> dict[str, JsonValue]:
     needs = sorted(operation.needs)  # equal plans, equal ids: the order of a mapping means nothing
-    document: dict[str, Json] = {
+    document: dict[str, JsonValue] = {
         "id": operation.id,
         "verb": operation.verb,
         "resource": str(operation.resource),
@@ -147,10 +147,10 @@ def _operation_document(operation: Operation) -> dict[str, Json]:
     return document
 
 
-def _place_document(place: Place | None) -> dict[str, Json] | None:
+def _place_document(place: Place | None) -> dict[str, JsonValue] | None:
     return None if place is None else {"file": place.file, "line": place.line, "column": place.column}
 
 
-def content_hash(document: Mapping[str, Json]) -> str:
+def content_hash(document: Mapping[str, JsonValue]) -> str:
     """The id that fits a plan document."""
     return fingerprint({key: value for key, value in document.items() if key not in NOT_HASHED})

@@ -8,10 +8,15 @@ types and kinds say what arguments amount to (`OperationType.is_confined`, `Oper
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 
-from kdeclare.core.arguments import Arguments, UnboundArguments
-from kdeclare.core.capabilities import (
+from kdeclare.core.diagnostics import Severity
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, UnboundArguments
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, type_of
+from kdeclare.core.resources.capabilities import (
     Evidence,
     Values,
     assess_field,
@@ -19,15 +24,11 @@ from kdeclare.core.capabilities import (
     is_rated_by_live_state,
     normalize_field,
 )
-from kdeclare.core.changes import Action, Change, FieldChange, Reason, Risk
-from kdeclare.core.diagnostics import Severity
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import dump_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import Plan
-from kdeclare.core.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, type_of
-from kdeclare.engine.planning.trimming import count_ongoing_work, find_action
+from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.owned_record import UnboundRecord
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_action
 
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
@@ -127,7 +128,7 @@ def _prove_inverse(op: Operation) -> None:
         raise _Unprovable("its inverse does not undo it")
 
 
-def _without_manner(verb: str, args: Arguments) -> dict[str, Json]:
+def _without_manner(verb: str, args: Arguments) -> dict[str, JsonValue]:
     """Arguments without those that say how it is gone about."""
     manner = OPERATION_TYPES[verb].manner
     return {name: value for name, value in dump_arguments(args).items() if name not in manner}
@@ -282,8 +283,11 @@ def _ownership_errors(plan: Plan, changes: Mapping[ResourceId, Change]) -> Itera
             yield f"two records of ownership are about {item.id}"
         seen.add(item.id)
         for record in (item.before, item.after):
-            if record is not None and not isinstance(record, dict):
+            json = dump_record(record)
+            if json is not None and not isinstance(json, dict):
                 yield f"the record of ownership of {item.id} is not an object"
+            elif isinstance(record, UnboundRecord) and item.id.kind in KINDS:
+                yield f"the record of ownership of {item.id} cannot be read ({record.problem})"
         if change is None or plan.undoes:
             continue
         gone = change.action in (Action.DELETE, Action.FORGET)

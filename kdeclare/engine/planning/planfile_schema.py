@@ -8,11 +8,13 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, PlainSerializer, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.plan import FORMAT_VERSION
+from kdeclare.core.documents import ResourceText
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.plan import FORMAT_VERSION, Verdict
+from kdeclare.engine.planning.plan_document import verdict_document
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
@@ -29,8 +31,6 @@ ReasonText = Literal[
     "adopt",
     "recreated",
 ]
-
-ResourceText = Annotated[str, Field(pattern=r"^[^/]+/.+$", description="Kind/name")]
 
 
 @with_config(CLOSED)
@@ -80,9 +80,9 @@ class FieldDocument(TypedDict):
 
     path: str
     op: Literal["SET", "DELETE", "APPEND", "SUBTRACT", "change"]
-    before: Json
-    after: Json
-    value: Json
+    before: JsonValue
+    after: JsonValue
+    value: JsonValue
     risk: RiskText
     cause: Annotated[str, Field(description="Why it has that risk; empty for a safe one.")]
     reason: ReasonText
@@ -109,7 +109,7 @@ class InverseDocument(TypedDict):
     """What undoes an operation."""
 
     verb: str
-    args: dict[str, Json]
+    args: dict[str, JsonValue]
 
 
 @with_config(CLOSED)
@@ -126,8 +126,8 @@ class OperationDocument(TypedDict):
     reasons: NotRequired[
         Annotated[dict[str, str], Field(description="Why each of needs and follows has to come first.")]
     ]
-    args: dict[str, Json]
-    expect: Annotated[dict[str, Json], Field(description="The live state that it was planned on.")]
+    args: dict[str, JsonValue]
+    expect: Annotated[dict[str, JsonValue], Field(description="The live state that it was planned on.")]
     inverse: NotRequired[InverseDocument]
     irreversible: NotRequired[str]
 
@@ -137,8 +137,8 @@ class OwnershipDocument(TypedDict):
     """A record of the state that the plan changes; null is "owns nothing"."""
 
     id: ResourceText
-    before: Json
-    after: Json
+    before: JsonValue
+    after: JsonValue
 
 
 @with_config(CLOSED)
@@ -155,6 +155,9 @@ class VerdictDocument(TypedDict):
     override: NotRequired[
         Annotated[str, Field(description="The reason given for overriding the policy; outcome is warn.")]
     ]
+
+
+ShownVerdict = Annotated[Verdict, PlainSerializer(verdict_document, return_type=VerdictDocument)]
 
 
 @with_config(CLOSED)
@@ -216,7 +219,7 @@ class PlanDocument(TypedDict):
             Field(description="Racks by broker, where the plan says which replicas go where."),
         ]
     ]
-    signature: NotRequired[Annotated[Json, Field(description="Reserved; not covered by the id.")]]
+    signature: NotRequired[Annotated[JsonValue, Field(description="Reserved; not covered by the id.")]]
 
 
 @cache
@@ -224,7 +227,7 @@ def _adapter() -> TypeAdapter[PlanDocument]:
     return TypeAdapter(PlanDocument)
 
 
-def validated(raw: Json) -> PlanDocument:
+def validated(raw: JsonValue) -> PlanDocument:
     """``raw`` as a plan document. Raises ValueError (pydantic's or a plain one) saying what is wrong."""
     document = _adapter().validate_python(raw)
     _check_operations(document["operations"])
@@ -251,7 +254,7 @@ def _before(operation: OperationDocument) -> list[str]:
     return [*operation["needs"], *operation.get("follows", ())]
 
 
-def plan_schema() -> dict[str, Json]:
+def plan_schema() -> dict[str, JsonValue]:
     """The JSON Schema (2020-12) of a plan document; ``docs/schemas/plan.schema.json`` is its text."""
     schema = _adapter().json_schema()
     schema["$defs"]["OperationDocument"]["oneOf"] = [

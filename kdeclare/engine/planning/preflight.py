@@ -1,19 +1,19 @@
 """The systems' own word before anything is done: validate-only requests, in batches."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from kdeclare.core.diagnostics import Diagnostic, error, warning
-from kdeclare.core.faults import MADE_CAUSES, Fault, FaultCause
-from kdeclare.core.operation_type import batches
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import MADE_CAUSES, Fault, FaultCause
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import batches
 from kdeclare.core.parts import Connections
-from kdeclare.core.plan import STALE, Verdict, denied_by_system
+from kdeclare.core.plans.plan import STALE, Verdict, denied_by_system
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import OPERATION_TYPES, type_of
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.observation import observe, select_all
-from kdeclare.engine.planning.linking import deletes_what_is_used
+from kdeclare.engine.planning.operation_graph import deletes_what_is_used
 
 BATCH = 2000
 """Operations at a time. A system's adapter makes requests of them, and may send the next one before the

@@ -1,26 +1,133 @@
-"""What a plan is made from."""
+"""What is asked of planning: the declared and the owned, which part of it, and how much it may delete."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
-from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.judging import NO_POLICIES, Judge
-from kdeclare.core.kind import Desired
-from kdeclare.core.name_scope import NameScope
+from kdeclare.core.diagnostics import Diagnostic, denied
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.state import State
-from kdeclare.core.visibility import VISIBILITY_TIMEOUT_S
-from kdeclare.engine.planning.deletion_limit import DeletionLimit
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.policy_gate import NO_POLICIES, Judge
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.changes import Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.name_scope import NameScope
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.engine.planning import operation_graph
+from kdeclare.engine.planning.prune_denied import block_changes
+
+MAX_DELETES = "max-deletes"
+
+_AT_LEAST, _PERCENT, _AT_MOST = 3, 10, 50
+_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionLimit:
+    """A number of resources, or a percentage of those of the same kind that the project owns."""
+
+    number: int
+    is_percentage: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "DeletionLimit":
+        """The limit in ``25`` or ``10%``. Raises ValueError for anything else."""
+        found = _FORM.fullmatch(text)
+        if found is None or (found[2] and int(found[1]) > 100):
+            raise ValueError(f"'{text}' is neither a number nor a percentage up to 100%.")
+        return cls(int(found[1]), bool(found[2]))
+
+    def count(self, owned: int) -> int:
+        """How many may be deleted where ``owned`` resources of the kind are owned."""
+        return owned * self.number // 100 if self.is_percentage else self.number
+
+    def __str__(self) -> str:
+        return f"{self.number}%" if self.is_percentage else str(self.number)
+
+
+def default_count(owned: int) -> int:
+    """How many may be deleted where no limit is given: 10 %, but at least 3 and at most 50."""
+    return min(_AT_MOST, max(_AT_LEAST, owned * _PERCENT // 100))
+
+
+def exceed_limit(
+    operations: Iterable[Operation], owned: Collection[str], limit: DeletionLimit | None
+) -> list[Diagnostic]:
+    """A denial for each kind of which more would be deleted than ``limit`` allows (None: the default).
+
+    operations: without those that were asked for by name. owned: ids of what the state owns.
+    The denial's ``subject`` is the kind.
+    """
+    deleted = Counter(op.resource.kind for op in operations if type_of(op).deletes)
+    known = Counter(ResourceId.parse(text).kind for text in owned)
+    found = []
+    for kind, count in sorted(deleted.items()):
+        allowed = limit.count(known[kind]) if limit else default_count(known[kind])
+        if count > allowed:
+            found.append(_exceeded(kind, count, allowed, known[kind], limit))
+    return found
+
+
+def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
+    """A finished plan without the deletions of kinds of which it deletes too many, by the state as it is now.
+
+    Rollbacks are exempt, because they delete only what their run created; so is what was asked for by name.
+    """
+    if plan.undoes is not None:
+        return plan
+    asked = {change.id for change in plan.changes if change.reason is Reason.ASKED}
+    counted = [op for op in plan.operations if op.resource not in asked]
+    limit = DeletionLimit.parse(plan.max_deletes) if plan.max_deletes is not None else None
+    problems = exceed_limit(counted, owned, limit)
+    if not problems:
+        return plan
+    refused = deletions_of(counted, {d.subject for d in problems})
+    left = operation_graph.without(plan.operations, [op.id for op in refused])
+    acting = {op.resource for op in left}
+    idle = {op.resource for op in plan.operations if op.resource not in acting}
+    limited = block_changes(plan, left, frozenset(map(str, idle)), MAX_DELETES)
+    return replace(limited, diagnostics=(*plan.diagnostics, *problems))
+
+
+def deletions_of(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
+    """The operations that delete resources of these kinds."""
+    return [op for op in operations if type_of(op).deletes and op.resource.kind in kinds]
+
+
+def _exceeded(kind: str, count: int, allowed: int, owned: int, limit: DeletionLimit | None) -> Diagnostic:
+    given = f"--max-deletes {limit}" if limit else "the default of --max-deletes"
+    return denied(
+        MAX_DELETES,
+        "Too many deletions",
+        f"The plan would delete {count:,} of {owned:,} owned resources of kind {kind}; {given} allows "
+        f"{allowed:,}. None of them is deleted.",
+        hint=f"Check that all manifests are there. If every deletion is meant, pass --max-deletes {count}.",
+        subject=kind,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanScope:
+class Scope:
     """Which part of the project a plan is about, and what it may do.
 
-    What each field means stands at `app.scope.Scope`, which people fill in. options: what was chosen about
-    single systems; each part belongs to a provider.
+    complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
+    targets, selector: None and empty mean everything.
+    adopt: whether what exists and is not owned is adopted although it differs.
+    overrides: policies whose denials are not heeded, each with the reason.
+    deletes: orphans to delete, named one by one; they need no ``allow_deletes``.
+    max_deletes: how many resources of a kind may be deleted; None is the default.
+    allow_empty: whether a project that owns something may declare nothing.
+    by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
+        comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
+        those of them that manifests say must not be destroyed.
+    visibility_timeout_s: how long to wait for systems to show owned objects that exist.
+    options: what was chosen about single systems; each part belongs to a provider.
     """
 
     complete: bool = True
@@ -48,7 +155,11 @@ class PlanScope:
     def covers(self, desired: Desired) -> bool:
         """Whether a declared resource is in the plan."""
         chosen = not self.targets or desired.id in self.targets
-        return chosen and all(desired.labels.get(k) == v for k, v in self.selector.items())
+        return chosen and (not self.selector or self.selector.items() <= desired.labels.items())
+
+
+EVERYTHING = Scope()
+"""All of the project, with nothing deleted and nothing forced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +177,12 @@ class PlanRequest:
     cluster_name: str
     desired: tuple[Desired, ...]
     state: State | None
-    scope: PlanScope = PlanScope()
+    scope: Scope = Scope()
     diagnostics: tuple[Diagnostic, ...] = ()
     judge: Judge = NO_POLICIES
     names: NameScope = field(default_factory=NameScope)
 
     @property
-    def owned(self) -> Mapping[str, Json]:
+    def owned(self) -> Mapping[str, OwnedRecord]:
         """The records of what is owned, by resource id."""
         return self.state.resources if self.state else {}

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.progress import Progress
-from kdeclare.core.secret_hashes import SecretHasher, matches
-from kdeclare.core.secrets import Secret, Steps, find_records, find_secrets, replace_secrets
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets.secret_refs import (
+    Secret,
+    Steps,
+    find_records,
+    find_secrets,
+    holds_secret,
+    replace_secrets,
+)
 
 _SHOWN_FROM = 100
 """Fewer secrets take less than two seconds: no progress is shown."""
@@ -30,12 +38,12 @@ class _Task:
 
 def has_secrets(desired: Iterable[Desired]) -> bool:
     """Whether anything is declared that is secret, or may turn out to be."""
-    return any(True for item in desired for _ in find_secrets(item.body))
+    return any(holds_secret(item.body) for item in desired)
 
 
 def seal(
     desired: Sequence[Desired],
-    owned: Mapping[str, Json],
+    owned: Mapping[str, OwnedRecord],
     hasher: SecretHasher,
     progress: Progress,
     *,
@@ -87,14 +95,14 @@ def _sealed(hasher: SecretHasher, portable: bool, task: _Task) -> Secret:
     )
 
 
-def stored_hashes(owned: Mapping[str, Json]) -> Iterator[str]:
+def stored_hashes(owned: Mapping[str, OwnedRecord]) -> Iterator[str]:
     """All hashes of secrets in records of ownership."""
     for record in owned.values():
         for _, secret in find_records(record):
             yield secret.secret
 
 
-def _tasks_of(item: Desired, owned: Mapping[str, Json]) -> Iterator[_Task]:
+def _tasks_of(item: Desired, owned: Mapping[str, OwnedRecord]) -> Iterator[_Task]:
     found = list(find_secrets(item.body))
     if not found:
         return

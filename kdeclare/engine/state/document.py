@@ -1,13 +1,66 @@
-"""The state as text (``state.json``), and the rule that keeps a write from losing another one."""
+"""The state as a document: encoding and decoding it, and the migrations of older formats."""
 
 import json
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import State
-from kdeclare.engine.state.migrations import CURRENT, STEPS, migrate_state
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_int, as_object, as_text, parse_json
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
+from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.engine.state.problems import corrupt, other_version, overtaken
 
+CURRENT = 3
+"""The version that is written. An older kdeclare refuses it, because it would lose what it does not know."""
+
+Document = Mapping[str, JsonValue]
+
+
+def migrate_state(document: Document, version: int) -> Document:
+    """The document of format ``version`` in the current format. Raises KeyError for an unknown version."""
+    while version != CURRENT:
+        document = STEPS[version](document)
+        version += 1
+    return {**document, "version": version}
+
+
+def mark_unproven_parts(record: JsonValue) -> JsonValue:
+    """An owned record of kdeclare 0.1 with what it cannot prove: which list elements kdeclare added.
+
+    Until version 2 a record of ``{append, subtract}`` said what the manifest declared, whether or not the
+    elements were there before. Only elements that kdeclare added may be subtracted later, so none counts.
+    """
+    configs = record.get("configs") if isinstance(record, Mapping) else None
+    if not isinstance(record, Mapping) or not isinstance(configs, Mapping):
+        return record
+    return {**record, "configs": {key: _mark_unproven(value) for key, value in configs.items()}}
+
+
+def _mark_unproven(value: JsonValue) -> JsonValue:
+    if isinstance(value, Mapping) and "append" in value and "added" not in value:
+        return {**value, "added": []}
+    return value
+
+
+def _add_leftovers(document: Document) -> Document:
+    """Version 2 may hold ``leftovers``; without the field there are none."""
+    return document
+
+
+def _prove_parts(document: Document) -> Document:
+    """Version 3 says of lists declared in part which elements kdeclare added."""
+    resources = document.get("resources")
+    if not isinstance(resources, Mapping):
+        return document  # whoever decodes it says what is wrong
+    return {**document, "resources": {name: mark_unproven_parts(r) for name, r in resources.items()}}
+
+
+STEPS: Mapping[int, Callable[[Document], Document]] = {1: _add_leftovers, 2: _prove_parts}
+
+
 _HINT = "Put the previous state (state.json.backup) in its place, or the file as it was committed or saved."
+_Field = TypeVar("_Field")
 _record = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
@@ -22,7 +75,10 @@ def encode(state: State) -> str:
             ("cluster_id", state.cluster_id),
         )
     ]
-    lines = [f"    {_record(name)}: {_record(state.resources[name])}" for name in sorted(state.resources)]
+    lines = [
+        f"    {_record(name)}: {_record(dump_record(state.resources[name]))}"
+        for name in sorted(state.resources)
+    ]
     if state.pending_cleanup:
         head.append(f'  "leftovers": {_record(dict(state.pending_cleanup))},')
     body = '  "resources": {\n' + ",\n".join(lines) + "\n  }" if lines else '  "resources": {}'
@@ -35,7 +91,7 @@ def decode(text: str | bytes, where: str) -> State:
     Raises KdeclareError when the text is not JSON, of an unknown version, or lacks what a state has.
     """
     try:
-        value: Json = json.loads(text)
+        value = parse_json(text)
     except (ValueError, RecursionError) as cause:
         raise corrupt(where, f"it is not JSON ({cause})", _HINT) from cause
     if not isinstance(value, dict):
@@ -45,14 +101,28 @@ def decode(text: str | bytes, where: str) -> State:
         raise corrupt(where, "it has no format version", _HINT)
     if version not in (*STEPS, CURRENT):
         raise other_version(where, version, CURRENT)
-    value = dict(migrate_state(value, version))
+    value = migrate_state(value, version)
     return State(
-        lineage=_field(value, "lineage", str, where),
-        serial=_field(value, "serial", int, where),
-        cluster_id=_field(value, "cluster_id", str, where),
-        resources=_field(value, "resources", dict, where),
-        pending_cleanup=_field({"leftovers": {}, **value}, "leftovers", dict, where),
+        lineage=_field(value, "lineage", as_text, where),
+        serial=_field(value, "serial", as_int, where),
+        cluster_id=_field(value, "cluster_id", as_text, where),
+        resources=_bind_records(_field(value, "resources", as_object, where), where),
+        pending_cleanup=_field({"leftovers": {}, **value}, "leftovers", as_object, where),
     )
+
+
+def _bind_records(records: JsonObject, where: str) -> Mapping[str, OwnedRecord]:
+    """A record of a kind that is not installed stays as it is; any other has to be what its kind writes."""
+    bound: dict[str, OwnedRecord] = {}
+    for name, stored in records.items():
+        kind = name.partition("/")[0]
+        record = bind_record(kind, stored)
+        if record is None:
+            raise corrupt(where, f"the record of {name} is null", _HINT)
+        bound[name] = record
+        if isinstance(record, UnboundRecord) and kind in KINDS:
+            raise corrupt(where, f"the record of {name} cannot be read ({record.problem})", _HINT)
+    return bound
 
 
 def refuse_lost_update(stored: State | None, new: State) -> None:
@@ -66,8 +136,8 @@ def refuse_lost_update(stored: State | None, new: State) -> None:
         raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored")
 
 
-def _field(value: dict[str, Json], name: str, kind: type, where: str) -> Json:
-    found = value.get(name)
-    if type(found) is not kind:
-        raise corrupt(where, f"'{name}' is missing or not of its type", _HINT)
-    return found
+def _field(value: JsonObject, name: str, read: Callable[[JsonValue], _Field], where: str) -> _Field:
+    try:
+        return read(value.get(name))
+    except TypeError as cause:
+        raise corrupt(where, f"'{name}' is missing or not of its type", _HINT) from cause

@@ -1,11 +1,19 @@
-"""The store in a local folder: ``state.json``, ``runs/<run_id>/``, ``lock``."""
+"""The state in a folder of this machine: where it is, its file, and the journal of each run."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import unquote, urlsplit
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import LockInfo, State
+from kdeclare.core.jsontypes import JsonValue, as_object, parse_json
+from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.engine.state.document import decode, encode, refuse_lost_update
 from kdeclare.engine.state.durable import (
     create_folder,
@@ -14,11 +22,163 @@ from kdeclare.engine.state.durable import (
     make_folder,
     replace_file,
     sweep,
+    write_all,
 )
-from kdeclare.engine.state.journal import FileJournal, parse
 from kdeclare.engine.state.lock import FileLock
-from kdeclare.engine.state.problems import corrupt, explained, run_exists, unknown_run
-from kdeclare.engine.state.runs import is_run_id
+from kdeclare.engine.state.port import StateStore, is_folder_name, is_run_id
+from kdeclare.engine.state.problems import bad_location, corrupt, explained, run_exists, unknown_run
+
+_JOURNAL_HINT = "Restore the file from a copy."
+
+
+def journal_line(seq: int, entry: JsonValue) -> bytes:
+    """One line: ``{"sum": …, "seq": …, "entry": …}``; the sum is over all that follows it.
+
+    ASCII only: an entry may hold whatever a broker said, and must never fail to be recorded.
+    """
+    rest = f'"seq":{seq},"entry":{json.dumps(entry, separators=(",", ":"))}}}'.encode()
+    return b'{"sum":"%s",%s\n' % (_sum(rest), rest)
+
+
+def parse_journal(data: bytes, where: str) -> tuple[tuple[JsonValue, ...], int]:
+    """The entries in a journal's bytes, and how many bytes they take.
+
+    What comes after those bytes is a torn last line. A crash can tear only that one, since every line
+    is on disk before the next: raises KdeclareError, naming the line, for a bad one before it.
+    """
+    *lines, tail = data.split(b"\n")
+    entries: list[JsonValue] = []
+    good = 0
+    for number, text in enumerate(lines, start=1):
+        reason = _fault(text, number)
+        if reason is None:
+            entries.append(as_object(parse_json(text))["entry"])
+            good += len(text) + 1
+        elif number < len(lines) or tail:
+            raise corrupt(f"{where}, line {number}", reason, _JOURNAL_HINT)
+    return tuple(entries), good
+
+
+def _fault(text: bytes, number: int) -> str | None:
+    if text[:8] != b'{"sum":"' or text[24:26] != b'",':
+        return "it is not a journal line"
+    rest = text[26:]
+    if _sum(rest) != text[8:24]:
+        return "its checksum does not match"
+    if not rest.startswith(b'"seq":%d,' % number):
+        return "it is not the next in sequence: lines were removed, added or reordered"
+    return None
+
+
+def _sum(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest()[:16].encode()
+
+
+class FileJournal:
+    """The port `Journal` on one file; ``guard`` raises when the lock is no longer held."""
+
+    def __init__(self, path: Path, run_id: str, guard: Callable[[], None]) -> None:
+        """Open an existing journal, without the torn last line that a crash may have left.
+
+        Raises KdeclareError when it cannot be opened or a line other than the last is bad.
+        """
+        self._path = path
+        self._run_id = run_id
+        self._guard = guard
+        self._fd: int | None = None
+        with explained("read", path):
+            entries, self._end = parse_journal(path.read_bytes(), str(path))
+        self._seq = len(entries)
+        with explained("write", path):
+            self._fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        # the file may hold more than what counts: a torn line, or an append that failed half-way
+        self._torn = True
+
+    @property
+    def run_id(self) -> str:
+        """The run that it records."""
+        return self._run_id
+
+    def append(self, entry: JsonValue) -> None:
+        """See `Journal.append`."""
+        if self._fd is None:
+            raise ValueError("the journal is closed")
+        self._guard()
+        data = journal_line(self._seq + 1, SCRUBBER.scrub_json(entry))
+        with explained("write", self._path):
+            if self._torn:
+                self._cut(self._fd)
+            self._torn = True
+            try:
+                write_all(self._fd, data)
+                os.fsync(self._fd)
+            except BaseException:
+                with suppress(OSError):  # the next append tries again
+                    self._cut(self._fd)
+                raise
+        self._torn = False
+        self._seq += 1
+        self._end += len(data)
+
+    def _cut(self, fd: int) -> None:
+        os.ftruncate(fd, self._end)
+        os.lseek(fd, self._end, os.SEEK_SET)
+
+    def close(self) -> None:
+        """See `Journal.close`."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_LOCATION_HINT = "Give a folder, or file:///absolute/folder."
+
+
+def open_store(location: str | Path, project: str, env: str) -> StateStore:
+    """The store of one project in one environment; nothing is read or created yet.
+
+    location: a folder, or ``file:`` with one. Raises KdeclareError for any other scheme, and for a
+    project or environment name that cannot be a folder's.
+    """
+    return LocalStore(folder_of(location, project, env))
+
+
+def folder_of(location: str | Path, project: str, env: str) -> Path:
+    """Where the store of one project in one environment is. Raises KdeclareError as `open_store` does."""
+    folder = _parse_folder(str(location))
+    for what, name in (("project", project), ("environment", env)):
+        if not is_folder_name(name):
+            raise bad_location(
+                f"The {what} name '{name}' cannot be the name of a folder.",
+                "Give it another name: no slashes, and no dot in front.",
+            )
+    return folder / project / env
+
+
+def _parse_folder(location: str) -> Path:
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        if not location:
+            raise bad_location("The state's location is empty.", _LOCATION_HINT)
+        return Path(location)
+    if scheme[1].lower() != "file":
+        raise bad_location(
+            f"'{location}': a store of the kind '{scheme[1]}' is not available.", _LOCATION_HINT
+        )
+    parts = urlsplit(location)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise bad_location(f"'{location}' names no folder on this machine.", _LOCATION_HINT)
+    return Path(unquote(parts.path))
+
 
 STATE = "state.json"
 RUNS = "runs"
@@ -40,6 +200,7 @@ class LocalStore:
         self._state = folder / STATE
         self._runs = folder / RUNS
         self._lock = FileLock(folder / "lock")
+        self._decoded: tuple[bytes, State] | None = None  # a command reads the same state several times
 
     def read(self) -> State | None:
         """See `StateStore.read`."""
@@ -48,7 +209,12 @@ class LocalStore:
                 text = self._state.read_bytes()
             except FileNotFoundError:
                 return None
-        return decode(text, str(self._state))
+        decoded = self._decoded
+        if decoded is not None and decoded[0] == text:
+            return decoded[1]
+        state = decode(text, str(self._state))
+        self._decoded = (text, state)
+        return state
 
     def write(self, state: State) -> None:
         """See `StateStore.write`."""
@@ -59,6 +225,7 @@ class LocalStore:
             make_folder(self._folder)
             backup = self._folder / "state.json.backup"
             replace_file(self._state, text, backup=backup, mode=find_mode(self._state))
+        self._decoded = (text, state)
 
     def lock(self, what: str) -> AbstractContextManager[None]:
         """See `StateStore.lock`."""
@@ -114,19 +281,22 @@ class LocalStore:
     def plan_text(self, run_id: str) -> str:
         """See `StateStore.plan_text`."""
         path = self._run(run_id) / _PLAN
-        with explained("read", path):
-            data = path.read_bytes()
+        data = _read_of_run(path)
         try:
             return data.decode()
         except UnicodeDecodeError as cause:
             raise corrupt(str(path), "it is not UTF-8 text", "Restore the file from a copy.") from cause
 
-    def entries(self, run_id: str) -> tuple[Json, ...]:
+    def plan_lines(self, run_id: str) -> Iterator[str]:
+        """See `StateStore.plan_lines`."""
+        path = self._run(run_id) / _PLAN
+        with explained("read", path), path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            yield from file
+
+    def entries(self, run_id: str) -> tuple[JsonValue, ...]:
         """See `StateStore.entries`."""
         path = self._run(run_id) / _JOURNAL
-        with explained("read", path):
-            data = path.read_bytes()
-        return parse(data, str(path))[0]
+        return parse_journal(_read_of_run(path), str(path))[0]
 
     def _run(self, run_id: str) -> Path:
         folder = self._runs / run_id
@@ -134,3 +304,11 @@ class LocalStore:
             if not is_run_id(run_id) or not folder.is_dir():
                 raise unknown_run(run_id)
         return folder
+
+
+def _read_of_run(path: Path) -> bytes:
+    with explained("read", path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError as cause:  # a run's folder appears as a whole: someone removed the file
+            raise corrupt(str(path), "it is not there", _JOURNAL_HINT) from cause

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.core.state import LockInfo
+from kdeclare.core.plans.state import LockInfo
 from kdeclare.engine.state.durable import make_folder, replace_file, write_all
 from kdeclare.engine.state.problems import explained, lock_lost, not_the_holder, taken
 

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+from io import StringIO
 from types import TracebackType
 from typing import Literal, Self
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import LockInfo, State
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue, parse_json
+from kdeclare.core.plans.state import LockInfo, State
 from kdeclare.engine.state.document import decode, encode, refuse_lost_update
 from kdeclare.engine.state.lock import describe_self
 from kdeclare.engine.state.problems import not_the_holder, run_exists, taken, unknown_run
@@ -17,7 +19,7 @@ Step = Literal["begin_run", "append", "write"]
 """The calls that change what is stored."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Crash:
     """Where a `MemoryStore` dies: before or after the effect of the n-th step, counted from 1.
 
@@ -136,16 +138,20 @@ class MemoryStore:
         """See `StateStore.plan_text`."""
         return self._run(run_id).plan
 
-    def entries(self, run_id: str) -> tuple[Json, ...]:
+    def plan_lines(self, run_id: str) -> Iterator[str]:
+        """See `StateStore.plan_lines`."""
+        return iter(StringIO(self._run(run_id).plan, newline="\n"))
+
+    def entries(self, run_id: str) -> tuple[JsonValue, ...]:
         """See `StateStore.entries`."""
-        return tuple(json.loads(line) for line in self._run(run_id).lines)
+        return tuple(parse_json(line) for line in self._run(run_id).lines)
 
     def _run(self, run_id: str) -> _Run:
         if run_id not in self._runs:
             raise unknown_run(run_id)
         return self._runs[run_id]
 
-    def _append(self, run_id: str, entry: Json) -> None:
+    def _append(self, run_id: str, entry: JsonValue) -> None:
         line = json.dumps(entry)
         with self._step("append"):
             self._run(run_id).lines.append(line)
@@ -165,7 +171,7 @@ class MemoryJournal:
         """The run that it records."""
         return self._run_id
 
-    def append(self, entry: Json) -> None:
+    def append(self, entry: JsonValue) -> None:
         """See `Journal.append`."""
         if self._closed:
             raise ValueError("the journal is closed")

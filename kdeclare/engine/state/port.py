@@ -1,11 +1,14 @@
-"""The port `StateStore`: owned resources, runs with their journals, and one lock for all of it."""
+"""The port `StateStore` with its journals, and the names of folders and runs in one."""
 
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Protocol, Self
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import LockInfo, State
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.state import LockInfo, State
 
 
 class Journal(Protocol):
@@ -18,7 +21,7 @@ class Journal(Protocol):
     def run_id(self) -> str:
         """The run that it records."""
 
-    def append(self, entry: Json) -> None:
+    def append(self, entry: JsonValue) -> None:
         """Add one entry; it is on disk when this returns, and whole or absent after a crash.
 
         One entry costs one flush, so many operations that begin together belong into one entry.
@@ -95,8 +98,44 @@ class StateStore(Protocol):
     def plan_text(self, run_id: str) -> str:
         """The plan of a run, as given to `begin_run`. Raises KdeclareError when there is no such run."""
 
-    def entries(self, run_id: str) -> tuple[Json, ...]:
+    def plan_lines(self, run_id: str) -> Iterator[str]:
+        """The same line by line, for a look that need not hold all of it; what is no text is replaced."""
+
+    def entries(self, run_id: str) -> tuple[JsonValue, ...]:
         """What a run's journal holds, in order; a torn last line counts as never written.
 
         Raises KdeclareError when there is no such run or a line other than the last is bad.
         """
+
+
+_BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a state can be kept in a folder of that name: no slashes, and no dot in front."""
+    return bool(name) and not name.startswith(".") and not _BAD_IN_NAME.search(name)
+
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TIME = "%Y%m%dT%H%M%SZ"
+_MADE_HERE = re.compile(r"(\d{8}T\d{6}Z)(?:\.(\d{4}))?-.*")
+
+
+def new_run_id(now: datetime, plan_id: str, earlier: Iterable[str]) -> str:
+    """An id that sorts, as text, after all ``earlier`` ones: ``20261121T125107Z-1a2b3c4d``.
+
+    now: any time zone, but not naive. plan_id: its first eight characters are in the id.
+    earlier: the ids of the store's runs. After one of the same second, or of a later one where the
+    clock went back, a counter comes in: ``20261121T125107Z.0002-1a2b3c4d``.
+    """
+    stamp, count = now.astimezone(UTC).strftime(_TIME), 1
+    last = max((m for m in map(_MADE_HERE.fullmatch, earlier) if m), key=lambda m: m[0], default=None)
+    if last is not None and last[1] >= stamp:
+        stamp, count = last[1], int(last[2] or 1) + 1
+    # "." sorts after "-", so the counted ids follow the first one of their second
+    return f"{stamp}{f'.{count:04}' if count > 1 else ''}-{plan_id[:8]}"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether ``text`` can be the name of a run's folder; keeps ``..`` and paths out."""
+    return _RUN_ID.fullmatch(text) is not None

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.state import LockInfo
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.state import LockInfo
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}

@@ -8,12 +8,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
-from kdeclare.fleet.finding import FindingKind
+from kdeclare.fleet.findings import AuditRow, ClusterSummary, Counts, FindingKind, HeatCell
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
-from kdeclare.fleet.spark.clusters import has_many, itself
 from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.summary import AuditRow, ClusterSummary, Counts, HeatCell
+from kdeclare.fleet.spark.tables import has_many, itself
 
 _KEYS_SHOWN = 40
 """How many paths a heat map can have, the most frequent first."""
@@ -35,11 +34,13 @@ def snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
 def _counted(live: DataFrame) -> DataFrame:
     of_resource = f.col("kind") != CLUSTER
     of_topic = f.col("kind") == "Topic"
+    of_sort = of_resource & (f.col("name") == "") & f.col("error").isNotNull()
     return live.groupBy("cluster").agg(
         f.count(f.when(of_resource, f.col("body"))).alias("resources"),
         f.count(f.when(of_resource, f.col("error"))).alias("failed"),
         f.count(f.when(of_topic, f.lit(1))).alias("topics"),
         f.count(f.when(of_topic & f.contains(f.col("body"), f.lit(_INTERNAL)), f.lit(1))).alias("internal"),
+        f.sort_array(f.collect_list(f.when(of_sort, f.struct("kind", "error")))).alias("unread"),
     )
 
 
@@ -51,10 +52,11 @@ def _snapshot_cluster(own: Row, counted: Row) -> SnapshotCluster:
         _version(own["body"]),
         _utc(own["taken_at"]),
         counted["topics"],
+        counted["internal"],
         counted["resources"],
         counted["failed"],
         own["error"],
-        counted["internal"],
+        tuple((row["kind"], row["error"]) for row in counted["unread"]),
     )
 
 
@@ -94,8 +96,10 @@ def cluster_summaries(
 def _cluster_summary(
     own: Row, live: SnapshotCluster, declared: int, found: Counts, notice: str | None
 ) -> ClusterSummary:
-    partly = f"{live.failed:,} of its resources could not be read." if live.failed else None
-    told = [text for text in (own["error"], live.error, partly) if text]
+    failed = live.failed - len(live.unread)
+    partly = f"{failed:,} of its resources could not be read." if failed else None
+    sorts = (f"Nothing was read of {sort}: {reason}" for sort, reason in live.unread)
+    told = [text for text in (own["error"], live.error, partly, *sorts) if text]
     return ClusterSummary(
         own["cluster"],
         dict(own["labels"] or {}),

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -11,9 +10,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.local_storage import folder_here
-from kdeclare.fleet.spark.causes import causes, shown
-from kdeclare.fleet.storage import Storage, cannot_read, cannot_write
+from kdeclare.core.frozen import dataclass
+from kdeclare.fleet.spark.problems import causes, hide_passwords
+from kdeclare.fleet.storage import Storage, cannot_read, cannot_write, folder_here
 
 _WHOLE_OBJECTS = frozenset({"s3a", "s3", "s3n", "gs", "oss", "cosn", "obs"})
 """Where a file appears when it is closed, whole; a rename would copy it once more."""
@@ -61,7 +60,7 @@ class HadoopStorage:
         try:
             return data.decode()
         except UnicodeDecodeError as cause:
-            raise cannot_read(shown(f"{self.uri}/{path}"), "It is not UTF-8 text") from cause
+            raise cannot_read(hide_passwords(f"{self.uri}/{path}"), "It is not UTF-8 text") from cause
 
     def write(self, path: str, text: str) -> None:
         """Write a file whole or not at all; replaces what is there."""
@@ -91,19 +90,19 @@ class HadoopStorage:
         fs = self._fs()
         with self._told(to, cannot_write):
             if fs.exists(target):
-                raise cannot_write(shown(f"{self.uri}/{to}"), "File exists")
+                raise cannot_write(hide_passwords(f"{self.uri}/{to}"), "File exists")
             if not fs.exists(source):
-                raise cannot_write(shown(f"{self.uri}/{to}"), f"There is no {path}")
+                raise cannot_write(hide_passwords(f"{self.uri}/{to}"), f"There is no {path}")
             fs.mkdirs(target.getParent())
             if not fs.rename(source, target):
-                raise cannot_write(shown(f"{self.uri}/{to}"), "The file system does not say why")
+                raise cannot_write(hide_passwords(f"{self.uri}/{to}"), "The file system does not say why")
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; nothing if it is not there."""
         fs, gone = self._fs(), self._at(path)
         with self._told(path, cannot_write):
             if not fs.delete(gone, True) and fs.exists(gone):
-                raise cannot_write(shown(f"{self.uri}/{path}"), "The file system does not say why")
+                raise cannot_write(hide_passwords(f"{self.uri}/{path}"), "The file system does not say why")
 
     def remove_empty(self, path: str) -> None:
         """Delete a folder if nothing is in it."""
@@ -150,7 +149,7 @@ class HadoopStorage:
         try:
             yield
         except Py4JJavaError as problem:
-            raise failure(shown(f"{self.uri}/{path}"), _reason(problem)) from problem
+            raise failure(hide_passwords(f"{self.uri}/{path}"), _reason(problem)) from problem
 
 
 def _is(problem: Py4JJavaError, kind: str) -> bool:
@@ -169,4 +168,4 @@ def _reason(problem: Py4JJavaError) -> str:
         if known in text:
             return known
     last = causes(problem)[-1]
-    return shown(" ".join(last.message.split()) or last.kind)
+    return hide_passwords(" ".join(last.message.split()) or last.kind)

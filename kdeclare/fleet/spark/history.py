@@ -1,6 +1,5 @@
 """One topic through the snapshots of a folder."""
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
+from kdeclare.core.jsontypes import as_object, parse_json
 from kdeclare.fleet.history import TopicVersion
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, refuse_lost_rows
 from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.schemas import schema_of
-from kdeclare.fleet.spark.tables import as_it_is
+from kdeclare.fleet.spark.tables import as_it_is, schema_of
 from kdeclare.fleet.storage import Storage
 
 
@@ -50,7 +49,8 @@ def _as_folder(spark: SparkSession, name: str) -> str:
 def _version(record: SnapshotRecord, cluster: str, rows: Iterable[Row]) -> TopicVersion:
     own = _of(record, cluster)
     found = next(iter(rows), None)
-    body = json.loads(found["body"]) if found is not None and found["body"] is not None else None
+    text = found["body"] if found is not None else None
+    body = as_object(parse_json(text)) if text is not None else None
     wrong = own.error or (found["error"] if found is not None else None)
     return TopicVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)
 

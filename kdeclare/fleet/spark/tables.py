@@ -1,22 +1,34 @@
-"""Tables in a folder: written aside, and there for others only once all of them are whole."""
+"""Tables of a fleet in Spark: schemas, reading and publishing, and the rows of clusters themselves."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.types import DataType, StructType
 
-from kdeclare.fleet.completeness import refuse_lost_rows_of_table
-from kdeclare.fleet.local_storage import LocalStorage
+from kdeclare.core.frozen import dataclass
+from kdeclare.fleet.encoding import Row, record_batches
+from kdeclare.fleet.rows import CLUSTER, LIVE, refuse_lost_rows_of_table
 from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.remote import runs_tasks_here
-from kdeclare.fleet.spark.schemas import schema_of
-from kdeclare.fleet.storage import Storage, cannot_read
+from kdeclare.fleet.spark.settings import runs_tasks_here
+from kdeclare.fleet.storage import LocalStorage, Storage, cannot_read
+
+
+def as_spark(type_: pa.DataType) -> DataType:
+    """One type."""
+    return from_arrow_type(type_)
+
+
+def schema_of(schema: pa.Schema) -> StructType:
+    """A whole table's."""
+    return from_arrow_schema(schema)
+
 
 __all__ = ["DataFrame", "Workbench", "as_it_is", "read_table", "workbench"]
 
@@ -105,3 +117,43 @@ def workbench(spark: SparkSession, storage: Storage, identity: str) -> Iterator[
     finally:
         storage.remove(bench.folder)
         storage.remove_empty(_ASIDE)
+
+
+def itself(table: DataFrame) -> DataFrame:
+    """The row of each cluster."""
+    return table.where(f.col("kind") == CLUSTER)
+
+
+def with_unreachable(live: DataFrame, rows: Sequence[Row]) -> DataFrame:
+    """The table of live rows, and rows of clusters that it has nothing about."""
+    if not rows:
+        return live
+    items = [row for batch in record_batches(rows) for row in batch.to_pylist(maps_as_pydicts="strict")]
+    more = live.sparkSession.createDataFrame(items, schema_of(LIVE))
+    return live.unionByName(more)
+
+
+def of_clusters(declared: DataFrame, live: DataFrame) -> DataFrame:
+    """When each cluster was read, and ``within``, its body: null unless both of its rows are well."""
+    mine = (
+        itself(declared)
+        .where(f.col("error").isNull())
+        .select("cluster", f.lit(True).alias("well"), f.col("cluster_id").alias("planned_id"))
+    )
+    theirs = itself(live).select("cluster", "cluster_id", "taken_at", "body", "error")
+    is_same = f.col("planned_id").isNull() | (f.col("planned_id") == f.col("cluster_id"))
+    within = f.when(f.col("well") & f.col("error").isNull() & is_same, f.col("body")).alias("within")
+    return theirs.join(mine, "cluster", "left").select("cluster", "taken_at", within)
+
+
+def has_many(declared: DataFrame) -> DataFrame:
+    """How many ``resources`` each cluster declares, and whether it is ``concerned`` by the second pass.
+
+    That is where it has policies (``always`` on its own row), or resources that are not alone.
+    """
+    is_wide = (f.col("alone") == f.lit(False)) & f.col("desired").isNotNull()
+    has_policies = (f.col("kind") == CLUSTER) & f.col("always")
+    return declared.groupBy("cluster").agg(
+        f.count("desired").alias("resources"),
+        (f.count(f.when(is_wide | has_policies, f.lit(1))) > 0).alias("concerned"),
+    )

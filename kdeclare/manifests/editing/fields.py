@@ -4,17 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.diagnostics import KdeclareError, Place, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.manifest_edits import FieldEdit, SettingEdit, ValueEdit
-from kdeclare.core.secrets import SHOWN, is_secret
-from kdeclare.manifests.editing.edits import Append, Drop, Path, Put, Value
-from kdeclare.manifests.editing.rendering import plain_text
+from kdeclare.core.jsontypes import JsonValue, as_text, as_texts
+from kdeclare.core.resources.capabilities import FieldEdit, Plain, SettingEdit, ValueEdit
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SHOWN, is_secret
+from kdeclare.manifests.editing.edits import Append, Drop, Path, Put, Value, plain_text
 from kdeclare.manifests.editing.splicing import is_null
 from kdeclare.manifests.editing.subject import Located, Subject
-from kdeclare.manifests.nodes import node_at
+from kdeclare.manifests.syntax.nodes import node_at
 
 _BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
 _PARTS = ("append", "subtract")
@@ -24,10 +23,13 @@ def locate_edits(subject: Subject, wanted: FieldEdit) -> Iterator[Located]:
     """Yield the edits of documents. Raises KdeclareError for what is never edited."""
     path = ("spec", *wanted.path)
     match wanted:
-        case ValueEdit(value=list(elements)):
-            yield from _edit_list(subject, path, elements)
         case ValueEdit(value=value):
-            yield from _edit_value(subject, path, value)
+            edit = (
+                _edit_list(subject, path, value)
+                if isinstance(value, list)
+                else _edit_value(subject, path, value)
+            )
+            yield from edit
         case SettingEdit(fields=fields):
             yield from _edit_setting(subject, path, fields)
 
@@ -49,7 +51,7 @@ def refuse_secret(resource: ResourceId, field: FieldChange, name: str, place: Pl
     )
 
 
-def _edit_value(subject: Subject, path: Path, value: Json) -> Iterator[Located]:
+def _edit_value(subject: Subject, path: Path, value: Plain) -> Iterator[Located]:
     node = subject.source.at(path)
     if value is None and (node is None or is_null(node)):
         return
@@ -58,7 +60,7 @@ def _edit_value(subject: Subject, path: Path, value: Json) -> Iterator[Located]:
         yield subject.edited(documents[-1], Put(path, value))
 
 
-def _edit_list(subject: Subject, path: Path, elements: list[Json]) -> Iterator[Located]:
+def _edit_list(subject: Subject, path: Path, elements: list[Plain]) -> Iterator[Located]:
     """In a list that is there already, only the elements that are others."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
@@ -102,19 +104,26 @@ def _unset(subject: Subject, path: Path) -> Iterator[Located]:
     yield subject.edited(top, Drop(path) if all(map(is_null, exposed)) else Put(path, None))
 
 
-def _edit_whole(subject: Subject, path: Path, after: Json) -> Iterator[Located]:
+def _edit_whole(subject: Subject, path: Path, after: JsonValue) -> Iterator[Located]:
     node = subject.source.at(path)
     if node is None:
-        yield subject.edited(subject.source.base, Put(path, after))
+        yield subject.edited(subject.source.base, Put(path, _value_of(after)))
         return
     document = subject.source.saying(path)[-1]
     if isinstance(after, list) and not is_null(node) and not isinstance(node, MappingNode):
-        yield from subject.set_of(document, path, node, [element.strip() for element in after])
+        yield from subject.set_of(document, path, node, [element.strip() for element in as_texts(after)])
     elif not (isinstance(node, ScalarNode) and not is_null(node) and _is_same(subject, path, node, after)):
-        yield subject.edited(document, Put(path, after))
+        yield subject.edited(document, Put(path, _value_of(after)))
 
 
-def _is_same(subject: Subject, path: Path, node: ScalarNode, after: Json) -> bool:
+def _value_of(after: JsonValue) -> Value:
+    """What a setting is to be, as manifests state it."""
+    if isinstance(after, list):
+        return list(as_texts(after))
+    return after if after is None or isinstance(after, int) else as_text(after)
+
+
+def _is_same(subject: Subject, path: Path, node: ScalarNode, after: JsonValue) -> bool:
     text = subject.reader.peek(node)
     return isinstance(text, str) and subject.kind.is_same_value(path[1:], text, after)
 
@@ -125,7 +134,7 @@ def _edit_parts(subject: Subject, path: Path, fields: Sequence[FieldChange]) -> 
     leaves = {part: source.at((*path, part)) for part in _PARTS}
     wanted = {part: subject.texts(leaf) if leaf is not None else [] for part, leaf in leaves.items()}
     for field in fields:
-        elements = [element.strip() for element in field.value]
+        elements = [element.strip() for element in as_texts(field.value)]
         into, out_of = _PARTS if field.op is FieldOp.APPEND else reversed(_PARTS)
         wanted[into] += [element for element in elements if element not in wanted[into]]
         wanted[out_of] = [element for element in wanted[out_of] if element not in elements]

@@ -1,25 +1,72 @@
-"""From changes to the files of a project as they are to be."""
+"""From changes to the files of a project as they are to be, new manifests among them."""
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from kdeclare.core.capabilities import Editable, find_editable
-from kdeclare.core.changes import Action, Change
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import NAME
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.capabilities import Editable, find_editable
+from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME
+from kdeclare.core.resources.manifest_text import manifest
 from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
 from kdeclare.manifests.editing.edits import Edit
-from kdeclare.manifests.editing.fields import locate_edits
-from kdeclare.manifests.editing.new_manifest import new_file, new_manifest
+from kdeclare.manifests.editing.fields import locate_edits, refuse_secret
 from kdeclare.manifests.editing.subject import Located, Subject
-from kdeclare.manifests.files import unreadable
-from kdeclare.manifests.nodes import find
-from kdeclare.manifests.project import Project
-from kdeclare.manifests.sources import Document, Source, read_sources, reader_of, variable_places
-from kdeclare.manifests.wording import dotted
+from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, manifest_roots
+from kdeclare.manifests.provenance import Document, Source, read_sources, reader_of, variable_places
+from kdeclare.manifests.schema_errors import dotted
+from kdeclare.manifests.syntax.files import file_name, unreadable
+from kdeclare.manifests.syntax.nodes import find
+
+
+def new_manifest(kind: Editable, change: Change) -> str:
+    """What a creation says, in the layout of ``kdeclare import``.
+
+    Raises KdeclareError (``secret-not-written``).
+    """
+    for field in change.fields:
+        refuse_secret(change.id, field, field.path.partition(".")[2] or field.path)
+    return manifest(change.id.kind, change.id.name, kind.lay_out_spec(change))
+
+
+def new_file(project: Project, resource: ResourceId) -> str:
+    """Where a new manifest belongs: in the folder of its kind in the first folder of manifests, if there is
+    one. Raises KdeclareError where there is no folder, or the file is there."""
+    folder = _folder(project)
+    of_kind = folder / f"{resource.kind.lower()}s"
+    path = os.path.normpath((of_kind if of_kind.is_dir() else folder) / file_name(resource))
+    if os.path.lexists(path):
+        raise KdeclareError(
+            error(
+                "file-exists",
+                "Manifest is there already",
+                f"{resource} is declared nowhere, and the file that would declare it, {path}, is there.",
+                hint="Rename that file, or write the manifest by hand.",
+                resource=str(resource),
+            )
+        )
+    return path
+
+
+def _folder(project: Project) -> Path:
+    found = next((root for root in manifest_roots(project) if root.is_dir()), None)
+    if found is None and project.manifests is None:
+        return project.folder / MANIFESTS_FOLDER
+    if found is None:
+        raise KdeclareError(
+            error(
+                "no-manifests-folder",
+                "No folder for a new manifest",
+                "The project's manifests are single files, so there is no place for one more.",
+                hint="Add a folder to 'manifests' in the project file, or write the manifest by hand.",
+            )
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

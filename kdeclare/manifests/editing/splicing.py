@@ -1,4 +1,4 @@
-"""One edit of the text of one document."""
+"""One edit of the text of one document, also inside of collections between brackets."""
 
 import re
 from collections.abc import Sequence
@@ -6,13 +6,77 @@ from itertools import takewhile
 
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.manifests.editing.edits import Append, Edit, Path, Put, Value
-from kdeclare.manifests.editing.flow import added, dropped
-from kdeclare.manifests.editing.rendering import flow_text, nested_block, nested_flow, plain_text
-from kdeclare.manifests.editing.spans import bare, begin, is_flow, items, span
-from kdeclare.manifests.editing.text import line_break, line_end, line_start, next_line, without_break
-from kdeclare.manifests.nodes import child, node_at
-from kdeclare.manifests.scalars import resolve
+from kdeclare.manifests.editing.edits import (
+    Append,
+    Edit,
+    Path,
+    Put,
+    Value,
+    flow_text,
+    nested_block,
+    nested_flow,
+    plain_text,
+)
+from kdeclare.manifests.editing.file_text import (
+    BREAKS,
+    Span,
+    bare,
+    begin,
+    is_flow,
+    items,
+    line_break,
+    line_end,
+    line_start,
+    next_line,
+    span,
+    without_break,
+)
+from kdeclare.manifests.syntax.nodes import child, node_at
+from kdeclare.manifests.syntax.reading import resolve
+
+_COMMA = re.compile(rf"[ \t{BREAKS}]*,")
+_SPACE = re.compile(r"[ \t]*")
+_REST = re.compile(rf"[ \t]*(?:(?<=[ \t])#.*)?(?=[{BREAKS}])")
+"""What may stand in a line after its last item."""
+
+
+def added(text: str, node: CollectionNode, written: str) -> str:
+    """With an item after the last one; in a line of its own if that one is."""
+    if not node.value:
+        at = bare(text, node) + 1
+        return text[:at] + written + text[at:]
+    last = items(text, node)[-1]
+    comma = _COMMA.match(text, last.end)
+    at = comma.end() if comma else last.end
+    rest = _REST.match(text, at)
+    if rest is None or not _begins_line(text, last):
+        return text[:at] + (" " if comma else ", ") + written + text[at:]
+    indent = text[line_start(text, last.start) : last.start]
+    upper = text[:at] + ("" if comma else ",") + text[at : rest.end()]
+    return upper + line_break(text) + indent + written + ("," if comma else "") + text[rest.end() :]
+
+
+def dropped(text: str, node: CollectionNode, index: int) -> str:
+    """Without an item and one comma; and without its lines, if it has them for itself."""
+    found = items(text, node)
+    one = found[index]
+    comma = _COMMA.match(text, one.end)
+    start, end = one.start, comma.end() if comma else one.end
+    rest = _REST.match(text, end)
+    if rest is not None and _begins_line(text, one):
+        start, end = line_start(text, start), next_line(text, rest.end())
+        before = _COMMA.match(text, found[index - 1].end) if index and comma is None else None
+        kept = text[: before.end() - 1] + text[before.end() : start] if before else text[:start]
+        return kept + text[end:]
+    if comma is not None:
+        space = _SPACE.match(text, end)
+        return text[:start] + text[space.end() if space else end :]
+    return text[: found[index - 1].end if index else start] + text[end:]
+
+
+def _begins_line(text: str, one: Span) -> bool:
+    return not text[line_start(text, one.start) : one.start].strip(" \t")
+
 
 _COLON = re.compile(r"[ \t]*:")
 _DASH = re.compile(r"( *)-[ \t]*")

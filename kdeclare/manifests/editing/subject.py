@@ -1,20 +1,20 @@
 """The resource whose manifest is edited, and what of it is never edited."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from kdeclare.core.capabilities import Editable
 from kdeclare.core.diagnostics import KdeclareError, Place, error
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.capabilities import Editable
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.editing.edits import Append, Drop, Edit, Path, Put
 from kdeclare.manifests.editing.splicing import is_null
-from kdeclare.manifests.nodes import find, node_at, place
-from kdeclare.manifests.reading import Reader
-from kdeclare.manifests.sources import Document, Source
-from kdeclare.manifests.substitution import names_in
-from kdeclare.manifests.wording import dotted
+from kdeclare.manifests.provenance import Document, Source
+from kdeclare.manifests.schema_errors import dotted
+from kdeclare.manifests.syntax.nodes import find, node_at, place
+from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.manifests.syntax.substitution import names_in
 
 _OUTSIDE = {"env": "the environment kdeclare runs in gives it", "file": "a file gives it"}
 

@@ -1,24 +1,24 @@
 """Kind `Policy`: rules without code, in manifests."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.kind import NAME, Desired, Problem
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.patterns import RE2_HINT, is_pattern
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.policy_subjects import PolicyAction, noun_of
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.resources.kind import NAME, Desired, Problem, narrow
+from kdeclare.core.resources.policy_subjects import PolicyAction, noun_of
 from kdeclare.manifests.policies import TOPIC, AppliesTo, reserved
-from kdeclare.policy.cel.bindings import Bindings, Wants
-from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
-from kdeclare.policy.selector import find_wrong_kind, select, wrong_patterns
+from kdeclare.policy.cel.rule import Bindings, Wants
+from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy, find_wrong_kind, select, wrong_patterns
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem
-    from kdeclare.policy.cel.together import Together
+    from kdeclare.policy.cel.rule import Together
 
 _SHOWN = 200
 
@@ -60,8 +60,9 @@ class PolicyKind:
         self._bindings = Bindings()
         self._together: Together | None = None
 
-    def parse(self, name: str, spec: PolicySpec) -> tuple[PolicyBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[Problem, ...]]:
         """The body of a spec, and what is wrong with it; offline."""
+        spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
             message=spec.message or f"The rule is not met: {_shown(spec.rule)}",
@@ -76,10 +77,9 @@ class PolicyKind:
 
     def configured(self, desired: Desired) -> ConfiguredPolicy:
         """The policy of a manifest. Raises RuleError, ValueError or LookupError where `parse` has errors."""
-        from kdeclare.policy.cel.rule import CelPolicy, compile_rule  # as `_problems` does
-        from kdeclare.policy.cel.together import Together
+        from kdeclare.policy.cel.rule import CelPolicy, Together, compile_rule  # as `_problems` does
 
-        body: PolicyBody = desired.body
+        body = desired.get_body(PolicyBody)
         if self._together is None:
             self._together = Together(self._bindings)
         return ConfiguredPolicy(

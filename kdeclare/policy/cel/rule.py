@@ -1,27 +1,72 @@
-"""Rules without code: CEL expressions over a request (github.com/google/cel-spec; Google's own evaluator).
+"""A rule in CEL: what its variables stand for in a request, compiling it, and asking many at once."""
 
-An expression cannot change anything, ends by itself, and is checked against the types of what it speaks of
-before it is ever evaluated: a misspelt field is found when the manifest is read.
-"""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cache
 from time import perf_counter
 from typing import Any, get_args, get_origin
 
 from kdeclare.core.diagnostics import Place
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.patterns import why_invalid
-from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation
+from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.manifests.policies import TOPIC
-from kdeclare.policy.cel.bindings import Bindings, Wants
-from kdeclare.policy.cel.errors import STATE, RuleProblem, explained, not_a_verdict
-from kdeclare.policy.cel.failures import failed
-from kdeclare.policy.cel.growth import growing
-from kdeclare.policy.cel.matching import slow_match
+from kdeclare.policy.cel.checks import growing, impossible, slow_match
+from kdeclare.policy.cel.errors import STATE, RuleProblem, explain_failure, explained, not_a_verdict
 from kdeclare.policy.cel.source import keys_of, matches, tokens
-from kdeclare.policy.cel.vocabulary import Vocabulary, vocabulary_of
-from kdeclare.policy.cel.words import impossible
+from kdeclare.policy.cel.vocabulary import NO_STATE, Vocabulary, vocabulary_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What a rule reads: variables by name, a state's fields as ``after.size``.
+
+    keys: of configs that it only looks up by names that stand in it, those names.
+    """
+
+    vocabulary: Vocabulary
+    names: tuple[str, ...]
+    keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class Bindings:
+    """The variables of one request after another, for rules that are asked about the same requests in turn:
+    what one of them has read, the others need not read again."""
+
+    def __init__(self) -> None:
+        self._last: tuple[PolicyRequest | None, dict[str, object]] = (None, {})
+
+    def of(self, request: PolicyRequest, wants: Wants) -> dict[str, object]:
+        """What is wanted, by name; fields of a state that is null are left out.
+
+        Raises what reading the request raises.
+        """
+        last, known = self._last
+        if last is not request:
+            known = {}
+            self._last = (request, known)
+        values: dict[str, object] = {}
+        readers, converters = wants.vocabulary.readers, wants.vocabulary.converters
+        for name in wants.names:
+            if name in known:
+                value = known[name]
+            else:
+                value = readers[name](request)
+                if name in wants.keys and isinstance(value, Mapping) and type(value) is not dict:
+                    # not all of it may be known, and the rule looks at no more than this
+                    values[name] = {key: str(value[key]) for key in wants.keys[name] if key in value}
+                    continue
+                if name in converters and value is not NO_STATE and value is not None:
+                    value = converters[name](value)
+                known[name] = value
+            if value is not NO_STATE:
+                values[name] = value
+        return values
+
+    def forget(self) -> None:
+        """Let go of the last request."""
+        self._last = (None, {})
+
 
 MAX_LENGTH = 4_096
 """Characters of a rule."""
@@ -77,7 +122,9 @@ class CelPolicy:
     def validate(self, request: PolicyRequest) -> None:
         """See `TopicActionsPolicy.validate`."""
         if self._slow_s > MAX_SLOW_S:
-            raise RuleFailed(failed("Too slow", self.rule.source, self.rule.wants.vocabulary, self._where))
+            raise RuleFailed(
+                explain_failure("Too slow", self.rule.source, self.rule.wants.vocabulary, self._where)
+            )
         values = self._bindings.of(request, self.rule.wants)
         started = perf_counter()
         try:
@@ -90,7 +137,9 @@ class CelPolicy:
             return
         if found is False:
             raise PolicyViolation(self._message)
-        raise RuleFailed(failed(str(found), self.rule.source, self.rule.wants.vocabulary, self._where))
+        raise RuleFailed(
+            explain_failure(str(found), self.rule.source, self.rule.wants.vocabulary, self._where)
+        )
 
     def close(self) -> None:
         """See `TopicActionsPolicy.close`."""
@@ -223,3 +272,33 @@ def _cel_type(known: type, cel_type: Any) -> Any:
         return cel_type.List(*arguments)
     plain = {int: cel_type.INT, float: cel_type.DOUBLE, str: cel_type.STRING, bool: cel_type.BOOL}
     return plain.get(known, cel_type.DYN)
+
+
+class Together:
+    """The rules that one `PolicyKind` has made."""
+
+    def __init__(self, bindings: Bindings) -> None:
+        self._bindings = bindings
+        self._joined: dict[tuple[CelPolicy, ...], tuple[Wants, Any] | None] = {}
+
+    def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
+        """Whether none of them has anything against a request; False means that they have to be asked.
+
+        Reads what they would read, each of them being asked. Raises what reading the request raises.
+        """
+        key = tuple(policies)
+        if key not in self._joined:
+            self._joined[key] = join_rules([policy.rule for policy in key])
+        joined = self._joined[key]
+        if joined is None:
+            return False
+        wants, expression = joined
+        values = self._bindings.of(request, wants)
+        started = perf_counter()
+        try:
+            passed = expression.eval(data=values).value() is True
+        except Exception:  # noqa: BLE001  whoever is asked alone tells what is wrong
+            passed = False
+        if perf_counter() - started > SLOW_S:
+            self._joined[key] = None  # whose fault it is shows when they are asked one by one
+        return passed

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import get_args, get_origin
 
-from kdeclare.core.policy_subjects import (
+from kdeclare.core.resources.policy_subjects import (
     PolicyRequest,
     PolicyWords,
     find_policy_words,

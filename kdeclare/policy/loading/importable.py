@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
-from kdeclare.policy.loading.running import is_loading
+from kdeclare.policy.isolation import is_loading
 
 _OURS = "kdeclare"
 _NEVER = frozenset({*sys.stdlib_module_names, _OURS, "__main__", "__init__"})

@@ -2,24 +2,24 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
-from kdeclare.core.kind import Desired, Problem
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.policy_subjects import ResourcePolicy
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.resources.kind import Desired, Problem
+from kdeclare.core.resources.policy_subjects import ResourcePolicy
 from kdeclare.manifests.policies import TOPIC, PolicyEntry
 from kdeclare.manifests.project import Project
 from kdeclare.policy.cel.manifest import PolicyBody, PolicyKind, PolicySpec
 from kdeclare.policy.cel.rule import RuleError
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured import ConfiguredPolicy, find_wrong_kind, select, wrong_patterns
+from kdeclare.policy.deprecated import AnyPolicy, adapted, interfaces_of
 from kdeclare.policy.interface import Action, TopicActionsPolicy
-from kdeclare.policy.loading.adapting import AnyPolicy, adapted, interfaces_of
+from kdeclare.policy.isolation import told
 from kdeclare.policy.loading.classes import Unusable, configure, make, module_of
 from kdeclare.policy.loading.importable import importable
-from kdeclare.policy.raised import told
-from kdeclare.policy.selector import find_wrong_kind, select, wrong_patterns
 
 _RULES = "kdeclare.policy.rules."
 _OTHERS_RULE = "kdeclare.policy.rules.lifelong"
@@ -82,7 +82,7 @@ class _Found:
 
     def manifest(self, desired: Desired, kind: PolicyKind) -> None:
         """Add the policy of a manifest."""
-        body: PolicyBody = desired.body
+        body = desired.get_body(PolicyBody)
         if body.kind == TOPIC:
             self.new.append(_Named(desired.id.name, desired.source))
         try:
@@ -123,7 +123,7 @@ def _is_bounded(cls: type) -> bool:
 
 def _was_told(desired: Desired, kind: PolicyKind) -> bool:
     """Whether its errors are among those of its manifest."""
-    body: PolicyBody = desired.body
+    body = desired.get_body(PolicyBody)
     names = {"topics": list(body.topics), "names": list(body.names)}
     selector = {"labels": dict(body.labels), "kind": body.kind} | {key: n for key, n in names.items() if n}
     spec = PolicySpec.model_validate(

@@ -1,12 +1,12 @@
-"""What the ready-made rules have in common: typed settings, and what a request is blamed for."""
+"""What ready-made rules share: settings, labels, and the words of their messages."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from kdeclare.core.frozen import dataclass
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 
 
@@ -82,3 +82,47 @@ class StateRule(Rule[S]):
             found = [v for v in found if v.field in request.changed or v not in before]
         if found:
             raise PolicyViolation(" ".join(v.text for v in found))
+
+
+def are_on(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
+    """Whether the topic has all of these labels."""
+    return not labels or labels.items() <= request.labels.items()
+
+
+def were_or_are_on(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
+    """Whether the topic has all of these labels, or had them before the request."""
+    return are_on(request, labels) or labels.items() <= request.labels_before.items()
+
+
+def topics_with(labels: Mapping[str, str]) -> str:
+    """The topics with these labels, for a message."""
+    named = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return f"topics labelled {named}" if labels else "topics"
+
+
+_SHOWN = 8
+_LONGEST = 60
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: ``1 partition``, ``1,200 partitions``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def listed(items: Iterable[object], last: str = "and") -> str:
+    """The first few of several: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
+    words = [str(item) for item in items]
+    if len(words) > _SHOWN + 1:
+        return f"{', '.join(words[:_SHOWN])} {last} {len(words) - _SHOWN:,} more"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def partitions(numbers: Iterable[int]) -> str:
+    """Partitions by their numbers, as the beginning of a sentence."""
+    chosen = sorted(numbers)
+    return f"Partition{'s' if len(chosen) > 1 else ''} {listed(chosen)}"
+
+
+def setting(key: str, value: str) -> str:
+    """A config with its value, as Kafka's tools write it."""
+    return f"{key}={value if len(value) <= _LONGEST else value[: _LONGEST - 1] + '…'}"

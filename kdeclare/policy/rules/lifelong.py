@@ -1,11 +1,12 @@
 """Holding topics to the rule that they were created by (KIP-201, example 1)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
+from kdeclare.core.frozen import dataclass
 from kdeclare.policy.configured import Policy
 from kdeclare.policy.deprecated import CreateTopicPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState

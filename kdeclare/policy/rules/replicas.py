@@ -6,9 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicState
-from kdeclare.policy.rules.base import Rule, Settings, StateRule, Violation
-from kdeclare.policy.rules.config_values import number
-from kdeclare.policy.rules.wording import counted, partitions, setting
+from kdeclare.policy.rules.base import Rule, Settings, StateRule, Violation, counted, partitions, setting
+from kdeclare.policy.rules.configs import number
 
 _MIN_ISR = "min.insync.replicas"
 _FIELD = f"configs.{_MIN_ISR}"

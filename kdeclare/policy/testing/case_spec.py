@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.core.kind import Path
-from kdeclare.core.policy_subjects import find_policy_words, list_policy_kinds
+from kdeclare.core.resources.kind import Path
+from kdeclare.core.resources.policy_subjects import find_policy_words, list_policy_kinds
 from kdeclare.core.suggest import closest, did_you_mean, one_of
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.interface import Action
 from kdeclare.policy.rules.base import Text
-from kdeclare.policy.rules.config_values import ConfigValue
+from kdeclare.policy.rules.configs import ConfigValue
 
 _FIELDS = ("partitions", "replicationFactor", "assignments")
 _FIELD = r"^\w+(\..+)?$"

@@ -1,22 +1,22 @@
 """Files with PolicyTest manifests as cases that can be run, with all that is wrong with them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
 from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, Place, error, in_order
-from kdeclare.core.kind import Problem
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.manifests.files import Files, read
-from kdeclare.manifests.nodes import compose, find
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.resources.kind import Problem, narrow
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.reading import Reader
 from kdeclare.manifests.shapes import Shapes
-from kdeclare.manifests.substitution import Scope
+from kdeclare.manifests.syntax.files import Files, read
+from kdeclare.manifests.syntax.nodes import compose, find
+from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.manifests.syntax.substitution import Scope
 from kdeclare.policy.interface import Action
 from kdeclare.policy.plain import PlainRequest
 from kdeclare.policy.testing.case_spec import (
@@ -63,8 +63,9 @@ class PolicyTestKind:
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
-    def parse(self, name: str, spec: PolicyTestSpec) -> tuple[tuple[_Whole, ...], tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_Whole, ...], tuple[Problem, ...]]:
         """The cases, and what is wrong with them beyond their shape."""
+        spec = narrow(spec, PolicyTestSpec)
         found = tuple((case, whole_request(case.request, spec.defaults)) for case in spec.cases)
         wrong = [
             Problem(("cases", number, *problem.path), problem.diagnostic)
@@ -121,13 +122,13 @@ def _cases(root: Node, reader: Reader, shapes: Shapes, diagnostics: list[Diagnos
     if isinstance(kind, str) and kind != POLICY_TEST:
         diagnostics.append(_no_test(kind, root))
         return
-    document, problems = shapes.check(data, root, readable=readable)
+    declared, problems = shapes.check(data, root, readable=readable)
     diagnostics += unread + problems
-    if document is None or unread or problems:
+    if declared is None or unread or problems:
         return
-    for number, (case, whole) in enumerate(document.body):
+    for number, (case, whole) in enumerate(declared.get_body(tuple)):
         yield Case(
-            document.name,
+            declared.id.name,
             case.name,
             _request(whole),
             VerdictOutcome(case.expect),

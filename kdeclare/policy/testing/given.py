@@ -1,10 +1,17 @@
 """Requests as a policy's author writes them down, to see what the policy says of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NoReturn
 
-from kdeclare.core.policy_subjects import LabelSet, PolicyAction, Withheld, Withholding, find_policy_words
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.policy_subjects import (
+    LabelSet,
+    PolicyAction,
+    Withheld,
+    Withholding,
+    find_policy_words,
+)
 from kdeclare.policy.interface import Action
 from kdeclare.policy.plain import PlainRequest, PlainState, Values, list_fields
 

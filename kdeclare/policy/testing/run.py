@@ -1,17 +1,18 @@
 """Putting cases before the policies: what is said, and whether it is what was expected."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.core.policy_subjects import PolicyRequest, PolicyViolation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
 from kdeclare.core.suggest import did_you_mean
-from kdeclare.policy.asking import Asking
 from kdeclare.policy.cel.rule import RuleFailed
 from kdeclare.policy.configured import ConfiguredPolicy, Policy
+from kdeclare.policy.isolation import Asking
 from kdeclare.policy.testing.cases import Case
 from kdeclare.policy.testing.given import NotGiven
 

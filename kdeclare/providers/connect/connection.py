@@ -1,18 +1,23 @@
-"""Connecting to the workers of Connect clusters, whose manifests say themselves where they are."""
+"""Connecting to the workers of Connect clusters, whose manifests say themselves where they are.
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+Changes that workers were not ready for (a rebalance was under way, the leader new) are sent again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from kdeclare.core.connecting import ConnectionType, References, Surroundings
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.faults import Fault
-from kdeclare.core.retry import RetryPolicy, log_retry
-from kdeclare.providers.connect.client.port import ERRORS, ConnectWorkers
-from kdeclare.providers.connect.client.retrying import RetryingWorkers
-from kdeclare.providers.connect.worker_state import WorkerGroup
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Collector
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.retry import RetryPolicy, log_retry
+from kdeclare.core.parts import Connections
+from kdeclare.core.provider.connection import ConnectionType, References, Surroundings
+from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
+from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, WorkerStatus
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 """Opens a group, or gives it again: reads its files and resolves its references. Raises KdeclareError."""
@@ -32,7 +37,7 @@ class ConnectClients:
 class ConnectSettings(BaseModel):
     """What an environment says of Connect clusters: nothing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class ConnectTarget:
     attempts: int | None = None
 
     def open(self, timeout_s: float) -> ConnectClients:
-        """See `core.connecting.Target`. Nothing is sent yet."""
+        """See `Target`. Nothing is sent yet."""
         known: dict[WorkerGroup, ConnectWorkers] = {}
 
         def open_group(group: WorkerGroup) -> ConnectWorkers:
@@ -63,9 +68,11 @@ def open_workers(
 
     timeout_s: how long one worker may take to answer.
     """
-    from kdeclare.providers.connect.client.opening import opened  # httpx: most commands meet no worker
+    from kdeclare.providers.connect.client.rest import (
+        open_rest_workers,  # httpx: most commands meet no worker
+    )
 
-    return opened(group, folder, references.resolve, timeout_s)
+    return open_rest_workers(group, folder, references.resolve, timeout_s)
 
 
 def _make_policy(attempts: int | None) -> RetryPolicy:
@@ -92,3 +99,72 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
 
 
 CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, explain=explain_fault)
+
+
+class RetryingWorkers:
+    """The port `ConnectWorkers`, with changes that are sent again.
+
+    Who only looks asks once: either they look again anyway, or they want to know who is silent.
+    """
+
+    def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:
+        self.urls = workers.urls
+        self._workers = workers
+        self._policy = policy
+
+    def overrides(self, url: str) -> Mapping[str, str]:
+        """As the port says."""
+        return self._workers.overrides(url)
+
+    def status(self, url: str) -> WorkerStatus:
+        """As the port says."""
+        return self._workers.status(url)
+
+    def handshake(self, url: str) -> Certificate | None:
+        """As the port says."""
+        return self._workers.handshake(url)
+
+    def validate(self, url: str, changes: Changes) -> Validation:
+        """As the port says."""
+        return self._workers.validate(url, changes)
+
+    def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
+        """As the port says."""
+        return self._policy.whole("patch", lambda: self._workers.patch(url, changes))
+
+    def delete(self, url: str, key: str) -> None:
+        """As the port says."""
+        self._policy.whole("delete", lambda: self._workers.delete(url, key))
+
+    def close(self) -> None:
+        """As the port says."""
+        self._workers.close()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSelection:
+    """Groups of workers to read, with their overrides and certificates."""
+
+    groups: frozenset[WorkerGroup]
+
+    def merge(self, others: Sequence["WorkerSelection"]) -> "WorkerSelection":
+        """See `Selection`."""
+        return WorkerSelection(self.groups.union(*(other.groups for other in others)))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """The workers that were read, by group."""
+
+    groups: Mapping[WorkerGroup, WorkersSeen]
+
+
+def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
+    """Read the workers of every group. What does not answer is part of the result."""
+    clients = connections.get(ConnectClients)
+    return WorkerState(
+        {group: read_workers(clients.open(group)) for group in sorted(selection.groups, key=str)}
+    )
+
+
+WORKERS = Collector(WorkerSelection, collect_workers)

@@ -2,26 +2,52 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from typing import Annotated, Literal
 
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Explanation, Fault, FaultCause, FaultKind, Result
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType, View
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue, as_text
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause, FaultKind, Result
+from kdeclare.core.operations.binding import EMPTY_UNSTATED, UNSTATED, get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secret_hashes import is_mark
-from kdeclare.core.secrets import SecretRef, SecretSource, Steps
-from kdeclare.core.undoing import Undo
-from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes
-from kdeclare.providers.connect.client.rollout import change, check
-from kdeclare.providers.connect.collector import WorkerSelection, WorkerState
-from kdeclare.providers.connect.connection import ConnectClients
-from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
-from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
-from kdeclare.providers.connect.workers.standing import IN_STEP, not_reached, refusing
-from kdeclare.providers.connect.workers.values import kept, kept_of, shown_of
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.secrets.secret_hashes import is_mark
+from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, Steps
+from kdeclare.providers.connect.client.port import NOT_AUTHORIZED, Changes, change, check
+from kdeclare.providers.connect.connection import ConnectClients, WorkerSelection, WorkerState
+from kdeclare.providers.connect.worker_health import IN_STEP, not_reached, refusing
+from kdeclare.providers.connect.worker_state import (
+    WorkerGroup,
+    WorkersSeen,
+    mark_of,
+    mark_secret,
+    show_marked,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfigOpArgs(Arguments):
+    """One op on one key. value: None for DELETE. was: the record of a secret that it overwrites."""
+
+    key: str
+    op: Literal["SET", "DELETE"]
+    value: str | SecretRef | None
+    was: Annotated[SecretRef | None, UNSTATED] = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatchWorkersArgs(Arguments):
+    """Ops on what the workers of one group share.
+
+    again: the workers for whose sake values are sent that are there already, as these workers refused them.
+    """
+
+    workers: WorkerGroup
+    ops: tuple[WorkerConfigOpArgs, ...]
+    again: Annotated[tuple[str, ...], EMPTY_UNSTATED] = ()
+
 
 REFUSED = "refused"
 """What a worker is that has to be told again."""
@@ -73,15 +99,16 @@ class PatchWorkers(OperationType):
         """
         seen = live.get(WorkerState).groups[group_of(op)]
         overrides, place = _told(seen), str(group_of(op))
-        view: dict[str, Json] = {
-            item.key: kept(place, item.key, overrides.get(item.key), _hashes(item)) for item in _args(op).ops
+        view: dict[str, JsonValue] = {
+            item.key: mark_secret(place, item.key, overrides.get(item.key), _hashes(item))
+            for item in _args(op).ops
         }
         late = {standing.url for standing in refusing(seen)}
         return view | {url: REFUSED if url in late else IN_STEP for url in _args(op).again}
 
     def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done; the workers are all in step."""
-        done = {item.key: kept_of(item.value) for item in _args(op).ops}
+        done = {item.key: mark_of(item.value) for item in _args(op).ops}
         return {**op.expect, **done, **dict.fromkeys(_args(op).again, IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -91,8 +118,8 @@ class PatchWorkers(OperationType):
             FieldChange(
                 f"configs.{item.key}",
                 FieldOp(item.op),
-                shown_of(op.expect.get(item.key)),
-                shown_of(after[item.key]),
+                show_marked(op.expect.get(item.key)),
+                show_marked(after[item.key]),
             )
             for item in _args(op).ops
         )
@@ -207,8 +234,8 @@ def _changes(op: Operation, secrets: SecretSource) -> Changes:
     }
 
 
-def _inverse(item: WorkerConfigOpArgs, before: Json) -> WorkerConfigOpArgs:
+def _inverse(item: WorkerConfigOpArgs, before: JsonValue) -> WorkerConfigOpArgs:
     was = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
         return WorkerConfigOpArgs(item.key, "DELETE", None, was)
-    return WorkerConfigOpArgs(item.key, "SET", item.was if is_mark(before) else before, was)
+    return WorkerConfigOpArgs(item.key, "SET", item.was if is_mark(before) else as_text(before), was)

@@ -1,12 +1,56 @@
-"""The provider of Kafka Connect, as its entry point names it."""
+"""The provider of Kafka Connect, as its entry point names it, and what `doctor` examines."""
 
-from kdeclare.core.provider import Provider
-from kdeclare.providers.connect.collector import WORKERS
-from kdeclare.providers.connect.connection import CONNECTION
-from kdeclare.providers.connect.doctor import examine_workers
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.provider.provider import (
+    Check,
+    ExaminationRequest,
+    Examined,
+    Provider,
+    Section,
+    Standing,
+    check_of_error,
+)
+from kdeclare.providers.connect.client.port import ConnectWorkers
+from kdeclare.providers.connect.connection import CONNECTION, WORKERS, ConnectSettings, locate_workers
 from kdeclare.providers.connect.operations import PatchWorkers
-from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
-from kdeclare.providers.connect.workers.values import is_secret_setting
+from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
+from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
+from kdeclare.providers.connect.worker_state import is_secret_setting
+
+_WHY = "ConnectWorkerConfig"
+_HINT = "'kdeclare connect worker-config status' shows more."
+
+
+def examine_workers(request: ExaminationRequest) -> Examined:
+    """Look at each worker of each group; there is no section where no manifest speaks of any."""
+    bodies = (item.body for item in request.desired if isinstance(item.body, WorkerConfigBody))
+    groups = tuple(dict.fromkeys(body.group for body in bodies))
+    if request.surroundings is None or not groups:
+        return Examined()
+    target = locate_workers(request.settings_of(ConnectSettings), request.surroundings)
+    clients = target.open(request.surroundings.timeout_s)
+    checks: list[Check] = []
+    for group in groups:
+        try:
+            workers = clients.open(group)
+        except KdeclareError as problem:
+            checks.append(check_of_error(", ".join(group.urls), Standing.FAILED, problem, _WHY))
+            continue
+        try:
+            checks += [_check_worker(workers, url) for url in workers.urls]
+        finally:
+            workers.close()
+    return Examined((Section("Connect workers", tuple(checks)),))
+
+
+def _check_worker(workers: ConnectWorkers, url: str) -> Check:
+    try:
+        status = workers.status(url)
+    except Fault as fault:
+        return Check(url, Standing.FAILED, fault.message or fault.error, _WHY, _HINT)
+    return Check(url, Standing.OK, f"answers, with kdeclare's plug-in {status.plugin_version}", _WHY)
+
 
 PROVIDER = Provider(
     "connect",

@@ -1,53 +1,68 @@
 """Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.core.adoption import SettingsLifecycle, adopt_settings
-from kdeclare.core.audit_rules import AuditRules
-from kdeclare.core.capabilities import Evidence, Export, ExportRequest
-from kdeclare.core.changes import Action, Change, FieldChange, Reason, highest_risk
-from kdeclare.core.collector import Selections
 from kdeclare.core.diagnostics import Diagnostic, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import NAME, Desired, Difference, Path, Problem
-from kdeclare.core.live_codec import DeclaredFacts, LiveKey
-from kdeclare.core.manifest_edits import DeclaredFields, ManifestEdits
-from kdeclare.core.manifest_text import manifest
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.policy_subjects import PolicyWords
+from kdeclare.core.resources.adoption import SettingsLifecycle, adopt_settings
+from kdeclare.core.resources.audit_rules import AuditRules
+from kdeclare.core.resources.capabilities import (
+    DeclaredFields,
+    Evidence,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
+from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME, Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_text import manifest
+from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.core.resources.policy_subjects import PolicyWords
+from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
 from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigDiff, ConfigSide, diff_configs
-from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations
-from kdeclare.providers.kafka.config.thread_pools import in_steps
-from kdeclare.providers.kafka.config.wish_json import wishes_from, wishes_json
-from kdeclare.providers.kafka.config.wishes import Wish, literal_secret, parse_wishes
+from kdeclare.providers.kafka.config.config_ops import (
+    by_occurrence,
+    config_fields,
+    config_operations,
+    in_steps,
+)
+from kdeclare.providers.kafka.config.config_record import ConfigsRecord, get_applied
+from kdeclare.providers.kafka.config.wishes import (
+    Wish,
+    literal_secret,
+    parse_wishes,
+    wishes_from,
+    wishes_json,
+)
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.export import config_lines, count_configs_left_out
-from kdeclare.providers.kafka.fleet.facts import declared_override_facts
-from kdeclare.providers.kafka.fleet.rules import BROKER_CONFIG, ConfigRules
+from kdeclare.providers.kafka.fleet.facts import BROKER_CONFIG, ConfigRules, declared_override_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
+    config_lines,
+    count_configs_left_out,
     find_config_edits,
     is_as_changed,
     lay_out_configs,
 )
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT as CLUSTER_DEFAULT
 from kdeclare.providers.kafka.operations.alter_configs import list_ops, own_source
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_brokers, normalize_config
-from kdeclare.providers.kafka.policies.configs import describe_overrides, describe_wishes
-from kdeclare.providers.kafka.policies.words import BROKER_WORDS
+from kdeclare.providers.kafka.policies.declared import BROKER_WORDS, describe_overrides, describe_wishes
 from kdeclare.providers.kafka.port import ConfigQuery
 from kdeclare.providers.kafka.risks import assess_broker_field
-from kdeclare.providers.kafka.selection import KafkaSelection
 
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
@@ -58,7 +73,7 @@ HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
 class BrokerConfigSpec(BaseModel):
     """``spec`` of a BrokerConfig manifest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.BROKER))] = {}
     unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
     lifecycle: SettingsLifecycle = SettingsLifecycle()
@@ -73,17 +88,24 @@ class BrokerConfigBody:
     adopt: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerConfigRecord(ConfigsRecord):
+    """What is owned of the dynamic configs of one broker, or of all by default."""
+
+
 class BrokerConfigKind:
     """Brokers' dynamic configs (KIP-226): brokers exist, so every change is an update."""
 
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
+    record: type[OwnedRecord] = BrokerConfigRecord
     config_scope = ConfigScope.BROKER
     policy_words: PolicyWords = BROKER_WORDS
     audit_rules: AuditRules = ConfigRules()
 
-    def parse(self, name: str, spec: BrokerConfigSpec) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
-        """See `core.kind.Kind`."""
+    def parse(self, name: str, spec: BaseModel) -> tuple[BrokerConfigBody, tuple[Problem, ...]]:
+        """See `Kind`."""
+        spec = narrow(spec, BrokerConfigSpec)
         resource = f"{self.name}/{name}"
         wishes, problems = parse_wishes(resource, spec.configs, catalog(ConfigScope.BROKER))
         problems += tuple(_scope_problems(resource, name, spec))
@@ -99,10 +121,11 @@ class BrokerConfigKind:
         body = BrokerConfigBody(wishes, spec.unmanagedConfigs == "remove", spec.lifecycle.adopt)
         return body, problems
 
-    def select(self, name: str, body: BrokerConfigBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """Its declared and owned keys, and whatever else is set on it."""
+        body = narrow_optional(body, BrokerConfigBody)
         resource = _entity(name)
-        keys = frozenset(body.configs if body else ()) | frozenset((owned or {}).get("configs", ()))
+        keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
         return (KafkaSelection(configs={resource: ConfigQuery(resource, keys, overrides=True)}),)
 
     def diff(
@@ -110,10 +133,10 @@ class BrokerConfigKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `core.kind.Kind`."""
+        """See `Kind`."""
         cluster = live.get(KafkaState)
         if desired is not None and not _registered(resource, cluster):
             return Difference(None, owned, (), (_unknown_broker(resource, desired, cluster),))
@@ -125,9 +148,8 @@ class BrokerConfigKind:
             catalog(ConfigScope.BROKER),
             HELD_BY_CLUSTER if resource.name == CLUSTER_DEFAULT else frozenset(),
         )
-        body: BrokerConfigBody = desired.body if desired else BrokerConfigBody()
-        was = (owned or {}).get("configs", {})
-        configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
+        body = desired.get_body(BrokerConfigBody) if desired else BrokerConfigBody()
+        configs = diff_configs(side, body.configs, get_applied(owned), reset_unmanaged=body.remove_unmanaged)
         if desired is None:
             return _undeclared(resource, configs)
         change = None
@@ -144,17 +166,16 @@ class BrokerConfigKind:
             if adopted:
                 change, found = adopt_settings(change, desired, adopted, drifted, Reason.CHANGED)
                 known.append(found)
-        return Difference(
-            change, {"configs": configs.owned}, configs.unmanaged, tuple(known), drifted=drifted
-        )
+        record = BrokerConfigRecord(configs.owned)
+        return Difference(change, record, configs.unmanaged, tuple(known), drifted=drifted)
 
     def describe_declared(self, desired: Desired) -> Mapping[str, object]:
         """Its configs."""
-        body: BrokerConfigBody = desired.body
+        body = desired.get_body(BrokerConfigBody)
         return {"configs": describe_wishes(catalog(ConfigScope.BROKER), body.configs)}
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
     ) -> Mapping[str, object] | None:
         """The dynamic configs of that very broker, or the cluster-wide ones."""
         cluster, entity = live.get(KafkaState), _entity(resource.name)
@@ -175,52 +196,63 @@ class BrokerConfigKind:
         return find_proven_of_brokers(evidence)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         """One atomic operation, and one more for every doubling of a thread pool."""
         entity = _entity(change.id.name)
         cluster = live.get(KafkaState)
         stages = in_steps(by_occurrence(config_fields(change.fields)), cluster.configs.get(entity, {}))
-        return tuple(config_operations(change.id, entity, stages, owned, cluster))
+        return tuple(config_operations(change.id, entity, stages, get_applied(owned), cluster))
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
-        """See `core.kind.Kind`."""
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`."""
         if all_done:
             return after
         if not done:
             return before
-        keys = {item.key for op in done for item in list_ops(op)}
-        old, new = (before or {}).get("configs", {}), (after or {}).get("configs", {})
-        kept = {k: v for k, v in old.items() if k not in keys}
-        return {"configs": kept | {k: v for k, v in new.items() if k in keys}}
+        keys = frozenset(item.key for op in done for item in list_ops(op))
+        return BrokerConfigRecord(merge_fields(get_applied(before), get_applied(after), keys))
 
-    def is_self_contained(self, name: str, body: BrokerConfigBody) -> bool:
+    def is_self_contained(self, name: str, body: object) -> bool:
         """Always."""
         return True
 
-    def find_live_key(self, name: str, body: BrokerConfigBody | None, owned: Json) -> LiveKey:
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
         """The configs of the broker."""
         return LiveKey(BROKER_CONFIG, name)
 
-    def list_facts(self, body: BrokerConfigBody, owned: Json) -> DeclaredFacts | None:
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
         """Its configs."""
+        body = narrow(body, BrokerConfigBody)
         return declared_override_facts(
             ConfigScope.BROKER,
             body.configs,
-            (owned or {}).get("configs", {}),
+            get_applied(owned),
             remove_unmanaged=body.remove_unmanaged,
         )
 
-    def to_json(self, name: str, body: BrokerConfigBody) -> Json:
-        """See `core.kind.Kind`; what is as by default is left out."""
-        stated: dict[str, Json] = {"configs": wishes_json(body.configs, catalog(ConfigScope.BROKER))}
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `Kind`; what is as by default is left out."""
+        body = narrow(body, BrokerConfigBody)
+        stated: dict[str, JsonValue] = {"configs": wishes_json(body.configs, catalog(ConfigScope.BROKER))}
         stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
         return stated | ({"adopt": True} if body.adopt else {})
 
-    def from_json(self, json: Json) -> BrokerConfigBody:
-        """See `core.kind.Kind`."""
-        remove, adopt = json.get("removeUnmanaged", False), json.get("adopt", False)
-        return BrokerConfigBody(wishes_from(json["configs"]), remove, adopt)
+    def from_json(self, json: JsonObject) -> BrokerConfigBody:
+        """See `Kind`."""
+        remove, adopt = as_bool(json.get("removeUnmanaged", False)), as_bool(json.get("adopt", False))
+        return BrokerConfigBody(wishes_from(as_object(json["configs"])), remove, adopt)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """See `providers.kafka.manifest_edits`."""
@@ -230,14 +262,14 @@ class BrokerConfigKind:
         """See `providers.kafka.manifest_edits`."""
         return lay_out_configs(change.fields)
 
-    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
         """As Kafka takes the values of a config."""
-        return catalog(self.config_scope).same(str(path[-1]), text, value)
+        return isinstance(value, str) and catalog(self.config_scope).same(str(path[-1]), text, value)
 
-    def is_as_changed(
-        self, name: str, before: BrokerConfigBody | None, after: BrokerConfigBody, change: Change
-    ) -> bool:
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `providers.kafka.manifest_edits`."""
+        before = narrow_optional(before, BrokerConfigBody)
+        after = narrow(after, BrokerConfigBody)
         keys = catalog(self.config_scope)
         return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
 

@@ -1,26 +1,129 @@
-"""Connecting to a Kafka cluster: what an environment says of it, and what is opened by that."""
+"""Connecting to a cluster: addresses, client properties and their references."""
 
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.core.connecting import ConnectionType, Surroundings
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.retry import RetryPolicy
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.core.secrets import is_sensitive_key
-from kdeclare.providers.kafka.client_config import read_client_config
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.operations.retry import RetryPolicy
+from kdeclare.core.provider.connection import ConnectionType, References, SettingsFile, Surroundings
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
+
+_REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
+"""All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
+_BEGUN = re.compile(r"\$\{(env|file|command)\.")
+_JAAS = "sasl.jaas.config"
+_COMMAND_TIMEOUT_S = 30.0
+
+
+def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a file, references resolved; a path in one is relative to the file's folder.
+
+    environ: what commands run with. Raises KdeclareError when the file cannot be read or a reference leads
+    nowhere; no message holds what a reference stands for.
+    """
+    from kdeclare.providers.kafka.client import read_properties  # most commands meet no cluster
+
+    resolving = _Resolving(file, references, environ)
+    return {name: resolving.value(name, value) for name, value in read_properties(file).items()}
+
+
+class _Resolving:
+    def __init__(self, file: Path, references: References, environ: Mapping[str, str]) -> None:
+        self._file = file
+        self._references = references
+        self._environ = environ
+
+    def value(self, name: str, text: str) -> str:
+        """The value of a property."""
+
+        def one(match: re.Match[str]) -> str:
+            found = self._resolved(name, match)
+            # there it stands between quotes, and a quote of its own would end them
+            return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
+
+        if left := _BEGUN.search(_REFERENCE.sub("", text)):  # before any command is run
+            raise KdeclareError(_no_reference(f"{self._file}, {name}", left[1]))
+        return _REFERENCE.sub(one, text)
+
+    def _resolved(self, name: str, match: re.Match[str]) -> str:
+        try:
+            if match[1] == "command":
+                return _output(match[2], self._environ)
+            return self._references.resolve_beside(self._file, match[0])
+        except KdeclareError as problem:
+            found = problem.diagnostics[0]
+            hint = (
+                "It is relative to the folder of the client properties." if match[1] == "file" else found.hint
+            )
+            detail = f"{self._file}, {name}: {found.detail}"
+            raise KdeclareError(replace(found, detail=detail, hint=hint)) from None
+
+
+def _output(line: str, environ: Mapping[str, str]) -> str:
+    """What a command prints, without its last end of line. What it says on stderr, the person sees."""
+    try:
+        words = shlex.split(line)
+        if not words:
+            raise KdeclareError(_failed(line, "there is no command"))
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=dict(environ),
+            timeout=_COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode:
+            raise KdeclareError(_failed(line, f"it ended with {done.returncode}"))
+        return done.stdout.decode().removesuffix("\n").removesuffix("\r")
+    except OSError as problem:
+        raise KdeclareError(_failed(line, (problem.strerror or "it cannot be run").lower())) from problem
+    except subprocess.TimeoutExpired as problem:
+        raise KdeclareError(_failed(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")) from problem
+    except UnicodeDecodeError as problem:
+        raise KdeclareError(_failed(line, "what it prints is not UTF-8 text")) from problem
+    except ValueError as problem:
+        raise KdeclareError(_failed(line, str(problem).lower())) from problem
+
+
+def _no_reference(where: str, kind: str) -> Diagnostic:
+    """Or it would be sent as it stands there, to whoever asks for a password."""
+    return error(
+        "bad-reference",
+        "Reference cannot be read",
+        f"{where}: what begins with '${{{kind}.' has no end, nothing or braces in it.",
+        hint="There are no braces inside of a reference; put the command into a script."
+        if kind == "command"
+        else f"Write ${{{kind}.…}} with a name and without braces in it.",
+    )
+
+
+def _failed(line: str, why: str) -> Diagnostic:
+    return error(
+        "command-failed",
+        "A command that is to give a secret failed",
+        f"'${{command.{line}}}': {why}.",
+        hint="It is run without a shell; run it by hand to see more.",
+    )
+
 
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 6
 _QUOTED = re.compile(r'(?:password|secret|token)\w*\s*=\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+
+_STORES = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
@@ -30,7 +133,7 @@ CONFIG_OPTION = "command-config"
 class KafkaSettings(BaseModel):
     """What an environment says of its cluster. The path of the file is ready to be opened."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")
     client_config: Mapping[str, str] = Field({}, alias="clientConfig", repr=False)
     client_config_file: Path | None = Field(None, alias="clientConfigFile")
@@ -43,11 +146,11 @@ class KafkaConnection:
     cluster: Cluster
 
     def check(self) -> None:
-        """See `core.connecting.Keepable`."""
+        """See `Keepable`."""
         self.cluster.describe()
 
     def close(self) -> None:
-        """See `core.connecting.Closable`."""
+        """See `Closable`."""
         self.cluster.close()
 
 
@@ -63,14 +166,14 @@ class KafkaTarget:
     attempts: int = _ATTEMPTS
 
     def open(self, timeout_s: float) -> KafkaConnection:
-        """See `core.connecting.Target`."""
+        """See `Target`."""
         return KafkaConnection(connect_cluster(self.servers, dict(self.config), timeout_s, self.attempts))
 
 
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
     """Connect to real brokers, with retries around what is asked of them. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect  # most commands meet no cluster
-    from kdeclare.providers.kafka.client.retrying import Retrying, log_retry
+    from kdeclare.providers.kafka.client.cluster import Retrying, log_retry
 
     cluster = connect(servers, config, timeout_s=timeout_s)
     for found in cluster.diagnostics:
@@ -117,6 +220,22 @@ def locate_cluster(settings: KafkaSettings, surroundings: Surroundings) -> Kafka
     return KafkaTarget(servers or "", tuple(sorted(config.items())), surroundings.attempts or _ATTEMPTS)
 
 
+def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
+    """Find the files of client properties, and the certificates that they name. Raises KdeclareError."""
+    from kdeclare.providers.kafka.client import read_properties
+
+    given = options.get(CONFIG_OPTION)
+    found = [dict(settings.client_config)]
+    for file in (settings.client_config_file, Path(given) if given is not None else None):
+        if file is not None and file.is_file():
+            yield SettingsFile(file, holds_references=True)
+            found.append(read_properties(file))
+    for properties in found:
+        for name, value in properties.items():
+            if _STORES.fullmatch(name) and not Path(value).is_absolute():
+                yield SettingsFile(Path(value))
+
+
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     """Return what a cluster's refusal of a whole request means; None for what no broker answers."""
     from kdeclare.providers.kafka.client.faults import is_error_name
@@ -157,5 +276,6 @@ CONNECTION = ConnectionType(
     locate_cluster,
     environment_fields=frozenset({"bootstrapServers", "clientConfig", "clientConfigFile"}),
     is_always_needed=True,
+    find_files=find_client_files,
     explain=explain_fault,
 )

@@ -6,11 +6,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing, check_of_error
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.provider.provider import (
+    Check,
+    ExaminationRequest,
+    Examined,
+    Section,
+    Standing,
+    check_of_error,
+)
 from kdeclare.providers.kafka.connection import KafkaSettings, read_client_properties, stated_servers
-from kdeclare.providers.kafka.examination import Examinable, Examination
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
+from kdeclare.providers.kafka.port import Examinable, Examination
 
 NO_CLUSTER = Check(
     "Address",

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.resources.ids import ResourceId
 
 _MAX_INT = 2**31 - 1
 
@@ -13,6 +13,8 @@ class ConfigScope(StrEnum):
 
     TOPIC = "TOPIC"
     BROKER = "BROKER"
+
+    __hash__ = str.__hash__  # that of enums is written in Python, and every look at configs takes one
 
 
 class ConfigResource(NamedTuple):

@@ -7,12 +7,11 @@ replicas of every partition. Thread pools change in several operations, and a ch
 from collections.abc import Set
 from dataclasses import replace
 
-from kdeclare.core.capabilities import Evidence, Values
-from kdeclare.core.changes import Action, FieldChange
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.capabilities import Evidence, Values
+from kdeclare.core.resources.changes import Action, FieldChange
 from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_ops import PREFIX, key_of
-from kdeclare.providers.kafka.config.thread_pools import THREAD_POOLS
+from kdeclare.providers.kafka.config.config_ops import PREFIX, THREAD_POOLS, key_of
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES
 
@@ -28,7 +27,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
         return field
     keys, key = catalog(scope), key_of(field)
 
-    def normalize(value: Json) -> Json:
+    def normalize(value: JsonValue) -> JsonValue:
         if isinstance(value, list | tuple):
             return ",".join(map(str, value))
         return keys.canonical(key, value) if isinstance(value, str) else value

@@ -1,38 +1,45 @@
-"""What people can choose for a plan about a Kafka cluster."""
+"""What people can choose for a plan about a Kafka cluster. Every ``--help`` reads it: it imports little."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
 
-from pydantic import BaseModel
-
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.planning import PlanSettings
-from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
+from kdeclare.core.provider.plan_options import PlanOption
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlanOptions:
     """The part of `PlanOptions` that is about Kafka.
 
-    client_guard: whether kdeclare guards the replication factor where the brokers cannot.
-    await_moves: what someone else's move is in the way of waits for it, instead of being denied.
-    override_moves: the partitions of someone else's move are sent elsewhere.
+    rf_guard: who guards the replication factor where the brokers cannot; None is the brokers.
+    await_reassignments: what someone else's move is in the way of waits for it, instead of being denied.
+    override_reassignments: the partitions of someone else's move are sent elsewhere.
     delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
         under the same name is deleted in place of the one that was seen.
-    pace: of moves whose manifest says nothing else.
-    keep_throttles: whether tidying up leaves the throttles that kdeclare has set.
     """
 
-    client_guard: bool = False
-    await_moves: bool = False
-    override_moves: bool = False
-    delete_by_name: bool = False
-    pace: Pace = field(default_factory=Pace)
-    keep_throttles: bool = False
-
-
-KEEP_THROTTLES = PlanOptions(KafkaPlanOptions(keep_throttles=True))
-"""Of a run that is going to say itself which throttles it takes away."""
+    rf_guard: Annotated[
+        Literal["broker", "client"] | None,
+        PlanOption(
+            "Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
+            "and later), or kdeclare, which cannot exclude a change right before the request.",
+            metavar="broker|client",
+        ),
+    ] = None
+    await_reassignments: Annotated[
+        bool, PlanOption("Let changes wait for moves of others that are in their way.")
+    ] = False
+    override_reassignments: Annotated[
+        bool, PlanOption("Send partitions elsewhere that others are moving right now.")
+    ] = False
+    delete_by_name: Annotated[
+        bool,
+        PlanOption(
+            "Delete topics by name where the cluster has no topic ids: also one that was created again "
+            "meanwhile.",
+            is_about_deletions=True,
+        ),
+    ] = False
 
 
 def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
@@ -40,24 +47,15 @@ def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
     return options.find(KafkaPlanOptions) or KafkaPlanOptions()
 
 
-def with_pace(options: PlanOptions, pace: Pace) -> PlanOptions:
-    """Return the options with this pace of moves whose manifest says nothing else."""
-    return options.with_part(replace(find_kafka_options(options), pace=pace))
+@dataclass(frozen=True, slots=True)
+class CleanupOptions:
+    """The part of `PlanOptions` about what is removed after moves.
+
+    keep_throttles: whether the throttles that kdeclare has set are left.
+    """
+
+    keep_throttles: bool = False
 
 
-def complete_pace(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
-    """Return the options with a pace where the chosen one leaves something open."""
-    pace = find_kafka_options(options).pace
-    for spec in stated:
-        if isinstance(spec, PaceSpec):
-            pace = pace.over(pace_of(spec))
-    return with_pace(options, pace)
-
-
-REASSIGNMENTS = PlanSettings(
-    "reassignments",
-    PaceSpec,
-    complete_pace,
-    description="How moves of replicas are gone about, where a manifest says nothing else.",
-    environment_description="How moves of replicas are gone about here.",
-)
+KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
+"""Of a run that is going to say itself which throttles it takes away."""

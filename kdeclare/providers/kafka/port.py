@@ -1,12 +1,18 @@
 """The port `Cluster`: all that the engine asks of Kafka, in batches, with a result an item."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import field
+from typing import Annotated, Protocol
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, Outcome, Result
-from kdeclare.core.visibility import Patience
+from pydantic import Field, GetPydanticSchema
+from pydantic_core import core_schema
+
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.faults import Fault, Outcome, Result
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
@@ -42,27 +48,58 @@ class ConfigQuery:
     optional: bool = False
 
 
+# As keys of JSON, numbers are texts: only as kdeclare writes them, so that no two are the same number.
+_NUMBER_AS_KEY = core_schema.chain_schema(
+    [core_schema.str_schema(pattern="^(0|[1-9][0-9]*)$"), core_schema.int_schema(strict=False)]
+)
+
+Count = Annotated[int, Field(ge=1)]
+BrokerId = Annotated[int, Field(ge=0)]
+Replicas = Annotated[tuple[BrokerId, ...], Field(min_length=1)]
+PartitionNumber = Annotated[int, GetPydanticSchema(lambda _source, _handler: _NUMBER_AS_KEY)]
+
+
 @dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to create: counts, or assignments (then the counts are None)."""
+class TopicArgs(Arguments):
+    """What requests on one topic as a whole have in common: its name."""
 
-    name: str
-    partitions: int | None
-    replication_factor: int | None
-    assignments: Mapping[int, tuple[int, ...]] | None
-    configs: Mapping[str, str]
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class NewPartitions:
+class NewTopic(TopicArgs):
+    """A topic to create: counts, or assignments. A count that is None is the brokers' default.
+
+    assignments: replicas by partition. configs: texts, and the elements of lists.
+    """
+
+    partitions: Count | None
+    replication_factor: Count | None
+    assignments: Mapping[PartitionNumber, Replicas] | None
+    configs: Mapping[str, str | tuple[str, ...]]
+
+    @property
+    def count(self) -> int | None:
+        """How many partitions are asked for."""
+        return len(self.assignments) if self.assignments else self.partitions
+
+    @property
+    def config_texts(self) -> dict[str, str]:
+        """The configs as requests hold them."""
+        return {
+            key: ",".join(value) if isinstance(value, tuple) else value for key, value in self.configs.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions(TopicArgs):
     """Partitions to add: the new total, and replicas for each added one in order.
 
     assignments: None has Kafka place them. An empty tuple is what it refuses: replicas for none of them.
     """
 
-    topic: str
-    total: int
-    assignments: tuple[tuple[int, ...], ...] | None = None
+    total: Count
+    assignments: tuple[Replicas, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +201,12 @@ class Cluster(Protocol):
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""
 
+    def earlier_moves(self) -> Set[TopicPartition]:
+        """What was moving at a moment shortly before the one that reads are up to date with.
+
+        Of a move that is over since, a read may still show the union of old and new replicas.
+        """
+
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
@@ -228,6 +271,37 @@ class Cluster(Protocol):
         For a replica that the broker does not have yet, it remembers it and answers
         REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
         """
+
+    def close(self) -> None:
+        """Let go of connections. Safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What brokers tell of themselves and of the client.
+
+    versions: the highest version of each API that a broker has, by API key; absent: it has none.
+    features: the levels of finalized features (KIP-584) by name.
+    on_cluster, on_topics: the operations (org.apache.kafka.common.acl.AclOperation) that ACLs grant
+        (KIP-430), of topics by name, those that may be seen. None where it is not told.
+    """
+
+    versions: Mapping[int, int] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    on_cluster: frozenset[str] | None = None
+    on_topics: Mapping[str, frozenset[str]] | None = None
+
+
+class Examinable(Protocol):
+    """An open connection to a cluster. diagnostics: what was found in its client properties."""
+
+    diagnostics: tuple[Diagnostic, ...]
+
+    def describe(self) -> ClusterInfo:
+        """See `providers.kafka.port.Cluster.describe`."""
+
+    def examine(self) -> Examination:
+        """Ask. Raises Fault."""
 
     def close(self) -> None:
         """Let go of connections. Safe to call twice."""

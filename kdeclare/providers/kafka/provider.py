@@ -1,34 +1,159 @@
-"""The Kafka provider, as its entry point names it."""
+"""The provider of Kafka, as its entry point names it, and which acknowledged writes brokers do not show yet.
 
+Brokers answer from a copy of the metadata that trails the controller, and apply dynamic configs later still.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kdeclare.core.provider import Provider
+from kdeclare.core.live.collector import PendingWrite
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import View, is_other_object
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.provider.provider import (
+    ActivityWatch,
+    Cleanup,
+    CleanupRequest,
+    ExaminationRequest,
+    Examined,
+    Provider,
+)
+from kdeclare.core.provider.registry import type_of
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
+from kdeclare.providers.kafka.client_quota.fleet import QuotaCodec
 from kdeclare.providers.kafka.client_quota.kind import ClientQuotaKind
 from kdeclare.providers.kafka.client_quota.operations import AlterQuota
-from kdeclare.providers.kafka.collector import CLUSTER, find_principal
+from kdeclare.providers.kafka.collector import (
+    CLUSTER,
+    KafkaSelection,
+    find_existing,
+    find_principal,
+    observe,
+    select_topics,
+)
 from kdeclare.providers.kafka.config.catalog import is_secret_setting, may_hold_secret
-from kdeclare.providers.kafka.connection import CONNECTION
-from kdeclare.providers.kafka.doctor import examine_cluster
+from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
+from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
-from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
-from kdeclare.providers.kafka.plan_options import REASSIGNMENTS
+from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, name_topic
 from kdeclare.providers.kafka.planning import KafkaPlanning
-from kdeclare.providers.kafka.propagation import find_invisible
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
 from kdeclare.providers.kafka.reassignment.batching import TOGETHER
-from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
-from kdeclare.providers.kafka.reassignment.operations.moves import AwaitMoves, CancelMoves
-from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas
+from kdeclare.providers.kafka.reassignment.operations.reassign import (
+    AwaitMoves,
+    CancelMoves,
+    ReassignPartitions,
+    RelocateReplicas,
+)
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
-from kdeclare.providers.kafka.reassignment.placement_constraints import clashes
+from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
+from kdeclare.providers.kafka.reassignment.placement_request import clashes
 from kdeclare.providers.kafka.reassignment.plan_section import describe_moves
-from kdeclare.providers.kafka.topic import TopicKind
+from kdeclare.providers.kafka.topic.kind import TopicKind
+
+_SHOWN_AS_METADATA = frozenset(
+    (verb, TopicKind.name)
+    for verb in (CreateTopic.name, DeleteTopic.name, IncreasePartitions.name, AlterConfigs.name)
+)
+"""Operation types, each with a kind, of which brokers show all that is done once they know the metadata."""
+
+
+def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
+    """Return the writes that brokers do not show. Raises Fault when the cluster does not answer."""
+    cluster = connections.get(KafkaConnection).cluster
+    if writes and cluster.is_caught_up():
+        writes = [write for write in writes if _has_broker_configs(write.operation)]
+    if not writes:
+        return []
+    selections = tuple(s for write in writes for s in type_of(write.operation).select(write.operation))
+    try:
+        live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
+        quotas = QUOTAS.collect(connections, selections)
+        live = live if quotas is None else live.with_part(quotas)
+    except Fault as fault:
+        if fault.error != TOPIC_AUTHORIZATION_FAILED:
+            raise
+        # another login wrote them: what this one may not see, it cannot wait for
+        hidden = cluster.hidden_topics(sorted(select_topics(selections)))
+        return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_topics(w))])
+    pending = [write for write in writes if _is_pending(write, live)]
+    created = {w.operation.id: name_topic(w.operation) for w in pending if _creates(w.operation)}
+    absent = find_existing(cluster, created.values()).absent  # someone else deleted these
+    return [write for write in pending if created.get(write.operation.id) not in absent]
+
+
+def shows_all(connections: Connections, written: Collection[tuple[str, str]]) -> bool:
+    """Tell whether brokers show all that was written, if it is only metadata of topics. Raises Fault."""
+    if not _SHOWN_AS_METADATA.issuperset(written):
+        return False
+    cluster = connections.get(KafkaConnection).cluster
+    try:
+        # listed before the check, so that the next look at the cluster need not wait for brokers again
+        cluster.earlier_moves()
+    except Fault as fault:
+        if fault.error != CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return False  # who may not list moves may not ask how far brokers are, either
+    return cluster.is_caught_up()
+
+
+def _creates(op: Operation) -> bool:
+    return op.verb == "topic.create"
+
+
+def _topics(write: PendingWrite) -> frozenset[str]:
+    return type_of(write.operation).find_subjects(write.operation)
+
+
+def _has_broker_configs(op: Operation) -> bool:
+    """Whether it changes configs that brokers apply later than the rest of the metadata."""
+    asked = CLUSTER.merge(type_of(op).select(op))
+    return asked is not None and any(resource.scope is ConfigScope.BROKER for resource in asked.configs)
+
+
+def _is_pending(write: PendingWrite, live: LiveState) -> bool:
+    """Whether something is still as before; what is neither as before nor as written, others changed."""
+    op = write.operation
+    now, after = type_of(op).view(op, live), type_of(op).expected_state(op)
+    if is_other_object(op, now):
+        return False
+    return any(
+        element in after and now.get(element) != after[element] and _is_as_before(op, element, now)
+        for element in write.elements
+    )
+
+
+def _is_as_before(op: Operation, element: str, now: View) -> bool:
+    """Whether it was so before; what takes throttles away expects nothing, and takes away all it finds."""
+    return element not in op.expect or bool(now.get(element) == op.expect[element])
+
+
+# Few commands ask for one of these; the others do not pay for their import.
+
+
+def _examine(request: ExaminationRequest) -> Examined:
+    from kdeclare.providers.kafka.doctor import examine_cluster
+
+    return examine_cluster(request)
+
+
+def _watch(connections: Connections) -> ActivityWatch:
+    from kdeclare.providers.kafka.reassignment.activity import MovesWatch
+
+    return MovesWatch(connections)
+
+
+def _find_cleanup(request: CleanupRequest) -> Cleanup | None:
+    from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
+
+    return find_cleanup(request)
+
 
 PROVIDER = Provider(
     "kafka",
@@ -48,13 +173,15 @@ PROVIDER = Provider(
         AlterQuota(),
     ),
     connection=CONNECTION,
-    examine=examine_cluster,
-    collectors=(replace(CLUSTER, codec=KafkaCodec()), QUOTAS),
+    examine=_examine,
+    collectors=(replace(CLUSTER, codec=KafkaCodec()), replace(QUOTAS, codec=QuotaCodec())),
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,
+    shows_all=shows_all,
     find_principal=find_principal,
-    find_cleanup=find_cleanup,
+    watch=_watch,
+    find_cleanup=_find_cleanup,
     auxiliary_kinds=frozenset({TOGETHER.kind}),
     describe_plan=describe_moves,
     is_secret_setting=is_secret_setting,

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kdeclare.core.changes import Action, FieldChange, Risk
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.jsontypes import JsonValue, as_ints, as_list
+from kdeclare.core.resources.changes import Action, FieldChange, Risk
 from kdeclare.core.units import describe_amount
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -86,19 +86,19 @@ def _of_placement(field: FieldChange) -> Rated:
     if before is not None and after is not None and after < before:
         return Risk.DISRUPTIVE, "Fewer brokers hold the records."
     lists = isinstance(field.before, list) and isinstance(field.after, list)
-    if lists and sorted(field.before) == sorted(field.after):
+    if lists and sorted(as_ints(field.before)) == sorted(as_ints(field.after)):
         return Risk.DISRUPTIVE, "Another replica is preferred as the leader."
     return Risk.DISRUPTIVE, "Replicas are copied between brokers."
 
 
-def _count(value: Json) -> int | None:
+def _count(value: JsonValue) -> int | None:
     """How many replicas; of a topic with several replication factors, the lowest."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None
 
 
-def _loses_records(field: FieldChange, now: Json) -> Rated | None:
+def _loses_records(field: FieldChange, now: JsonValue) -> Rated | None:
     """The risk of a config by which Kafka drops records that it would have kept, else None.
 
     now: the value that holds where there is no override yet.
@@ -115,7 +115,7 @@ def _loses_records(field: FieldChange, now: Json) -> Rated | None:
     return _of_retention(name, before, field.after)
 
 
-def _of_retention(key: str, before: Json, after: Json) -> Rated | None:
+def _of_retention(key: str, before: JsonValue, after: JsonValue) -> Rated | None:
     info = catalog(ConfigScope.TOPIC).get(key)
     default = info.default if info else None
     low, high = (_limit(value if value is not None else default) for value in (after, before))
@@ -127,7 +127,7 @@ def _of_retention(key: str, before: Json, after: Json) -> Rated | None:
     return Risk.DESTRUCTIVE, f"The oldest records of partitions with more than {amount} are deleted."
 
 
-def _of_cleanup(key: str, before: Json, after: Json) -> Rated | None:
+def _of_cleanup(key: str, before: JsonValue, after: JsonValue) -> Rated | None:
     added = _policies(key, after) - _policies(key, before)
     reasons = {
         "compact": "Compaction removes all records of a key but the latest.",
@@ -143,16 +143,17 @@ def _of_unclean_elections(field: FieldChange) -> Rated | None:
     return Risk.DESTRUCTIVE, "A replica that is not in sync may lead; the records that it lacks are lost."
 
 
-def _policies(key: str, value: Json) -> set[str]:
+def _policies(key: str, value: JsonValue) -> set[str]:
     if value is None:
         return set(catalog(ConfigScope.TOPIC).default_list(key))
-    parts = value.split(",") if isinstance(value, str) else value
+    parts = value.split(",") if isinstance(value, str) else as_list(value)
     return {str(part).strip() for part in parts}
 
 
-def _limit(value: Json) -> float:
+def _limit(value: JsonValue) -> float:
     """A retention limit; any negative one is none."""
     try:
-        return float(value) if float(value) >= 0 else math.inf
-    except (TypeError, ValueError):
+        limit = float(value) if isinstance(value, str | int | float) else math.inf
+    except ValueError:
         return math.inf
+    return limit if limit >= 0 else math.inf

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox.connect_jars import ConnectJars
+from kdeclare.sandbox.folder_lock import held
 from kdeclare.sandbox.jars import Progress, cache_folder
-from kdeclare.sandbox.locking import held
 
 _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
 
@@ -54,7 +54,7 @@ def extensions(folder: Path) -> tuple[str, ...]:
 
 def _built(progress: Progress) -> Path | None:
     """The plug-in from the user's cache, compiled anew if its sources are others by now."""
-    from kdeclare.sandbox.connect_plugin import build  # no sandbox without workers needs it
+    from kdeclare.sandbox.connect_jars import build  # no sandbox without workers needs it
 
     cache = cache_folder(os.environ).with_name("connect-plugin")
     cache.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kdeclare.sandbox.certificates import KEYSTORE_PASSWORD
 from kdeclare.sandbox.layout import ConnectFiles
+from kdeclare.sandbox.security import KEYSTORE_PASSWORD
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare import sandbox as kafka_sandbox
-from kdeclare.sandbox import SandboxSettings, config, is_free
-from kdeclare.sandbox.connect_jars import connect_jars
-from kdeclare.sandbox.connect_plugin import install
+from kdeclare.sandbox import SandboxSettings, broker_properties, is_free
+from kdeclare.sandbox.connect_jars import connect_jars, install
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
 from tests.kafka.connect.asking import HOST
@@ -78,7 +77,7 @@ def crew(three: Crew) -> Iterator[Crew]:
 
 
 def _equip(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificates) -> None:
-    usual = config.broker_properties
+    usual = broker_properties.broker_properties
 
     def more(given: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
         found = usual(given, broker_id, *log_dirs)
@@ -97,7 +96,7 @@ def _equip(patch: pytest.MonkeyPatch, login: str, made: certificates.Certificate
             "listener.name.login.plain.sasl.jaas.config": f'{PLAIN} required user_alice="wonder";',
         }
 
-    patch.setattr(config, "broker_properties", more)
+    patch.setattr(broker_properties, "broker_properties", more)
 
 
 def _made(folder: Path) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.faults import Fault
-from kdeclare.providers.connect.client.opening import opened
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
+from kdeclare.providers.connect.client.rest import open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.kafka.connect.asking import KEYSTORE, PATH, TRUSTSTORE
 from tests.kafka.connect.test_settings import basic
@@ -89,12 +89,12 @@ def test_kdeclare_logs_in_with_a_header(workers: dict[str, Worker]) -> None:
     worker = workers["mistaken"]
     url = f"https://127.0.0.1:{worker.port}"
     files = (str(worker.certificates.authority_pem), str(worker.certificates.client_pem))
-    stranger = opened(WorkerGroup((url,), *files), Path(), str)
+    stranger = open_rest_workers(WorkerGroup((url,), *files), Path(), str)
     with pytest.raises(Fault, match="This takes an administrator") as refused:
         stranger.status(url)
     assert refused.value.error == NOT_AUTHORIZED
     login = WorkerGroup((url,), *files, headers=tuple(basic("ada", "lovelace").items()))
-    assert "group.id" in str(opened(login, Path(), str).status(url).error)
+    assert "group.id" in str(open_rest_workers(login, Path(), str).status(url).error)
 
 
 def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -> None:

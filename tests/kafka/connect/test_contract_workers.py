@@ -10,17 +10,15 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.connect.client import port
-from kdeclare.providers.connect.client.opening import opened
-from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.client.reading import read_workers
-from kdeclare.providers.connect.client.rollout import check, through_any
+from kdeclare.providers.connect.client.port import ConnectWorkers, check, read_workers, through_any
+from kdeclare.providers.connect.client.rest import open_rest_workers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
+from kdeclare.providers.connect.worker_health import differing, not_reached, silent
 from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, overrides_hash
-from kdeclare.providers.connect.workers.standing import differing, not_reached, silent
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.cases import case
 from tests.engine.world import World, desired
@@ -77,7 +75,7 @@ def real(crew: Crew, folder: Path) -> Iterator[Bed]:
         ca_file=str(made.authority_pem),
         cert_file=str(made.client_pem),
     )
-    workers = opened(group, folder, str)
+    workers = open_rest_workers(group, folder, str)
     own = f"${{env:{OWN_FOLDER}}}/held.p12"
     a, b = str(made.store("a")), str(made.store("b"))
     yield Bed(workers, a, b, own, f"${{file:{secrets}:keystore}}")

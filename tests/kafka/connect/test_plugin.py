@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION, compile_sources, jar_name
-from kdeclare.sandbox.connect_plugin import find_compiler
+from kdeclare.sandbox.connect_jars import find_compiler
 from kdeclare.sandbox.jars import silent
 
 pytestmark = pytest.mark.kafka

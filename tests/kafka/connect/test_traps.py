@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.sandbox import run_kafka_tool
-from kdeclare.sandbox.connect_plugin import install
+from kdeclare.sandbox.connect_jars import install
 from tests.kafka.connect.asking import (
     HOST,
     KEY_PASSWORD,

@@ -12,7 +12,7 @@ from typing import TypeVar
 from kdeclare.java import find_java
 from kdeclare.providers.connect.client.plugin.jar import EXTENSION
 from kdeclare.sandbox import processes
-from kdeclare.sandbox.config import render
+from kdeclare.sandbox.broker_properties import render
 from kdeclare.sandbox.connect_jars import ConnectJars
 from kdeclare.sandbox.processes import Recorded
 from tests.kafka.connect.asking import HOST, Asking, trusting

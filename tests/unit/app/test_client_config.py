@@ -9,7 +9,7 @@ import pytest
 from kdeclare.app.connections import ProjectReferences
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client.properties import client_arguments
-from kdeclare.providers.kafka.client_config import read_client_config
+from kdeclare.providers.kafka.connection import read_client_config
 
 
 def written(folder: Path, **properties: str) -> Path:

@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.app.connections import Connecting, Opener, explain_fault
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
 
 
@@ -89,6 +89,19 @@ def test_what_every_command_needs_is_refused_before_anything_is_done() -> None:
     for _ in range(2):
         with pytest.raises(KdeclareError, match="It cannot be reached"):
             connecting.get()
+    connecting.close()
+
+
+def test_what_the_environment_does_not_name_takes_no_part_but_says_why_when_it_is_asked_for() -> None:
+    connecting = Connecting([Opener(Depot, unreachable, is_always_needed=True, is_named=False)])
+    connections = connecting.get().with_part(Shop())
+    assert connections.leaves_out(Depot)
+    assert not connections.offers(Depot)
+    assert not Connecting([Opener(Depot, unreachable, is_named=False)]).get().is_empty
+    assert connections.find(Depot) is None
+    with pytest.raises(KdeclareError, match="It cannot be reached"):
+        connections.get(Depot)
+    assert not connections.with_part(Depot()).leaves_out(Depot)
     connecting.close()
 
 

@@ -12,16 +12,16 @@ import pytest
 from kdeclare.app.doctor import examined
 from kdeclare.app.workspace import Options
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.core.examining import Check, Standing
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.state import State
-from kdeclare.engine.state.location import open_store
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.state import State
+from kdeclare.core.provider.provider import Check, Standing
+from kdeclare.engine.state.local import open_store
 from kdeclare.providers.kafka import doctor
 from kdeclare.providers.kafka.doctor import features, rights
-from kdeclare.providers.kafka.examination import Examinable, Examination
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
-from kdeclare.report.doctor_views import DoctorView
+from kdeclare.providers.kafka.port import Examinable, Examination
+from kdeclare.report.doctor import DoctorView
 
 OK, SKIPPED, WARNING, FAILED = Standing.OK, Standing.SKIPPED, Standing.WARNING, Standing.FAILED
 ALL = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
@@ -368,10 +368,11 @@ def test_eligible_leader_replicas_are_a_choice() -> None:
 
 
 def test_nothing_of_the_properties_is_in_the_document(tmp_path: Path) -> None:
-    from kdeclare.report.doctor_json import doctor_document
+    from kdeclare.core.documents import dump_document
+    from kdeclare.report.doctor import describe_examination
 
     file = tmp_path / "client.properties"
     file.write_text('sasl.jaas.config=x required password="s3cret";\nssl.key.password=s3cret\n')
     fake = Fake()
-    assert "s3cret" not in json.dumps(doctor_document(look(fake, command_config=file)))
+    assert "s3cret" not in json.dumps(dump_document(describe_examination(look(fake, command_config=file))))
     assert "s3cret" in fake.config["ssl.key.password"]

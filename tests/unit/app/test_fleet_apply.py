@@ -2,12 +2,12 @@
 
 import pytest
 
-from kdeclare.app.fleet.plan import _narrowed
-from kdeclare.cli.fleet import without_settings
+from kdeclare.app.fleet.saved_plans import _narrowed
+from kdeclare.cli.commands.fleet import without_settings
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply
-from kdeclare.report.fleet_outcome import apply_exit
+from kdeclare.report.fleet.fleet_runs import apply_exit
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ from kdeclare.report.fleet_outcome import apply_exit
 )
 def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: ExitCode) -> None:
     clusters = tuple(AppliedCluster(word, 1, AppliedStatus(word)) for word in statuses.split())
-    assert apply_exit(FleetApply("shop", 1.0, clusters)) is code
+    assert apply_exit(FleetApply("shop", 1.0, None, clusters)) is code
 
 
 def test_an_interrupted_apply_says_so_whatever_was_done() -> None:
     for status in AppliedStatus:
         clusters = (AppliedCluster("eu-1", 1, status),)
-        run = FleetApply("shop", 1.0, clusters, "It was interrupted.", interrupted=True)
+        run = FleetApply("shop", 1.0, "It was interrupted.", clusters, interrupted=True)
         assert apply_exit(run) is ExitCode.INTERRUPTED
 
 

@@ -4,25 +4,25 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kdeclare.app.fleet.judging import judged
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.live_codec import LiveKey
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.fleet.collecting import live_rows
+from kdeclare.app.fleet.audit import judge_objects
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.parts import LiveState
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.fleet.cluster_pass import Judged
+from kdeclare.fleet.encoding import live_rows
 from kdeclare.fleet.live_state import decode_cluster
-from kdeclare.fleet.whole import Judged
 from kdeclare.policy.checking import check_live
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
 from kdeclare.policy.subjects import PolicyContext
-from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.unit.fleet.wholes import NOW
 
 TOPICS = [ResourceId("Topic", name) for name in ("clicks", "orders")]
-LABELS = {"orders": {"team": "a"}, "clicks": {"team": "a"}, "other": {"team": "a"}}
+LABELS = {ResourceId("Topic", name): {"team": "a"} for name in ("orders", "clicks", "other")}
 MODIFIES = frozenset({Action.MODIFY})
 
 
@@ -80,10 +80,10 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def live(cluster: MemoryCluster) -> KafkaState:
+def live(cluster: MemoryCluster) -> LiveState:
     itself, *rows = live_rows(connections_to(cluster), "eu-1", {}, NOW)
     objects = [(LiveKey(row["kind"], row["name"]), row["body"]) for row in rows]
-    return decode_cluster(itself["body"], objects).get(KafkaState)
+    return decode_cluster(itself["body"], objects)
 
 
 def of(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy, ...]:
@@ -98,11 +98,10 @@ def objections(said: Judged) -> list[tuple[str, str, str]]:
     return list(found)
 
 
-def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: KafkaState) -> None:
+def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: LiveState) -> None:
     policies = of(Tall(), Budget())
-    said = judged(policies, live, TOPICS, LABELS)
-    labels = {ResourceId("Topic", name): found for name, found in LABELS.items()}
-    context = PolicyContext(connections_to(cluster), labels=labels)
+    said = judge_objects(policies, live, TOPICS, LABELS)
+    context = PolicyContext(connections_to(cluster), labels=LABELS)
     checked = check_live(policies, TOPICS, context, lambda done: None)
     assert list(said.verdicts) == list(checked.verdicts)
     assert objections(said) == [
@@ -110,21 +109,21 @@ def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: 
         ("Tall", "Topic/orders", "too tall"),
         ("Budget", "Topic/orders", "6 in all"),
     ], "what is not judged counts"
-    assert said.open == ()
+    assert list(said.open) == []
 
 
 @pytest.mark.parametrize("curious", [Empty(), Careless(), Mine()])
 def test_what_no_snapshot_holds_is_open_and_the_others_are_told(
-    live: KafkaState, curious: TopicActionsPolicy
+    live: LiveState, curious: TopicActionsPolicy
 ) -> None:
-    said = judged((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
+    said = judge_objects((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
     assert list(said.open) == [type(curious).__name__]
     assert objections(said) == [("Tall", "Topic/orders", "too tall")]
 
 
-def test_there_are_no_records_in_what_would_be_created(live: KafkaState) -> None:
-    assert judged(of(Empty()), live, TOPICS, LABELS).open == ()
+def test_there_are_no_records_in_what_would_be_created(live: LiveState) -> None:
+    assert judge_objects(of(Empty()), live, TOPICS, LABELS).open == []
 
 
-def test_no_policies(live: KafkaState) -> None:
-    assert judged((), live, TOPICS, LABELS) == Judged()
+def test_no_policies(live: LiveState) -> None:
+    assert objections(judge_objects((), live, TOPICS, LABELS)) == []

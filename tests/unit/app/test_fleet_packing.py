@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet.packing import pack
+from kdeclare.app.fleet.archive import pack
 from kdeclare.app.fleet.reach import Reach
 from kdeclare.app.fleet.reading import read_declared
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.state import State
-from kdeclare.engine.state.location import open_store
-from kdeclare.fleet.spark.shipping import package_zip
+from kdeclare.core.plans.state import State
+from kdeclare.engine.state.local import open_store
+from kdeclare.fleet.spark.tasks import package_zip
 from kdeclare.manifests.fleet import open_fleet
+from kdeclare.providers.kafka.topic.record import TopicRecord
 
 FILES = {
     "ops/fleet.yaml": """\
@@ -93,7 +94,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for location, project, env in (("payments/state", "payments", "eu"), ("states", "lab", "default")):
         store = open_store(root / location, project, env)
         with store.lock("test"):
-            store.write(State("l", 1, "id-1", {"Topic/old": {"configs": {}}}))
+            store.write(State("l", 1, "id-1", {"Topic/old": TopicRecord()}))
             store.begin_run("20260101T000000Z-abcd", "{}").close()
             store.begin_run(LAST_RUN, "{}").close()
     monkeypatch.chdir(root / "work")

@@ -4,28 +4,26 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.app.connections import explain_fault
+from kdeclare.app.authoring.schema import manifest_schema
+from kdeclare.app.connections import KeptConnections, explain_fault
 from kdeclare.app.doctor import examined
-from kdeclare.app.keeping import KeptConnections
-from kdeclare.app.schema import manifest_schema
 from kdeclare.app.workspace import Options, Workspace, open_workspace
-from kdeclare.core import installed_providers
-from kdeclare.core.connecting import ConnectionType, Surroundings
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.examining import Check, ExaminationRequest, Examined, Section, Standing
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.installed_providers import GROUP
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider import Provider
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.core.secrets import SecretText
+from kdeclare.core.provider import entry_points
+from kdeclare.core.provider.connection import ConnectionType, Surroundings
+from kdeclare.core.provider.entry_points import InstalledEntryPoint
+from kdeclare.core.provider.installed_providers import GROUP
+from kdeclare.core.provider.provider import Check, ExaminationRequest, Examined, Provider, Section, Standing
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.test_providers import forget
@@ -125,9 +123,11 @@ BAKERY = Provider("bakery", (), (), connection=TO_BAKERY)
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     forget()
-    own = list(entry_points(group=GROUP))
-    points = [EntryPoint(name, f"{__name__}:{name.upper()}", GROUP) for name in ("library", "bakery")]
-    monkeypatch.setattr(installed_providers, "entry_points", lambda group: [*own, *points])
+    own = entry_points.find_all()
+    points = [
+        InstalledEntryPoint(GROUP, name, f"{__name__}:{name.upper()}") for name in ("library", "bakery")
+    ]
+    monkeypatch.setattr(entry_points, "find_all", lambda: (*own, *points))
     monkeypatch.chdir(tmp_path)
     OPENED.clear()
     yield

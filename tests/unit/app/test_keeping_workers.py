@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.connections import ProjectReferences
-from kdeclare.app.keeping import KeptConnections
-from kdeclare.core.faults import Fault
+from kdeclare.app.connections import KeptConnections, ProjectReferences
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.rest import PATH
 from kdeclare.providers.connect.connection import ConnectClients, ConnectTarget

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kdeclare.app.authoring.write_back import check_outcome, declared_places, sources_of
 from kdeclare.app.plan import load_manifests
-from kdeclare.app.write_back import declared_places, sources_of
-from kdeclare.app.write_back_checks import check_outcome
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.secrets import SHOWN
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.report.manifest.manifest_diff import manifest_diff
 from tests.unit.app.write_back_project import (
     PROJECT,
     Place,
@@ -425,7 +424,7 @@ def test_what_cannot_be_written_says_what_was(here: Place, monkeypatch: pytest.M
             raise OSError(28, "No space left on device")
         written.append(path)
 
-    monkeypatch.setattr("kdeclare.app.write_back.replace_file", full)
+    monkeypatch.setattr("kdeclare.app.authoring.write_back.replace_file", full)
     with pytest.raises(KdeclareError) as refused:
         prepared.write()
     (found,) = refused.value.diagnostics

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kdeclare.app.authoring.write_back import Prepared, prepare
 from kdeclare.app.connections import Connecting
 from kdeclare.app.workspace import Workspace
-from kdeclare.app.write_back import Prepared, prepare
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import manifest_diff
+from tests.jsontypes import Json
 
 HEAD = "apiVersion: kdeclare/v1\nkind: {}\nmetadata: {{name: {}}}\n"
 

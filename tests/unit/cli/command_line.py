@@ -19,6 +19,7 @@ import yaml
 
 from kdeclare.cli.main import main
 from kdeclare.core.clock import SystemClock
+from kdeclare.core.provider.registry import find_api_version
 from kdeclare.providers.connect import connection as connect
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.kafka import connection
@@ -115,7 +116,12 @@ class CommandLine:
 
     def write(self, file: str, kind: str, name: str, **spec: Any) -> Path:
         """Write a manifest."""
-        document = {"apiVersion": "kdeclare/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        document = {
+            "apiVersion": find_api_version(kind),
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
         path = self.folder / file
         path.write_text(yaml.safe_dump(document))
         return path

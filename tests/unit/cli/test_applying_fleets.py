@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.app.fleet.plan import plan_file, read_plan
 from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.scope import Scope
-from kdeclare.core.faults import Fault
-from kdeclare.core.plan import Summary
+from kdeclare.app.fleet.saved_plans import plan_file, read_plan
+from kdeclare.core.documents import dump_document
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.plan import Summary
+from kdeclare.engine.planning.request import Scope
 from kdeclare.engine.state.local import LocalStore
-from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, overview_document
+from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Cluster, NewTopic
@@ -59,7 +60,7 @@ class Fleet:
             (out / plan_file(name)).write_text(row["text"])
             exit_, summary = PlanExit(row["exit"]), Summary(**json.loads(row["summary"]))
             planned.append(PlannedCluster(name, row["plan_id"], summary, row["changes"], exit_))
-        overview = overview_document(FleetPlan("shop", datetime.now(UTC), 1.0, tuple(planned), adopt))
+        overview = dump_document(FleetPlan("shop", datetime.now(UTC), 1.0, adopt, tuple(planned)))
         (out / "overview.json").write_text(json.dumps(overview))
 
     def apply(self, *options: str) -> Ran:

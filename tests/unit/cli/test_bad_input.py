@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.unit.cli.command_line import CommandLine
 
@@ -143,7 +143,7 @@ def test_an_empty_project(kdeclare: CommandLine) -> None:
     assert kdeclare("plan").out == "No changes. shop/lab on lab:9092: 0 resources in order.\n"
     ran = kdeclare("import", "--match", "x")
     assert ran.code == 0
-    assert "no topic whose whole name 'x' matches" in ran.err
+    assert "nothing whose whole name 'x' matches" in ran.err
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 1
     assert "No run has been recorded yet" in ran.err

@@ -4,13 +4,13 @@ KDECLARE_UPDATE_GOLDEN=1 writes the outputs and the pages; read the diff.
 """
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.engine.planning.planfile_schema import plan_schema
-from kdeclare.report.run_schema import run_schema
-from kdeclare.report.view_schemas import view_schemas
+from kdeclare.report.run.documents import run_schemas
 from tests.unit.cli.cases_folder import FOLDER, FORMATS, Case, bring_about, cases, golden, index, page, run
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_file
@@ -49,10 +49,10 @@ def test_every_case_has_a_page(case: Case) -> None:
     check_file(case.folder / "README.md", page(case))
 
 
-def _schema(document: dict[str, object]) -> dict[str, object]:
+def _schema(document: dict[str, object]) -> Mapping[str, object]:
     if "operations" in document:
-        return run_schema() if "run_id" in document else plan_schema()
-    return view_schemas()["problem"]
+        return run_schemas()["run"] if "run_id" in document else plan_schema()
+    return run_schemas()["problem"]
 
 
 def test_the_folder_has_a_page() -> None:

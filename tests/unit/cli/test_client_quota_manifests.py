@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.kind import Problem
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.resources.kind import Problem
 from kdeclare.providers.kafka.client_quota.kind import ClientQuotaKind
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaSpec, decode_quota, encode_quota
 from tests.unit.cli.command_line import CommandLine

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from tests.unit.cli.command_line import CommandLine
 
@@ -164,3 +164,48 @@ def test_an_import_without_the_right_to_see_quotas_says_so_and_goes_on(kdeclare:
     ran = kdeclare("import")
     assert (ran.code, "name: orders" in ran.out) == (0, True)
     assert "ClientQuota: this login may not see quotas" in " ".join(ran.err.split())
+
+
+def at_most_100(kdeclare: CommandLine) -> None:
+    rule = "!('producer_byte_rate' in after.limits) || after.limits.producer_byte_rate <= 100"
+    spec = {"rule": rule, "message": "At most 100.", **OF_QUOTAS}
+    kdeclare.write("manifests/bounded.yaml", "Policy", "bounded", **spec)
+
+
+def test_policies_judge_live_quotas_that_nobody_declares(kdeclare: CommandLine) -> None:
+    at_most_100(kdeclare)
+    declare(kdeclare, "mine", producer_byte_rate=10)
+    everyone = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None})
+    fine = QuotaEntity.of({EntityType.CLIENT_ID: "fine"})
+    limits_by_entity = {ALICE: 300.0, everyone: 200.0, fine: 50.0}
+    kdeclare.cluster.alter_quotas({e: {"producer_byte_rate": n} for e, n in limits_by_entity.items()})
+    ran = kdeclare("policy", "check", "--live", "--format", "json")
+    assert ran.code == 3
+    assert {item["resource"]: item["outcome"] for item in json.loads(ran.out)["verdicts"]} == {
+        "ClientQuota/client-id=fine": "allow",
+        "ClientQuota/mine": "deny",
+        "ClientQuota/user=*,client-id=*": "deny",
+    }
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.out.splitlines()[0] == "2 of 3 resources are against a policy."
+    assert "ClientQuota/user=*,client-id=*" in ran.out
+    reads = [call for call in kdeclare.cluster.calls if call.method == "quotas"]
+    assert len(reads) == 2, "one request for all, whatever is declared"
+
+
+def test_an_owned_quota_is_judged_once_by_the_name_that_its_manifest_has_now(kdeclare: CommandLine) -> None:
+    declare(kdeclare, "before", producer_byte_rate=300)
+    assert kdeclare("apply", "--yes").code == 0
+    (kdeclare.folder / "manifests" / "before.yaml").unlink()
+    declare(kdeclare, "now", producer_byte_rate=300)
+    at_most_100(kdeclare)
+    ran = kdeclare("policy", "check", "--live", "--format", "json")
+    assert [item["resource"] for item in json.loads(ran.out)["verdicts"]] == ["ClientQuota/now"]
+
+
+def test_live_quotas_that_may_not_be_seen_are_not_in_order(kdeclare: CommandLine) -> None:
+    at_most_100(kdeclare)
+    kdeclare.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), nth=None, method="quotas")
+    ran = kdeclare("policy", "check", "--live")
+    assert ran.code == 1
+    assert "reading quotas requires the right DescribeConfigs on the cluster" in " ".join(ran.err.split())

@@ -13,17 +13,17 @@ from jsonschema import Draft202012Validator
 
 from kdeclare import sandbox
 from kdeclare.app import status
-from kdeclare.app.recovering import recover_if_possible
+from kdeclare.app.recovery import recover_if_possible
 from kdeclare.app.workspace import Options, open_workspace
-from kdeclare.cli import running
-from kdeclare.core.changes import FieldOp
+from kdeclare.cli import run_output
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.local_schemas import local_schemas
+from kdeclare.report.run.documents import run_schemas
 from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
 from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
@@ -133,7 +133,7 @@ def test_status(kdeclare: CommandLine) -> None:
 
 
 def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
-    kdeclare.monkeypatch.setattr("kdeclare.cli.status._POLL_S", 0.0)
+    kdeclare.monkeypatch.setattr("kdeclare.cli.commands.status._POLL_S", 0.0)
     kdeclare.cluster.move_ticks = 12
     kdeclare.topic("orders", partitions=1, replicationFactor=1)
     kdeclare("apply", "--yes")
@@ -148,7 +148,7 @@ def test_status_watches_moves_to_their_end(kdeclare: CommandLine) -> None:
 
 def moving(kdeclare: CommandLine) -> None:
     """A topic, and a throttled Reassignment in batches of one, whose moves go on until somebody ticks."""
-    kdeclare.monkeypatch.setattr("kdeclare.cli.status._POLL_S", 0.0)
+    kdeclare.monkeypatch.setattr("kdeclare.cli.commands.status._POLL_S", 0.0)
     kdeclare.monkeypatch.setattr(SystemClock, "sleep", lambda *_: None)
     kdeclare.cluster.create_topics([NewTopic("foo", None, None, dict.fromkeys(range(3), (1, 2)), {})])
     partitions = [{"topic": "foo", "partition": n, "replicas": [3, 1]} for n in range(3)]
@@ -223,10 +223,10 @@ def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclar
     kdeclare.monkeypatch.setattr("kdeclare.app.status.recover_if_possible", recover_and_arrive)
     looks = status.looks(open_workspace(Options(), os.environ), tidies=True)
     first, _ = next(looks)
-    assert [move.partition for move in first.moves] == [0]
+    assert [work.document["partition"] for work in first.ongoing] == [0]
     assert throttles(kdeclare.cluster)
     second, notices = next(looks)
-    assert not second.moves
+    assert not second.ongoing
     assert [d.code for d in notices] == ["tidied"]
     assert left(kdeclare) == ({}, None)
 
@@ -277,7 +277,7 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
 
 
 def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
-    running.stopping()
+    run_output.stopping()
     assert "Ctrl-C again ends at once" in capfd.readouterr().err
 
 
@@ -339,13 +339,13 @@ def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
 def test_lock(kdeclare: CommandLine) -> None:
     assert kdeclare("lock", "show").out == "Not locked.\n"
     nobody = json.loads(kdeclare("lock", "show", "--format", "json").out)
-    Draft202012Validator(local_schemas()["lock"]).validate(nobody)
+    Draft202012Validator(run_schemas()["lock"]).validate(nobody)
     assert kdeclare("lock", "break").out == "Not locked.\n"
     with LocalStore(kdeclare.folder / "state" / "shop" / "lab").lock("apply by hand"):
         assert "apply by hand" in kdeclare("lock", "show").out
         shown = json.loads(kdeclare("lock", "show", "--format", "json").out)
         assert shown["lock"]["pid"] == os.getpid()
-        Draft202012Validator(local_schemas()["lock"]).validate(shown)
+        Draft202012Validator(run_schemas()["lock"]).validate(shown)
         assert "locked" in kdeclare("status").out
         assert kdeclare("lock", "break").code == 64
         assert kdeclare("lock", "break", answer="no\n").code == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.connect.workers.urls import wrong_url
+from kdeclare.providers.connect.worker_config.spec import wrong_url
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.test_connect_worker_config import WORKERS, declare, typed, worker_config, workers
 

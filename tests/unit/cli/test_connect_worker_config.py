@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client.port import Changes
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.faults import Fault
-from kdeclare.engine.planning.deletion_limit import DeletionLimit, default_count
+from kdeclare.core.live.faults import Fault
+from kdeclare.engine.planning.request import DeletionLimit, default_count
 from tests.unit.cli.command_line import CommandLine, Ran
 
 

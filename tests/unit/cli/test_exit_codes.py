@@ -3,13 +3,16 @@
 import json
 import os
 import signal
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster, NewTopic
@@ -17,6 +20,7 @@ from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.terminal import CTRL_C
 from tests.unit.cli.command_line import CommandLine, Ran
 
+ROOT = Path(__file__).parents[3]
 Case = Callable[[CommandLine], Ran]
 
 
@@ -217,6 +221,26 @@ def test_every_code_of_the_contract_is_tried() -> None:
 def test_a_traceback_is_for_who_wants_it(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setenv("KDECLARE_DEBUG", "1")
     assert "Traceback" in internal_error(kdeclare).err
+
+
+IMPATIENT = """
+import sys
+
+class PressCtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kdeclare.core.diagnostics":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, PressCtrlC())
+sys.exit(EntryPoint("kdeclare", REFERENCE, "console_scripts").load()())
+"""
+
+
+def test_ctrl_c_while_the_command_is_imported_shows_no_traceback() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    start = f"from importlib.metadata import EntryPoint\nREFERENCE = {scripts['kdeclare']!r}\n"
+    done = subprocess.run([sys.executable, "-c", start + IMPATIENT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_what_ctrl_c_left_undone_is_done_next(kdeclare: CommandLine) -> None:

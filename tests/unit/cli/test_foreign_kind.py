@@ -1,16 +1,37 @@
 """A kind of a foreign provider through the commands: nothing of kdeclare is changed for it."""
 
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.core.ids import ResourceId
+from kdeclare.app.authoring.scaffolds import SpecLine
+from kdeclare.cli.command import command
+from kdeclare.cli.commands.new import write_new
+from kdeclare.cli.console import Console
+from kdeclare.cli.installed_commands import NEW_GROUP, find_commands
+from kdeclare.cli.options import Setting
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.parts import Connections
+from kdeclare.core.provider import entry_points, plan_options
+from kdeclare.core.provider.entry_points import InstalledEntryPoint
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.plan_options import OfferedOptions, PlanOption, read_options
+from kdeclare.core.provider.provider import Activity, OngoingWork, RecentRuns
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.editing import project_edits
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import manifest_diff
+from tests import foreign
 from tests.foreign import QueueKind, Shed, shed
 from tests.unit.app.write_back_project import PROJECT, Place, put
 from tests.unit.cli.command_line import CommandLine
@@ -43,6 +64,117 @@ def test_plan_and_apply_and_status(kdeclare: CommandLine, shed: Shed) -> None:
     assert shed.queues == {"orders": {"size": 5, "durable": False}}
     assert "No changes" in kdeclare("plan").out
     assert kdeclare("status").code == 0
+
+
+class Painters:
+    """They paint a queue, and nobody asked them to."""
+
+    def __init__(self, connections: Connections) -> None:
+        self.coats = 0
+
+    def look(self) -> tuple[Diagnostic, ...]:
+        self.coats += 1
+        return ()
+
+    def describe(self, runs: RecentRuns) -> Activity:
+        work = OngoingWork("orders", "gray", "red", note="second coat", document={"queue": "orders"})
+        fields: dict[str, JsonValue] = {"coats": self.coats}
+        return Activity(("1 queue being painted",), "no paint", "Painting:", (work,), fields=fields)
+
+
+def test_status_shows_what_goes_on_in_its_system(
+    kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "PROVIDER", replace(foreign.PROVIDER, watch=Painters))
+    load_providers.cache_clear()
+    text = kdeclare("status").out
+    assert "1 queue being painted." in text
+    assert "Painting:\n  ↻ orders  gray → red  not by kdeclare  second coat\n" in text
+    assert json.loads(kdeclare("status", "--format", "json").out)["coats"] == 1
+
+
+def register_new(app: typer.Typer) -> None:
+    def queue(name: str, *, setting: Setting, console: Console) -> ExitCode:
+        """Write the manifest of a queue."""
+        return write_new(console, setting, ResourceId("Queue", name), [SpecLine("size: 7", "NAME")])
+
+    command(app, "queue")(queue)
+
+
+@pytest.fixture
+def install_new(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    installed = entry_points.find_all
+
+    def install(reference: str) -> None:
+        point = InstalledEntryPoint(NEW_GROUP, "queue", reference)
+        monkeypatch.setattr(entry_points, "find_all", lambda: (*installed(), point))
+        find_commands.cache_clear()
+
+    yield install
+    find_commands.cache_clear()
+
+
+def test_new_writes_its_manifest(kdeclare: CommandLine, install_new: Callable[[str], None]) -> None:
+    install_new(f"{__name__}:register_new")
+    assert "topic" in kdeclare("new", "--help").out
+    made = kdeclare("new", "queue", "orders")
+    assert (made.code, made.out) == (0, "manifests/orders.yaml\n")
+    assert "kind: Queue" in Path("manifests/orders.yaml").read_text()
+    assert kdeclare("apply", "--yes").code == 0
+    again = kdeclare("new", "queue", "orders")
+    assert (again.code, "Queue is declared already" in again.err) == (1, True)
+
+
+def test_new_names_a_command_that_cannot_be_loaded(
+    kdeclare: CommandLine, install_new: Callable[[str], None]
+) -> None:
+    install_new(f"{__name__}:nowhere")
+    refused = kdeclare("new", "queue")
+    assert refused.code == 1
+    assert f"'queue' of {__name__}:nowhere cannot be loaded" in refused.err
+
+
+def test_its_option_is_an_option_of_plans(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
+    assert kdeclare("plan").code == 0
+    denied = kdeclare("plan", "--highest", "4")
+    assert denied.code == 3
+    assert "Queue is too large" in denied.out
+    assert kdeclare("apply", "--yes", "--highest", "4").code == 3
+    assert kdeclare("apply", "--yes", "--highest", "5").code == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "apply", "fleet plan"])
+def test_help_has_its_option_beside_those_of_kafka(kdeclare: CommandLine, command: str) -> None:
+    shown = kdeclare(*command.split(), "--help").out
+    assert shown.index("--rf-guard") < shown.index("--highest N") < shown.index("--target")
+    assert "The size of the largest queue." in shown
+
+
+@pytest.mark.parametrize("command", ["rollback", "topic create", "topic delete"])
+def test_its_option_is_only_where_it_matters(kdeclare: CommandLine, command: str) -> None:
+    assert "--highest" not in kdeclare(*command.split(), "--help").out
+
+
+def test_plan_file_takes_no_option_of_a_provider(kdeclare: CommandLine) -> None:
+    kdeclare.write("manifests/orders.yaml", "Queue", "orders", size=5)
+    assert kdeclare("plan", "--out", "it.plan").code == 0
+    assert kdeclare("apply", "it.plan", "--yes", "--highest", "9").code == 64
+
+
+def test_option_with_a_name_of_kdeclares_own_is_refused(
+    kdeclare: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Greedy:
+        yes: Annotated[bool, PlanOption("Say yes to everything.")] = False
+
+    (option,) = read_options("shed", Greedy)
+    monkeypatch.setattr(plan_options, "find_plan_options", cache(lambda: OfferedOptions({"yes": option})))
+    assert "Do not ask." in kdeclare("apply", "--help").out
+    refused = kdeclare("apply", "--yes")
+    assert refused.code == 1
+    assert "'--yes' of the provider 'shed' has the name of an option of this command" in refused.err
 
 
 def test_defaults_fill_it(kdeclare: CommandLine) -> None:
@@ -131,7 +263,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place({})
 
 
-def changed(name: str, action: Action = Action.UPDATE, **after: object) -> Change:
+def changed(name: str, action: Action = Action.UPDATE, **after: JsonValue) -> Change:
     fields = tuple(FieldChange(field, FieldOp.CHANGE, None, value) for field, value in after.items())
     return Change(ResourceId("Queue", name), action, Reason.ASKED, Risk.SAFE, fields)
 

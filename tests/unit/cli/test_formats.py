@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sarif_pydantic import Sarif
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.engine.planning.planfile import load_plan
 from tests.unit.cli.command_line import CommandLine, Ran
 

@@ -2,7 +2,7 @@
 
 import json
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.connections import KeptConnections
 from kdeclare.app.workspace import Options
 from kdeclare.cli import main as command_line
 from kdeclare.cli.installed_commands import GROUP, find_commands
 from kdeclare.cli.interactive.candidates import GROUP as COMPLETIONS
 from kdeclare.cli.interactive.candidates import candidates, load_completions
-from kdeclare.cli.interactive.grammar import Command, Parameter
+from kdeclare.cli.interactive.grammar import Command, Parameter, place_of
 from kdeclare.cli.interactive.names import LiveNames
-from kdeclare.cli.interactive.place import place_of
 from kdeclare.cli.line import Shared
 from kdeclare.cli.options import Talk
 from tests.unit.cli.command_line import CommandLine
@@ -23,7 +22,7 @@ from tests.unit.cli.command_line import CommandLine
 FITS = """
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 
 def register(app):
     command(app, "shelf")(shelf)
@@ -173,7 +172,7 @@ def test_completion_says_nothing_of_broken_commands(kdeclare: CommandLine, insta
 
 
 OFFERS = """
-from kdeclare.cli.interactive.offer import Offer, Value
+from kdeclare.cli.interactive.candidates import Offer, Value
 
 def complete(place, names):
     if place.path != ("shelf",):
@@ -202,7 +201,7 @@ def test_only_the_command_that_is_asked_for_is_imported(tmp_path: Path) -> None:
         "own = [m for m in sys.modules if m.startswith('kdeclare.providers.') and '.commands.' in m];"
         "assert 'kdeclare.providers.kafka.commands.topic' in own;"
         "assert not any(m.endswith(('.config', '.reassign')) for m in own), own;"
-        "assert 'kdeclare.cli.plan' not in sys.modules;"
+        "assert 'kdeclare.cli.commands.plan' not in sys.modules;"
         "assert 'kdeclare.providers.kafka.provider' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing.partitions import PartitionState

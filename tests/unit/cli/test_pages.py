@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.engine.planning.planfile import load_plan
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.page_reader import Reader

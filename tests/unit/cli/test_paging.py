@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.paging import Pager, fits, pager_of
+from kdeclare.cli.pager import Pager, fits, pager_of
 from kdeclare.core.diagnostics import KdeclareError
 from tests.unit.cli.command_line import Terminal
 

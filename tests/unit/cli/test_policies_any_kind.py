@@ -131,6 +131,19 @@ def test_what_is_live_is_checked_declared_or_not(kdeclare: CommandLine, kitchen:
     assert kdeclare("policy", "check", "--live").code == 0
 
 
+def test_live_objects_that_are_declared_under_another_name_keep_name_and_labels(
+    kdeclare: CommandLine, kitchen: Kitchen
+) -> None:
+    rule(kdeclare, selector={"kind": "Urn"})
+    kitchen.kettles |= {serial: {"heat": 95, "extras": {}} for serial in ("s-1", "s-2")}
+    kettle(kdeclare, "gold one", {"tier": "gold"}, serial="s-1")
+    document = (kdeclare.folder / "manifests" / "gold one.yaml").read_text()
+    (kdeclare.folder / "manifests" / "gold one.yaml").write_text(document.replace("Kettle", "Urn"))
+    ran = kdeclare("policy", "check", "--live", "--format", "json")
+    verdicts = {item["resource"]: item["outcome"] for item in json.loads(ran.out)["verdicts"]}
+    assert verdicts == {"Urn/gold one": "allow", "Urn/s-2": "deny"}
+
+
 def test_topics_and_others_are_checked_together(kdeclare: CommandLine, kitchen: Kitchen) -> None:
     wide = {"rule": "post.partitions < 3", "actions": ["CREATE", "MODIFY"]}
     kdeclare.write("manifests/wide.yaml", "Policy", "wide", **wide)

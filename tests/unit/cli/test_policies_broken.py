@@ -219,9 +219,9 @@ import sys
 from kdeclare.providers.kafka import connection
 from kdeclare.cli.main import main
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.policy import asking
+from kdeclare.policy import isolation
 
-asking.LIMIT_S = 0.3
+isolation.LIMIT_S = 0.3
 cluster = MemoryCluster()
 connection.connect_cluster = lambda *_: cluster
 code = main(sys.argv[1:])

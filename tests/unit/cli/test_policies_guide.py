@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kdeclare.engine.planning.judging import judge_plan
+from kdeclare.engine.planning.prune_denied import judge_plan
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
 from kdeclare.policy.cel.vocabulary import vocabulary_of
 from kdeclare.policy.configured import ConfiguredPolicy

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.report.policy_schemas import policy_schemas
+from kdeclare.report.policy import policy_schemas
 from tests.unit.cli.command_line import CommandLine
 
 RULES = "kdeclare.policy.rules:"

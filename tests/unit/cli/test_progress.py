@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.cli import progress
 from kdeclare.cli.progress import Bars
-from kdeclare.core.run import MoveProgress, Waiting
+from kdeclare.core.plans.run import MoveProgress, Waiting
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:

@@ -3,22 +3,28 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.core import installed_providers, registry
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.installed_providers import GROUP, find_providers, load_providers
-from kdeclare.core.provider import Provider
+from kdeclare.core.provider import entry_points, installed_providers, registry
+from kdeclare.core.provider.entry_points import InstalledEntryPoint
+from kdeclare.core.provider.installed_providers import (
+    GROUP,
+    InstalledProvider,
+    find_providers,
+    load_providers,
+)
+from kdeclare.core.provider.provider import Provider
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
 from kdeclare.report.provider_list import providers_schemas
 from kdeclare.version import VERSION
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.fleet.kitchen import PROVIDER as KITCHEN
 from tests.unit.report.golden_files import check_schema
 
 FITS = Provider("theirs", (), ())
@@ -27,6 +33,12 @@ SAME_KIND = Provider("theirs", (KAFKA.kinds[0],), ())
 SAME_OPERATION = Provider("theirs", (), (CONNECT.operation_types[0],))
 ROUND_A, ROUND_B = Provider("a", (), (), ("b",)), Provider("b", (), (), ("a",))
 NO_PROVIDER = "text"
+NO_VERSION = Provider("theirs", (), (), api_version="theirs")
+SAME_GROUP = FITS
+SAME_KIND_ELSEWHERE = Provider("theirs", (KAFKA.kinds[0],), (), api_version="theirs.example/v1")
+OWN_GROUP = Provider("theirs", (), (), api_version="theirs.example/v1")
+OWN_GROUP_TOO = Provider("others", (), (), api_version="theirs.example/v2")
+OTHER_NAME = Provider("ours", (), ())
 
 Install = Callable[..., None]
 
@@ -35,22 +47,22 @@ Install = Callable[..., None]
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Have these entry points beside kdeclare's own: names, and what of this module they lead to."""
     forget()
-    own = list(entry_points(group=GROUP))
+    installed = entry_points.find_all
 
     def have(**attributes: str) -> None:
         points = [
-            EntryPoint(name, value if ":" in value else f"{__name__}:{value}", GROUP)
+            InstalledEntryPoint(GROUP, name, value if ":" in value else f"{__name__}:{value}")
             for name, value in attributes.items()
         ]
-        monkeypatch.setattr(installed_providers, "entry_points", lambda group: [*own, *points])
+        monkeypatch.setattr(entry_points, "find_all", lambda: (*installed(), *points))
 
     yield have
     forget()
 
 
 def forget() -> None:
-    for cached in (find_providers, load_providers, registry.KINDS._load, registry.OPERATION_TYPES._load):  # type: ignore[attr-defined]
-        cached.cache_clear()
+    find_providers.cache_clear()
+    load_providers.cache_clear()
 
 
 def refusal(act: Callable[[], object]) -> tuple[str, str]:
@@ -73,6 +85,20 @@ def test_what_others_build_on_comes_first() -> None:
     assert list(registry.KINDS) == kinds
 
 
+def test_what_is_known_by_name_is_that_of_the_providers_in_use() -> None:
+    known: tuple[Mapping[str, object], ...] = (registry.KINDS, registry.OPERATION_TYPES, registry.CODECS)
+    own = [set(names) for names in known]
+    kitchen = InstalledProvider("kitchen", "", "", "tests.unit.fleet.kitchen:PROVIDER")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(installed_providers, "find_providers", lambda: (kitchen,))
+        load_providers.cache_clear()
+        kinds = {kind.name for kind in KITCHEN.kinds}
+        codecs = {sort for made in KITCHEN.collectors if made.codec for sort in made.codec.sorts}
+        assert [set(names) for names in known] == [kinds, set(), codecs]
+    load_providers.cache_clear()
+    assert [set(names) for names in known] == own
+
+
 def test_installed_provider_is_loaded(install: Install) -> None:
     install(theirs="FITS")
     assert FITS in load_providers()
@@ -84,6 +110,8 @@ def test_installed_provider_is_loaded(install: Install) -> None:
         ("LATER", "provider-contract", "version 2 of the provider contract; this kdeclare has version 1"),
         ("NO_PROVIDER", "provider-broken", "NO_PROVIDER is a str"),
         ("MISSING", "provider-broken", "AttributeError"),
+        ("OTHER_NAME", "provider-broken", "it calls itself 'ours', unlike its entry point"),
+        ("NO_VERSION", "provider-broken", "its api_version 'theirs' is not like flags.example/v1"),
         ("no_such_module_at_all:X", "provider-broken", "ModuleNotFoundError"),
         ("SAME_KIND", "provider-collision", "The kind 'Topic' comes from both"),
         ("SAME_OPERATION", "provider-collision", "The operation type 'connect.worker-config.patch'"),
@@ -98,6 +126,48 @@ def test_provider_that_does_not_fit_is_refused_by_name(
     assert detail in found[1]
 
 
+def distribute(monkeypatch: pytest.MonkeyPatch, folder: Path, **attributes: str) -> None:
+    """Install what of this module is named, each in a distribution of its own."""
+    for name, attribute in attributes.items():
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {__name__}:{attribute}\n")
+    monkeypatch.syspath_prepend(str(folder))
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "detail"),
+    [
+        ({"theirs": "SAME_GROUP"}, "The API group 'kdeclare' comes from both {kdeclare} and {theirs}."),
+        (
+            {"theirs": "OWN_GROUP", "others": "OWN_GROUP_TOO"},
+            "The API group 'theirs.example' comes from both {others} and {theirs}.",
+        ),
+        ({"theirs": "SAME_KIND_ELSEWHERE"}, "The kind 'Topic' comes from both {kdeclare} and {theirs}."),
+    ],
+)
+def test_groups_and_kinds_of_two_distributions_collide_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    install: Install,
+    attributes: dict[str, str],
+    detail: str,
+) -> None:
+    distribute(monkeypatch, tmp_path, **attributes)
+    named = {name: f"the distribution {name}" for name in ("kdeclare", *attributes)}
+    assert refusal(load_providers) == ("provider-collision", detail.format(**named))
+
+
+def test_provider_with_a_group_of_its_own_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install
+) -> None:
+    distribute(monkeypatch, tmp_path, theirs="OWN_GROUP")
+    assert OWN_GROUP in load_providers()
+    assert registry.list_api_versions() == ("kdeclare/v1", "theirs.example/v1")
+
+
 def test_providers_that_build_on_each_other_are_refused(install: Install) -> None:
     install(a="ROUND_A", b="ROUND_B")
     assert refusal(load_providers)[0] == "provider-cycle"
@@ -105,8 +175,8 @@ def test_providers_that_build_on_each_other_are_refused(install: Install) -> Non
 
 def test_nothing_is_imported_before_a_kind_is_asked_for() -> None:
     code = (
-        "import sys; from kdeclare.core.registry import KINDS;"
-        "from kdeclare.core.installed_providers import find_providers;"
+        "import sys; from kdeclare.core.provider.registry import KINDS;"
+        "from kdeclare.core.provider.installed_providers import find_providers;"
         "find_providers(); assert 'kdeclare.providers.kafka.provider' not in sys.modules;"
         "assert 'Topic' in KINDS; assert 'kdeclare.providers.kafka.provider' in sys.modules;"
         "assert 'kafka' not in sys.modules"
@@ -124,12 +194,44 @@ def test_command_lists_providers_with_their_kinds(kdeclare: CommandLine) -> None
     assert [item["name"] for item in document["providers"]] == ["connect", "kafka"]
 
 
+def test_command_says_what_manifests_of_a_provider_begin_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install, kdeclare: CommandLine
+) -> None:
+    distribute(monkeypatch, tmp_path, theirs="OWN_GROUP")
+    header, *rows = kdeclare("providers").out.splitlines()
+    assert header.split() == ["PROVIDER", "VERSION", "APIVERSION", "KINDS", "FROM"]
+    assert [row.split()[2] for row in rows] == ["kdeclare/v1", "kdeclare/v1", "theirs.example/v1"]
+    document = json.loads(kdeclare("providers", "--format", "json").out)
+    versions = {item["name"]: item["api_version"] for item in document["providers"]}
+    assert versions == {"connect": "kdeclare/v1", "kafka": "kdeclare/v1", "theirs": "theirs.example/v1"}
+
+
+def test_command_names_providers_that_cannot_be_installed_together(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install, kdeclare: CommandLine
+) -> None:
+    distribute(monkeypatch, tmp_path, theirs="OWN_GROUP", others="OWN_GROUP_TOO")
+    ran = kdeclare("providers")
+    assert ran.code == 1
+    detail = "The API group 'theirs.example' comes from both the distribution others and the "
+    detail += "distribution theirs."
+    assert f"error: {detail}" in " ".join(ran.out.split())
+    document = json.loads(kdeclare("providers", "--format", "json").out)
+    Draft202012Validator(providers_schemas()["providers"]).validate(document)
+    problems = {item["name"]: item["problem"] for item in document["providers"]}
+    assert problems["kafka"] is problems["connect"] is None
+    assert detail in problems["theirs"]
+    assert detail in problems["others"]
+
+
 def test_command_names_a_provider_that_cannot_be_loaded(kdeclare: CommandLine, install: Install) -> None:
     install(theirs="no_such_module_at_all:X")
     ran = kdeclare("providers")
     assert ran.code == 1
     assert "error: The provider 'theirs'" in ran.out
     assert "No module named 'no_such_module_at_all'" in ran.out
+    document = json.loads(kdeclare("providers", "--format", "json").out)
+    Draft202012Validator(providers_schemas()["providers"]).validate(document)
+    assert [item["api_version"] for item in document["providers"]] == ["kdeclare/v1", "kdeclare/v1", None]
     assert "Topic, BrokerConfig, Reassignment" in ran.out
     plan = kdeclare("validate")
     assert plan.code == 1

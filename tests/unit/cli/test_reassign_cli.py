@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.local import LocalStore
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from kdeclare.cli import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.interactive.history import is_secret
+from kdeclare.cli.interactive.session import is_secret
 from kdeclare.cli.line import Line
 from kdeclare.cli.main import main
 from kdeclare.cli.options import Talk
 from kdeclare.cli.redaction import holds_secret, without_secrets
-from kdeclare.core import registry
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.installed_providers import load_providers
-from kdeclare.core.provider import Provider, TypedSetting
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.provider import Provider, TypedSetting
 from kdeclare.providers.kafka.commands.completion import settings
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.ids import ConfigScope

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare import sandbox
-from kdeclare.report.local_schemas import local_schemas
+from kdeclare.cli.commands.sandbox_text import sandbox_schemas
 from kdeclare.sandbox import BrokerStatus, GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 from tests.unit.cli.command_line import CommandLine
 
@@ -73,7 +73,7 @@ def test_status_shows_each(kdeclare: CommandLine) -> None:
     assert "Sandbox in .sandbox/cluster-1: ready." in text
     assert "Address: 127.0.0.1:19292" in text
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
-    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
+    Draft202012Validator(sandbox_schemas()["sandbox-status"]).validate(document)
     assert document["format_version"] == "1.0"
     assert (document["ready"], document["bootstrap"], document["brokers"]) == (True, "", [])
     shown = [(one["name"], one["bootstrap"], one["cluster_id"]) for one in document["clusters"]]
@@ -87,7 +87,7 @@ def test_status_shows_each(kdeclare: CommandLine) -> None:
 def test_the_document_of_one_cluster_is_as_ever(kdeclare: CommandLine) -> None:
     kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _member(SandboxSettings(folder, 1, 1)))
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
-    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
+    Draft202012Validator(sandbox_schemas()["sandbox-status"]).validate(document)
     assert list(document) == [
         "format_version",
         "folder",

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare import sandbox
-from kdeclare.report.local_schemas import local_schemas
+from kdeclare.cli.commands.sandbox_text import sandbox_schemas
 from kdeclare.sandbox import BrokerStatus, GroupSettings, SandboxSettings, SandboxStatus, WorkerStatus
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.sandbox_starts import starts
@@ -71,7 +71,7 @@ def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
         "The workers' certificates are signed by: /sandbox/connect/ca.pem",
     ]
     document = json.loads(kdeclare("sandbox", "status", "--format", "json").out)
-    Draft202012Validator(local_schemas()["sandbox-status"]).validate(document)
+    Draft202012Validator(sandbox_schemas()["sandbox-status"]).validate(document)
     assert document["ca_file"] == "/sandbox/connect/ca.pem"
     assert document["workers"][1] == {
         "id": 2,

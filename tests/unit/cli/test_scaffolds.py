@@ -232,7 +232,7 @@ def test_a_key_is_text_whatever_yaml_would_take_it_for(kdeclare: CommandLine, ke
 
 
 def test_what_is_no_yaml_is_never_written(kdeclare: CommandLine) -> None:
-    kdeclare.monkeypatch.setattr("kdeclare.app.scaffolds.scalar", lambda text, **_: text)
+    kdeclare.monkeypatch.setattr("kdeclare.core.resources.manifest_text.scalar", lambda value, **_: value)
     ran = kdeclare("new", "topic", "orders", "--config", "{a=1")
     assert (ran.code, ran.out) == (1, "")
     assert "error: YAML syntax error\n  manifests/orders.yaml:8:1\n" in ran.err

@@ -6,11 +6,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.app.show_manifest import show_manifest
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.registry import KINDS
-from kdeclare.report.manifest_json import manifest_document, manifest_schemas
-from kdeclare.report.manifest_text import manifest_text
+from kdeclare.app.authoring.show_manifest import show_manifest
+from kdeclare.core.documents import dump_document
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.report.manifest.effective_manifest import manifest_schemas, manifest_text
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden, check_schema
 
@@ -226,5 +226,5 @@ def test_without_a_project(payments: CommandLine) -> None:
 
 def test_the_document_is_plain_data(payments: CommandLine) -> None:
     manifest = show_manifest(None, None, ResourceId("Reassignment", "move"), {})
-    assert json.loads(json.dumps(manifest_document(manifest))) == manifest_document(manifest)
+    assert json.loads(json.dumps(dump_document(manifest))) == dump_document(manifest)
     assert set(KINDS) >= {manifest.resource.kind}

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kdeclare.cli.asking import is_yes
+from kdeclare.cli.confirmation import is_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.options import Talk
 from kdeclare.core.diagnostics import error, info, warning

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.manifests.files import file_name
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.manifests.syntax.files import file_name
 from tests.unit.cli.command_line import CommandLine
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kdeclare.app.adhoc import run
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.port import NewTopic
 from tests.beds import all_created
 from tests.unit.cli.command_line import CommandLine, Ran

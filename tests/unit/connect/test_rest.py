@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client import port
-from kdeclare.providers.connect.client.opening import opened
-from kdeclare.providers.connect.client.reading import read_workers
-from kdeclare.providers.connect.client.rest import PATH, RestWorkers
-from kdeclare.providers.connect.client.x509 import certificate
+from kdeclare.providers.connect.client.port import read_workers
+from kdeclare.providers.connect.client.rest import PATH, RestWorkers, open_rest_workers, read_certificate
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.pems import pems
 from tests.unit.connect.https_stub import Stub, https, pair
@@ -76,7 +74,9 @@ def stub(_stub: Stub) -> Stub:
 
 def workers(stub: Stub, certs: Path, timeout_s: float = 5.0, **group: Any) -> RestWorkers:
     wanted = replace(WorkerGroup((stub.url,), ca_file="worker.pem"), **group)
-    return opened(wanted, certs, lambda reference: reference.replace("${env.TOKEN}", "s3cret"), timeout_s)
+    return open_rest_workers(
+        wanted, certs, lambda reference: reference.replace("${env.TOKEN}", "s3cret"), timeout_s
+    )
 
 
 def fault(call: Any) -> Fault:
@@ -224,7 +224,7 @@ def test_nobody_at_home(certs: Path) -> None:
     with socket.socket() as free:
         free.bind(("localhost", 0))
         url = f"https://localhost:{free.getsockname()[1]}"
-        at = opened(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
+        at = open_rest_workers(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
         for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
             found = fault(call)
             assert (found.error, found.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
@@ -234,7 +234,7 @@ def test_nobody_at_home(certs: Path) -> None:
 @pytest.mark.parametrize("host", ["worker..eu", "a" * 64, "xn--a", "[v1.a]", "999.1.1.1"])
 def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
     url = f"https://{host}"
-    at = opened(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
+    at = open_rest_workers(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
     for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
         assert fault(call).error == port.UNREACHABLE
 
@@ -243,7 +243,7 @@ def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
 
 
 def test_a_handshake_shows_what_is_served_trusted_or_not(stub: Stub, certs: Path) -> None:
-    served = certificate(ssl.PEM_cert_to_DER_cert((certs / "worker.pem").read_text()))
+    served = read_certificate(ssl.PEM_cert_to_DER_cert((certs / "worker.pem").read_text()))
     assert workers(stub, certs).handshake(stub.url) == served
     assert workers(stub, certs, ca_file="other.pem").handshake(stub.url) == served
     assert served.subject == "CN=worker"
@@ -286,14 +286,14 @@ def test_a_worker_that_asks_who_one_is(certs: Path) -> None:
 )
 def test_files_that_cannot_be_used(certs: Path, group: dict[str, Any], said: str) -> None:
     with pytest.raises(KdeclareError) as raised:
-        opened(replace(WorkerGroup(("https://localhost",)), **group), certs, str)
+        open_rest_workers(replace(WorkerGroup(("https://localhost",)), **group), certs, str)
     assert said in str(raised.value)
 
 
 def test_a_key_under_a_password_is_said_and_not_asked_for(certs: Path, pems: Path) -> None:
     locked = WorkerGroup(("https://localhost",), cert_file="cert", key_file="locked")
     with pytest.raises(KdeclareError) as raised:
-        opened(locked, pems, str)
+        open_rest_workers(locked, pems, str)
     assert "its key is under a password" in str(raised.value)
 
 

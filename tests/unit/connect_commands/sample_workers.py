@@ -3,11 +3,17 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.diagnostics import warning
-from kdeclare.core.secrets import SHOWN
-from kdeclare.providers.connect.commands.describe_workers import make_workers_view
-from kdeclare.providers.connect.commands.views import ChangedView, OverridesView, ProposalView, VerdictView
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.providers.connect.commands.describe_workers import (
+    ChangedView,
+    OverridesView,
+    ProposalView,
+    VerdictView,
+    make_workers_view,
+)
+from kdeclare.providers.connect.worker_health import not_reached
 from kdeclare.providers.connect.worker_state import (
     Applied,
     Certificate,
@@ -18,7 +24,6 @@ from kdeclare.providers.connect.worker_state import (
     WorkerStatus,
     overrides_hash,
 )
-from kdeclare.providers.connect.workers.standing import not_reached
 
 LOCATION = "listeners.https.ssl.keystore.location"
 PASSWORD = "listeners.https.ssl.keystore.password"

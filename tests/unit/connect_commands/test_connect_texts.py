@@ -4,21 +4,27 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.providers.connect.commands.documents import (
-    changed_document,
-    connect_schemas,
-    overrides_document,
-    proposal_document,
-    workers_document,
+from kdeclare.core.documents import dump_document
+from kdeclare.providers.connect.commands.describe_workers import (
+    changed_exit_code,
+    proposal_exit_code,
+    workers_exit_code,
 )
-from kdeclare.providers.connect.commands.text import changed_text, overrides_text, proposal_text, workers_text
-from kdeclare.providers.connect.commands.views import changed_exit_code, proposal_exit_code, workers_exit_code
-from kdeclare.report.style import Style
+from kdeclare.providers.connect.commands.text import (
+    changed_text,
+    connect_schemas,
+    make_changed_document,
+    make_proposal_document,
+    make_workers_document,
+    overrides_text,
+    proposal_text,
+    workers_text,
+)
+from kdeclare.report.elements.terminal import Style
 from tests.unit.connect_commands.sample_workers import CHANGED, OVERRIDES, PROPOSALS, STATUS
 from tests.unit.report.golden_files import check_golden, check_schema
 
@@ -30,11 +36,11 @@ PLAIN_TEXTS: Mapping[str, str] = {
     **{f"connect-proposal-{name}": proposal_text(view) for name, view in PROPOSALS.items()},
     **{f"connect-overrides-{name}": overrides_text(view) for name, view in OVERRIDES.items()},
 }
-DOCUMENTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    **{f"status {name}": ("connect-status", workers_document(view)) for name, view in STATUS.items()},
-    **{f"change {name}": ("connect-change", changed_document(view)) for name, view in CHANGED.items()},
-    **{f"proposal {name}": ("connect-proposal", proposal_document(v)) for name, v in PROPOSALS.items()},
-    **{f"overrides {name}": ("connect-overrides", overrides_document(v)) for name, v in OVERRIDES.items()},
+DOCUMENTS: Mapping[str, tuple[str, object]] = {
+    **{f"status {name}": ("connect-status", make_workers_document(view)) for name, view in STATUS.items()},
+    **{f"change {name}": ("connect-change", make_changed_document(view)) for name, view in CHANGED.items()},
+    **{f"proposal {name}": ("connect-proposal", make_proposal_document(v)) for name, v in PROPOSALS.items()},
+    **{f"overrides {name}": ("connect-overrides", view) for name, view in OVERRIDES.items()},
 }
 
 
@@ -65,7 +71,7 @@ def test_the_table_fits_the_terminal(name: str) -> None:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_are_as_their_schemas_say(name: str) -> None:
     schema, document = DOCUMENTS[name]
-    Draft202012Validator(connect_schemas()[schema]).validate(json.loads(json.dumps(document)))
+    Draft202012Validator(connect_schemas()[schema]).validate(json.loads(json.dumps(dump_document(document))))
 
 
 def test_the_schemas_in_the_docs_are_these() -> None:

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from kdeclare import api
-from kdeclare.app.schema import known_kinds
-from kdeclare.core.exits import ExitCode
+from kdeclare.app.authoring.schema import known_kinds
+from kdeclare.core.exit_codes import ExitCode
 from scripts.reference import FOLDER, pages
 from scripts.reference.documents import PRINTED_BY
 

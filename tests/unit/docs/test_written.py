@@ -13,7 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.app.schema import manifest_schema, overlay_schema
+from kdeclare.app.authoring.schema import manifest_schema, overlay_schema
 from kdeclare.cli.main import build_application
 from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
 

@@ -7,23 +7,30 @@ from random import Random
 from typing import Any, NoReturn
 
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.progress import quietly
-from kdeclare.core.registry import KINDS
-from kdeclare.core.secret_hashes import SecretHasher
-from kdeclare.core.secrets import Secret
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import SecretHasher
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.planning.sealing import seal
 from kdeclare.fleet import encoding
 from kdeclare.fleet.encoding import Origin, Row, declared_cluster_row, declared_row, live_row, unread_row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG, Parts, Unset, Wish, may_be_secret
+from kdeclare.providers.kafka.config.wishes import (
+    UNKNOWN_CONFIG,
+    Parts,
+    Unset,
+    Wish,
+    get_declared_configs,
+    may_be_secret,
+)
 from kdeclare.providers.kafka.fleet.codec import asked_keys, broker_object, system_json, topic_object
-from kdeclare.providers.kafka.fleet.rules import find_entity
+from kdeclare.providers.kafka.fleet.facts import find_entity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -37,8 +44,11 @@ from kdeclare.providers.kafka.live import (
     Topic,
 )
 from kdeclare.providers.kafka.operations.alter_configs import own_source
-from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas
-from kdeclare.providers.kafka.reassignment.placing import Wish as PlacementWish
+from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas
+from kdeclare.providers.kafka.reassignment.placement_request import Wish as PlacementWish
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from kdeclare.providers.kafka.topic.spec import TopicBody
+from tests.jsontypes import Json
 
 TAKEN_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -82,7 +92,7 @@ class Case:
     cluster: str
     id: ResourceId
     desired: Desired | None
-    owned: Json
+    owned: OwnedRecord | None
     live: KafkaState
 
 
@@ -160,7 +170,7 @@ def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntr
 
 def applied(item: Desired) -> Json:
     """What is remembered of a resource once it is applied as declared."""
-    if getattr(item.body, "strategy", None) is not None:
+    if isinstance(item.body, TopicBody) and item.body.strategy is not None:
         item = replace(item, body=replace(item.body, strategy=None))  # the record says nothing of it
     live = KafkaState(ClusterInfo("x", tuple(Broker(n, "h", 9092) for n in range(1, 7))))
     return KINDS[item.id.kind].diff(item.id, item, LiveState(live), None, NO_PLACEMENT).owned
@@ -231,7 +241,9 @@ class _Maker:
         if self.often(0.9):
             self._make_topic(name, self.random.choice([item, item, item, before]))
             if owned is not None and self.often(0.7):
-                owned["topicId"] = self.topics[name].topic_id if self.often(0.9) else "another"
+                topic_id = self.topics[name].topic_id if self.often(0.9) else "another"
+                owned = replace(narrow(owned, TopicRecord), topicId=topic_id)
+                self.wanted[item.id] = (item if declared else None, owned)
 
     def _topic_spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"configs": self._wishes(SCALARS, {} if self.plain else LISTS)}
@@ -301,7 +313,7 @@ class _Maker:
         return Broker(number, "h", 9092, self.random.choice([None, "a", "b"]), self.often(0.1))
 
     def _make_topic(self, name: str, like: Desired | None, *, internal: bool = False) -> None:
-        body = None if like is None else like.body
+        body = None if like is None else like.get_body(TopicBody)
         assignments = None if body is None else body.assignments
         if assignments:
             replicas = [list(r) for r in assignments.values()]
@@ -344,7 +356,7 @@ class _Maker:
         """As declared, with something else here and there."""
         entity = find_entity(kind, name)
         texts: dict[str, str | None] = {}
-        for key, wish in (like.body.configs if like is not None else {}).items():
+        for key, wish in (get_declared_configs(like) if like is not None else {}).items():
             unset = 0.5 if isinstance(wish, Parts) and not wish.append else 0.04
             if not isinstance(wish, Unset) and not self.often(unset):
                 hidden = may_be_secret(key, wish, catalog(entity.scope))

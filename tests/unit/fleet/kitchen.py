@@ -3,20 +3,31 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from pydantic import BaseModel
 
-from kdeclare.core.audit_rules import AuditRules, Element
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.core.collector import Collector, Selections
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
-from kdeclare.core.live_codec import DeclaredFacts, LiveFacts, LiveKey, LiveListing, LiveObject, hash_fact
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import Collector, Selections
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import (
+    DeclaredFacts,
+    LiveFacts,
+    LiveKey,
+    LiveListing,
+    LiveObject,
+    hash_fact,
+)
+from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.provider import Provider
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.audit_rules import AuditRules, Element
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from tests.jsontypes import Json
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ class KitchenCodec:
     def _objects(self, state: KitchenState) -> Iterator[LiveObject]:
         for serial, kettle in state.kettles.items():
             facts = LiveFacts([hash_fact("heat", str(kettle.heat)), hash_fact("made", kettle.made)])
-            body = {"heat": kettle.heat, "made": kettle.made}
+            body: dict[str, JsonValue] = {"heat": kettle.heat, "made": kettle.made}
             yield LiveObject(LiveKey("Kettle", serial), body, facts=facts)
         for jar in sorted(state.jars):
             yield LiveObject(LiveKey("Jars", jar), {}, group=jar.partition("/")[0])
@@ -113,17 +124,28 @@ class KettleSpec(BaseModel):
     heat: int
 
 
+@dataclass(frozen=True, slots=True)
+class KettleRecord(OwnedRecord):
+    """The kettle that was set. made: when it was made, if that is known."""
+
+    serial: str
+    heat: int
+    made: Annotated[str | None, UNSTATED] = None
+
+
 class KettleKind:
     """Its name is free, its key is the serial number."""
 
     name = "Kettle"
     spec: type[BaseModel] = KettleSpec
+    record: type[OwnedRecord] = KettleRecord
     audit_rules: AuditRules = AuditRules(identity_field="made")
 
-    def parse(self, name: str, spec: KettleSpec) -> tuple[KettleSpec, tuple[Problem, ...]]:
-        return spec, ()
+    def parse(self, name: str, spec: BaseModel) -> tuple[KettleSpec, tuple[Problem, ...]]:
+        return narrow(spec, KettleSpec), ()
 
-    def select(self, name: str, body: KettleSpec | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        body = narrow_optional(body, KettleSpec)
         return (KitchenSelection(frozenset({self.find_live_key(name, body, owned).key})),)
 
     def diff(
@@ -131,47 +153,67 @@ class KettleKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         state = live.get(KitchenState)
         if desired is None:
             return Difference(None)
-        kettle = state.kettles.get(desired.body.serial)
-        record = {"serial": desired.body.serial, "heat": desired.body.heat}
+        body = desired.get_body(KettleSpec)
+        kettle = state.kettles.get(body.serial)
+        record = KettleRecord(body.serial, body.heat)
+        before = narrow_record(owned, KettleRecord)
         if kettle is None:
-            fields = (FieldChange("heat", FieldOp.SET, None, desired.body.heat),)
-            return Difference(Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE, fields), record)
-        if kettle.heat == desired.body.heat:
+            fields = (FieldChange("heat", FieldOp.SET, None, body.heat),)
+            built_in = body.serial.startswith("built-in")  # off, it is none; nobody has to create it
+            action = Action.UPDATE if built_in else Action.CREATE
+            drifted = ("heat",) if built_in and owned else ()
+            change = Change(resource, action, Reason.DECLARED, Risk.SAFE, fields)
+            return Difference(change, record, drifted=drifted)
+        if kettle.heat == body.heat:
             return Difference(None, record)
-        drifted = ("heat",) if owned and kettle.heat != owned["heat"] else ()
-        fields = (FieldChange("heat", FieldOp.SET, kettle.heat, desired.body.heat),)
+        drifted = ("heat",) if before is not None and kettle.heat != before.heat else ()
+        fields = (FieldChange("heat", FieldOp.SET, kettle.heat, body.heat),)
         change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields)
         return Difference(change, record, drifted=drifted)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         return ()
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         return after
 
-    def to_json(self, name: str, body: KettleSpec) -> Json:
-        return body.model_dump()
+    def to_json(self, name: str, body: object) -> Json:
+        return narrow(body, KettleSpec).model_dump()
 
     def from_json(self, data: Json) -> KettleSpec:
         return KettleSpec(**data)
 
-    def is_self_contained(self, name: str, body: KettleSpec) -> bool:
+    def is_self_contained(self, name: str, body: object) -> bool:
         return True
 
-    def find_live_key(self, name: str, body: KettleSpec | None, owned: Json) -> LiveKey:
-        return LiveKey("Kettle", body.serial if body is not None else owned["serial"])
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
+        body = narrow_optional(body, KettleSpec)
+        return LiveKey("Kettle", (body or narrow(owned, KettleRecord)).serial)
 
-    def list_facts(self, body: KettleSpec, owned: Json) -> DeclaredFacts:
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts:
+        body = narrow(body, KettleSpec)
         need = [hash_fact("heat", str(body.heat))]
-        made = (owned or {}).get("made")
+        record = narrow_record(owned, KettleRecord)
+        made = record.made if record is not None else None
         return DeclaredFacts([*need, hash_fact("made", made)] if made else need)
 
 
@@ -181,64 +223,91 @@ class JarsSpec(BaseModel):
     jars: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class JarsRecord(OwnedRecord):
+    """The jars that are one's own."""
+
+    jars: tuple[str, ...] = ()
+
+
 class JarsKind:
     """A set: each jar is one live object."""
 
     name = "Jars"
     spec: type[BaseModel] = JarsSpec
+    record: type[OwnedRecord] = JarsRecord
 
-    def parse(self, name: str, spec: JarsSpec) -> tuple[JarsSpec, tuple[Problem, ...]]:
-        return spec, ()
+    def parse(self, name: str, spec: BaseModel) -> tuple[JarsSpec, tuple[Problem, ...]]:
+        return narrow(spec, JarsSpec), ()
 
-    def select(self, name: str, body: JarsSpec | None, owned: Json) -> Selections:
-        return (KitchenSelection(frozenset({*(body.jars if body else ()), *(owned or {}).get("jars", ())})),)
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        body = narrow_optional(body, JarsSpec)
+        return (KitchenSelection(frozenset({*(body.jars if body else ()), *_jars_of(owned)})),)
 
     def diff(
         self,
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         there = live.get(KitchenState).jars
-        wanted = frozenset(desired.body.jars) if desired is not None else frozenset[str]()
-        had = frozenset((owned or {}).get("jars", ()))
+        wanted = frozenset(desired.get_body(JarsSpec).jars) if desired is not None else frozenset[str]()
+        had = frozenset(_jars_of(owned))
         missing, spare = sorted(wanted - there), sorted((had - wanted) & there)
         if desired is None or not (missing or spare):
-            return Difference(None, {"jars": sorted(wanted)})
+            return Difference(None, JarsRecord(tuple(sorted(wanted))))
         fields = [FieldChange(f"jars.{jar}", FieldOp.APPEND, None, jar) for jar in missing]
         fields += [FieldChange(f"jars.{jar}", FieldOp.SUBTRACT, jar, None) for jar in spare]
         drifted = tuple(f"jars.{jar}" for jar in missing if jar in had)
         change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, tuple(fields))
-        return Difference(change, {"jars": sorted(wanted)}, drifted=drifted)
+        return Difference(change, JarsRecord(tuple(sorted(wanted))), drifted=drifted)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         return ()
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         return after
 
-    def to_json(self, name: str, body: JarsSpec) -> Json:
-        return body.model_dump(mode="json")
+    def to_json(self, name: str, body: object) -> Json:
+        return narrow(body, JarsSpec).model_dump(mode="json")
 
     def from_json(self, data: Json) -> JarsSpec:
         return JarsSpec(**data)
 
-    def is_self_contained(self, name: str, body: JarsSpec) -> bool:
+    def is_self_contained(self, name: str, body: object) -> bool:
         return True
 
-    def find_live_key(self, name: str, body: JarsSpec | None, owned: Json) -> LiveKey | None:
-        jars = [*(body.jars if body else ()), *(owned or {}).get("jars", ())]
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+        body = narrow_optional(body, JarsSpec)
+        jars = [*(body.jars if body else ()), *_jars_of(owned)]
         return LiveKey("Jars", jars[0]) if jars else None
 
-    def list_elements(self, name: str, body: JarsSpec | None, owned: Json) -> Iterator[Element]:
-        declared, had = body.jars if body is not None else (), (owned or {}).get("jars", ())
+    def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterator[Element]:
+        body = narrow_optional(body, JarsSpec)
+        declared, had = body.jars if body is not None else (), _jars_of(owned)
         for jar in sorted({*declared, *had}):
             part = None if body is None else JarsSpec(jars=(jar,) if jar in declared else ())
-            yield Element(LiveKey("Jars", jar), part, {"jars": [jar]} if jar in had else None)
+            yield Element(LiveKey("Jars", jar), part, JarsRecord((jar,)) if jar in had else None)
+
+
+def _jars_of(owned: OwnedRecord | None) -> tuple[str, ...]:
+    record = narrow_record(owned, JarsRecord)
+    return record.jars if record is not None else ()
 
 
 def read_kitchen(connections: Connections, selection: KitchenSelection) -> KitchenState:

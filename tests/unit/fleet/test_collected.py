@@ -8,20 +8,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.changes import Action
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import Plan
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.engine.planning.request import PlanRequest, Scope
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import CLUSTER
+from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
+from kdeclare.providers.kafka.config.config_record import AppliedWhole
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
+from tests.jsontypes import Json
 from tests.unit.fleet.wholes import cluster_of, state_with, tables
 
 Change = tuple[str, str, Any, Any]
@@ -90,9 +92,11 @@ class Drawn:
         return wishes
 
     def _owned(self) -> Iterator[tuple[str, Json]]:
+        configs = {"retention.ms": AppliedWhole("1000")}
+        known = {"Topic": TopicRecord(configs, partitions=1), "BrokerConfig": BrokerConfigRecord(configs)}
         for item in self.declared:
-            if self._often(0.5):
-                yield str(item.id), {"configs": {"retention.ms": {"value": "1000"}}, "partitions": 1}
+            if self._often(0.5) and item.id.kind in known:
+                yield str(item.id), known[item.id.kind]
 
     def plan(self) -> Plan:
         """What a plan says of it."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.fleet import collecting
-from kdeclare.fleet.collecting import live_rows, record_batches, unreachable_row
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.fleet import encoding
+from kdeclare.fleet.encoding import live_rows, record_batches, unreachable_row
 from kdeclare.fleet.rows import LIVE
 from kdeclare.providers.kafka.fleet import codec
 from kdeclare.providers.kafka.fleet.facts import topic_facts
@@ -159,7 +159,7 @@ def test_the_row_of_a_cluster_that_is_not_reached() -> None:
 
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "ROWS_A_BATCH", 3)
+    monkeypatch.setattr(encoding, "ROWS_A_BATCH", 3)
     cluster = cluster_of(*"abcdefgh")
     batches = list(record_batches(live_rows(connections_to(cluster), "eu-1", {}, NOW)))
     assert [batch.num_rows for batch in batches] == [3, 3, 3, 3, 1]

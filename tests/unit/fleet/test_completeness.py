@@ -3,7 +3,7 @@
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.completeness import refuse_incomplete, refuse_lost_rows_of_table
+from kdeclare.fleet.rows import refuse_incomplete, refuse_lost_rows_of_table
 
 CLUSTERS = [f"c{n}" for n in range(8)]
 

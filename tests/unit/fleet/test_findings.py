@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError, Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState
-from kdeclare.core.references import Referenced
-from kdeclare.core.registry import KINDS
-from kdeclare.fleet.comparing import found, found_in
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.record_binding import bind_record
+from kdeclare.core.secrets.secret_refs import Referenced, SecretRef
+from kdeclare.fleet.drift import found, found_in
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, unread_row
-from kdeclare.fleet.facts import proves_order
-from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.findings import FindingKind, Found
+from kdeclare.fleet.in_process import audit, proves_order
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
+from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, BrokerConfigRecord
 from kdeclare.providers.kafka.fleet.facts import topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
@@ -33,6 +33,8 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from tests.jsontypes import Json
 from tests.unit.fleet.fleets import (
     NO_PLACEMENT,
     applied,
@@ -70,7 +72,7 @@ def live_broker(name: str, entries: Mapping[str, ConfigEntry]) -> Row:
     return broker_row(origin("eu"), name, entries)
 
 
-def of(item: Desired | ResourceId, live: Row | None, owned: Json = None) -> list[Found]:
+def of(item: Desired | ResourceId, live: Row | None, owned: OwnedRecord | None = None) -> list[Found]:
     """What is found, and that the facts do not say otherwise."""
     id_ = item.id if isinstance(item, Desired) else item
     row = declared_row("eu", item if isinstance(item, Desired) else None, id_, owned)
@@ -218,13 +220,13 @@ def test_a_key_that_may_not_exist_is_told_as_such(kind: str, name: str, live: Ro
     pending = [*of(item, None)] if kind == "Topic" else [*of(item, live)]
     assert {f.message for f in pending} == {f"It is declared and not applied yet. {told}"}
     assert all(f.message.endswith(told) for f in of(item, live))
-    changed, _ = of(item, live, {"configs": {"log.cleaner.threadzz": {"value": "2"}}})
+    changed, _ = of(item, live, bind_record(kind, {"configs": {"log.cleaner.threadzz": {"value": "2"}}}))
     assert changed.message == "It was changed outside kdeclare since it was last applied."
 
 
 def test_a_key_that_is_set_exists() -> None:
     item = desired("Topic", "t", configs={"owner.of.plugin": 2})
-    (pending,) = of(item, live_topic({"owner.of.plugin": "1"}), {"configs": {}})
+    (pending,) = of(item, live_topic({"owner.of.plugin": "1"}), TopicRecord())
     assert pending.message == "It is declared and not applied yet."
 
 
@@ -292,7 +294,7 @@ def test_a_broker_that_is_not_registered_is_pending_or_missing() -> None:
     assert short(of(item, None, applied(desired("BrokerConfig", "1")))) == [
         ("missing", None, None, None, None)
     ]
-    assert short(of(item.id, None, {"configs": {}})) == [("missing", None, "forget", None, None)]
+    assert short(of(item.id, None, BrokerConfigRecord())) == [("missing", None, "forget", None, None)]
 
 
 def test_a_move_is_no_drift_and_blocks_what_is_in_its_way() -> None:
@@ -403,7 +405,7 @@ class TestSecrets:
         assert short(of(item, live_broker("1", entries))) == [
             ("pending", "configs.plugin.token", "SET", None, "(sensitive)")
         ]
-        assert applied(item)["configs"]["plugin.token"].keys() == {"secret", "reference"}
+        assert isinstance(narrow(applied(item), BrokerConfigRecord).configs["plugin.token"], SecretRef)
         set_as_applied = {"plugin.token": own_entry(BROKER, "plugin.token", None)}
         assert of(item, live_broker("1", set_as_applied), applied(item)) == []
 
@@ -478,7 +480,7 @@ def test_both_reasons_are_told() -> None:
 def test_a_state_of_another_cluster_is_told_and_nothing_else() -> None:
     item = desired("Topic", "t", **HOUR)
     own = declared_cluster_row("eu", {}, cluster_id="lab-id")
-    declared = [own, declared_row("eu", item, item.id, {"configs": {}})]
+    declared = [own, declared_row("eu", item, item.id, TopicRecord())]
     found = list(audit(declared, [cluster_row(origin("eu"), INFO, None)]))
     assert [i["message"] for i in found] == ["The state is about cluster lab-id, and this is cluster id."]
 
@@ -508,7 +510,7 @@ def test_a_resource_that_is_there_twice_is_an_error(side: str) -> None:
 def test_topic_that_was_recreated_is_a_finding_whatever_else_is_found(retention: str) -> None:
     item = desired("Topic", "t", configs={"retention.ms": 1})
     live = live_topic({"retention.ms": retention})
-    before = {**applied(item), "topicId": "older"}
+    before = replace(narrow(applied(item), TopicRecord), topicId="older")
     first, *more = of(item, live, before)
     assert short([first]) == [("changed", "topicId", None, "older", "uuid")]
     assert "deleted and created again outside kdeclare" in first.message
@@ -516,4 +518,4 @@ def test_topic_that_was_recreated_is_a_finding_whatever_else_is_found(retention:
     assert all("--adopt" in f.message for f in more)
     (orphan,) = of(item.id, live, before)
     assert "Another one has its name and is kept" in orphan.message
-    assert of(item, live_topic({"retention.ms": "1"}), {**before, "topicId": "uuid"}) == []
+    assert of(item, live_topic({"retention.ms": "1"}), replace(before, topicId="uuid")) == []

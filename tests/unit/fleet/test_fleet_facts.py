@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.fleet.facts import proves_order
+from kdeclare.fleet.in_process import proves_order
 
 DECLARED: dict[str, Any] = {
     "alone": True,

@@ -11,27 +11,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.connecting import NOT_CONFIGURED
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.faults import Fault
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.installed_providers import InstalledProvider, find_providers, load_providers
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.live_codec import LiveKey
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.registry import CODECS, KINDS, use_providers
-from kdeclare.fleet.collecting import live_rows, record_batches
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, left_out_rows
-from kdeclare.fleet.facts import proves_order
-from kdeclare.fleet.in_process import audit
+from kdeclare.core.provider.connection import NOT_CONFIGURED
+from kdeclare.core.provider.installed_providers import (
+    InstalledProvider,
+    find_providers,
+    load_providers,
+    use_providers,
+)
+from kdeclare.core.provider.registry import CODECS, KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.fleet.cluster_pass import Judged, Labels, WholeCluster, found_in_cluster
+from kdeclare.fleet.encoding import (
+    Row,
+    declared_cluster_row,
+    declared_rows,
+    left_out_rows,
+    live_rows,
+    record_batches,
+)
+from kdeclare.fleet.in_process import audit, proves_order
 from kdeclare.fleet.live_state import decode_cluster, decode_object
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.whole import Judged, Labels, WholeCluster, found_in_cluster
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
-from tests.unit.fleet.kitchen import JarsSpec, Kettle, KettleSpec, KitchenConnection, KitchenState
+from tests.unit.fleet.fleets import desired as declare
+from tests.unit.fleet.kitchen import (
+    JarsRecord,
+    JarsSpec,
+    Kettle,
+    KettleRecord,
+    KettleSpec,
+    KitchenConnection,
+    KitchenState,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 KITCHEN = InstalledProvider("kitchen", "", "", "tests.unit.fleet.kitchen:PROVIDER")
@@ -63,7 +82,7 @@ def jars(name: str, *names: str) -> Desired:
 
 
 def declared_of(
-    desired: Sequence[Desired], owned: Mapping[str, Json] | None = None, name: str = "eu-1"
+    desired: Sequence[Desired], owned: Mapping[str, OwnedRecord] | None = None, name: str = "eu-1"
 ) -> list[Row]:
     owned = owned or {}
     rows = [declared_cluster_row(name, {}, cluster_id="id-1")]
@@ -97,11 +116,11 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
         kettle("gone", "k4", 70),
     ]
     owned = {
-        "Kettle/drifted": {"serial": "k2", "heat": 90, "made": "a"},
-        "Kettle/replaced": {"serial": "k3", "heat": 80, "made": "earlier"},
-        "Kettle/gone": {"serial": "k4", "heat": 70},
-        "Kettle/old": {"serial": "k5", "heat": 1},
-        "Kettle/older": {"serial": "k9", "heat": 1},
+        "Kettle/drifted": KettleRecord("k2", 90, "a"),
+        "Kettle/replaced": KettleRecord("k3", 80, "earlier"),
+        "Kettle/gone": KettleRecord("k4", 70),
+        "Kettle/old": KettleRecord("k5", 1),
+        "Kettle/older": KettleRecord("k9", 1),
     }
     rows = declared_of(desired, owned)
     live = live_of(state)
@@ -122,9 +141,29 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
     assert proved == {"good"}
 
 
+def test_what_was_applied_and_is_gone_is_missing_also_where_nothing_has_to_create_it() -> None:
+    desired = [kettle("applied", "built-in 1", 70), kettle("new", "built-in 2", 80)]
+    owned = {"Kettle/applied": KettleRecord("built-in 1", 70)}
+    found = list(audit(declared_of(desired, owned), live_of(KitchenState())))
+    assert short(iter(found)) == [
+        ("Kettle", "applied", "missing", None),
+        ("Kettle", "new", "pending", "heat"),
+    ]
+    assert (found[0]["op"], found[0]["after"]) == ("update", '{"heat":70}')
+    assert found[0]["message"] == "It was applied before, and is gone from the cluster."
+
+
 def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> None:
     state = KitchenState({}, frozenset({"top/salt", "top/mint", "low/a", "low/b", "low/c", "mid/x"}))
-    owned = {"Jars/mine": {"jars": ["top/salt", "top/mint", "top/dill"]}}
+    owned = {
+        "Jars/mine": JarsRecord(
+            (
+                "top/salt",
+                "top/mint",
+                "top/dill",
+            )
+        )
+    }
     rows = declared_of([jars("mine", "top/salt", "top/dill", "top/new")], owned)
     found = list(audit(rows, live_of(state)))
     assert short(iter(found)) == [
@@ -160,6 +199,29 @@ def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
     ]
 
 
+def whole(desired: Sequence[Desired], live: Sequence[Row]) -> WholeCluster:
+    (own, *mine), (itself, *theirs) = declared_of(desired), live
+    return WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs)
+
+
+def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_as_a_whole() -> None:
+    placed = declare(
+        "Topic", "orders", partitions=2, replicationFactor=1, placement={"strategy": "cross-rack"}
+    )
+    for live in (
+        live_of(KitchenState(), Fault("POWER_CUT", "no power")),
+        without_others(live_of(KitchenState())),
+    ):
+        found = found_in_cluster(whole([placed, kettle("mine", "k1", 1)], live), None).found
+        assert {(str(id_), item.finding) for id_, _, item in found} == {("Topic/orders", "pending")}
+
+
+def without_others(live: Sequence[Row]) -> Sequence[Row]:
+    """As it was before there were other systems than the cluster."""
+    body = {key: value for key, value in json.loads(live[0]["body"]).items() if key != "others"}
+    return [{**live[0], "body": json.dumps(body)}, *live[1:]]
+
+
 def test_a_system_that_is_not_configured_is_not_missing_from_a_snapshot() -> None:
     def refuse() -> object:
         raise KdeclareError(error(NOT_CONFIGURED, "System is not configured", "Nothing says where it is."))
@@ -177,7 +239,7 @@ def test_a_snapshot_that_was_taken_without_the_provider() -> None:
         live = list(live_rows(connections_to(MemoryCluster(cluster_id="id-1")), "eu-1", {}, NOW))
     finally:
         use_providers((*find_providers(), KITCHEN))
-    assert json.loads(live[0]["body"]).keys() == {"id", "version", "rf_guard", "brokers"}
+    assert "kitchen" not in json.loads(live[0]["body"])["others"]
     (found,) = audit(declared_of([kettle("mine", "k1", 1)]), live)
     assert found["finding"] == "unreachable"
     assert found["message"].startswith("Nothing was read of such objects")
@@ -194,7 +256,6 @@ def test_columns_of_an_older_snapshot_prove_nothing_and_hide_nothing() -> None:
 
 def test_policies_are_asked_about_objects_of_all_sorts() -> None:
     live = live_of(KitchenState({"k1": Kettle(5, "a"), "house": Kettle(5, "a")}, frozenset({"top/salt"})))
-    (own, *mine), (itself, *theirs) = declared_of([jars("mine", "top/salt")]), live
     asked: list[str] = []
 
     def judge(state: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
@@ -202,7 +263,7 @@ def test_policies_are_asked_about_objects_of_all_sorts() -> None:
         asked.extend(map(str, objects))
         return Judged()
 
-    found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge)
+    found_in_cluster(whole([jars("mine", "top/salt")], live), judge)
     assert asked == ["Jars/top/salt", "Kettle/k1", "Topic/orders"]
 
 
@@ -220,7 +281,7 @@ def test_the_diff_of_a_decoded_object_is_the_diff_of_the_kitchen(seed: int) -> N
     assert decode_cluster(own, objects).get(KitchenState) == state
     for number in range(4):
         item = kettle("mine", f"k{number}", random.randint(0, 2))
-        owned = random.choice([None, {"serial": f"k{number}", "heat": random.randint(0, 2)}])
+        owned = random.choice([None, KettleRecord(f"k{number}", random.randint(0, 2))])
         seen = decode_object(LiveKey("Kettle", f"k{number}"), bodies.get(f"k{number}"), own)
         decoded, original = (
             KINDS["Kettle"].diff(item.id, item, part, owned, PlanContext())

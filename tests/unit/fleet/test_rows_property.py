@@ -7,18 +7,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.capabilities import decode_body, encode_body
-from kdeclare.core.kind import Desired, Difference
-from kdeclare.core.live_codec import LiveKey
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
-from kdeclare.core.registry import KINDS
-from kdeclare.fleet.comparing import found_in, parse_source
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import decode_body, encode_body
+from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.record_binding import bind_record
+from kdeclare.fleet.drift import found_in, parse_source
 from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.facts import proves_order
-from kdeclare.fleet.finding import FindingKind
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.findings import FindingKind
+from kdeclare.fleet.in_process import audit, proves_order
 from kdeclare.fleet.live_state import decode_object
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
+from kdeclare.providers.kafka.config.wishes import get_declared_configs
 from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, random_fleet
 
 Key = tuple[str, str, str]
@@ -50,7 +51,7 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
         if case.desired is not None:
             wanted = decode_body(row["kind"], json.loads(row["desired"]))
             decoded = Desired(case.id, wanted, case.desired.labels, parse_source(row["source"]))
-        owned = None if row["owned"] is None else json.loads(row["owned"])
+        owned = None if row["owned"] is None else bind_record(row["kind"], json.loads(row["owned"]))
         own = live[case.cluster, CLUSTER, case.cluster]["body"]
         seen = decode_object(LiveKey(case.id.kind, case.id.name), body, own)
         mine = kind.diff(case.id, decoded, seen, owned, NO_PLACEMENT)
@@ -126,7 +127,7 @@ def test_plain_data_gives_the_wantedagain(seed: int) -> None:
         stated = encode_body(case.desired)
         again = decode_body(case.id.kind, json.loads(json.dumps(stated)))
         assert encode_body(Desired(case.id, again)) == stated
-        if case.desired.body.configs.keys().isdisjoint((SECRET, PLUGIN)):
+        if get_declared_configs(case.desired).keys().isdisjoint((SECRET, PLUGIN)):
             assert again == case.desired.body
 
 

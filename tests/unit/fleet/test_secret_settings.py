@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.fleet.spark.defaults import session_defaults
-from kdeclare.fleet.spark.launching import _arguments
+from kdeclare.fleet.spark.session import _arguments
+from kdeclare.fleet.spark.settings import session_defaults
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.local_storage import LocalStorage, folder_here
-from kdeclare.fleet.storage import Storage
+from kdeclare.fleet.storage import LocalStorage, Storage, folder_here
 
 
 def code_of(raised: pytest.ExceptionInfo[KdeclareError]) -> str:
@@ -181,6 +180,6 @@ def test_any_other_uri_is_not(location: str) -> None:
 
 
 def test_a_folder_needs_no_spark() -> None:
-    program = "import sys, kdeclare.fleet.local_storage; print('pyspark' in sys.modules)"
+    program = "import sys, kdeclare.fleet.storage; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

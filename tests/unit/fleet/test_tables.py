@@ -7,9 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.local_storage import LocalStorage
 from kdeclare.fleet.spark.tables import workbench
-from kdeclare.fleet.storage import cannot_write
+from kdeclare.fleet.storage import LocalStorage, cannot_write
 
 NO_SPARK = cast(SparkSession, None)
 

@@ -9,23 +9,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.capabilities import is_self_contained
-from kdeclare.core.changes import Action
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
 from kdeclare.core.parts import LiveState
-from kdeclare.core.plan import Plan, Verdict, VerdictOutcome
-from kdeclare.core.state import State
+from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
+from kdeclare.core.plans.state import State
+from kdeclare.core.resources.capabilities import is_self_contained
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest
-from kdeclare.fleet.finding import FindingKind, Found
-from kdeclare.fleet.whole import Judged, Labels, WholeFindings, found_in_cluster
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.fleet.cluster_pass import Judged, Labels, WholeFindings, found_in_cluster
+from kdeclare.fleet.findings import FindingKind, Found
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.connections import connections_to
 from tests.engine.world import Secrets, desired, nothing, sealed, topic
+from tests.jsontypes import Json
 from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move, state_with, whole
 
 
@@ -151,7 +151,7 @@ class Asked:
 def test_policies_are_asked_about_all_but_what_a_selector_leaves_out() -> None:
     cluster = cluster_of(mine=[(1,)], theirs=[(1,)], old=[(1,)], stray=[(1,)])
     declared = [topic("mine", labels=A), topic("theirs", labels=B), topic("new", labels=B)]
-    state = state_with(owned={"Topic/old": {"labels": B}, "Topic/theirs": {"labels": A}})
+    state = state_with(owned={"Topic/old": TopicRecord(labels=B), "Topic/theirs": TopicRecord(labels=A)})
     asked = Asked()
     found_in_cluster(whole(cluster, declared, state=state, selector=A), asked)
     assert asked.topics == ["Topic/mine", "Topic/stray"]

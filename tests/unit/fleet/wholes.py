@@ -5,22 +5,23 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
-from kdeclare.app.scope import Scope
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.state import State
-from kdeclare.fleet.collecting import live_rows
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row
+from kdeclare.core.plans.state import State
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.engine.planning.request import Scope
+from kdeclare.fleet.cluster_pass import WholeCluster
+from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row, live_rows
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.whole import WholeCluster
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
 from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.beds import all_created
 from tests.connections import connections_to
 from tests.engine.world import desired, topic
+from tests.jsontypes import Json
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
@@ -42,7 +43,7 @@ def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
     assert cluster.reassign({where: to}, allow_replication_factor_change=True) == {where: None}
 
 
-def state_with(*moves: str, owned: Mapping[str, Json] | None = None) -> State:
+def state_with(*moves: str, owned: Mapping[str, OwnedRecord] | None = None) -> State:
     """What is remembered: resources by id, and partitions that kdeclare has begun to move."""
     return State("l", 1, "id-1", owned or {}, Leftovers(moves=moves).write_to({}))
 
@@ -57,7 +58,7 @@ def tables(
 ) -> tuple[list[Row], list[Row]]:
     """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
     scope = Scope(selector=selector or {})
-    owned: Mapping[str, Json] = state.resources if state else {}
+    owned: Mapping[str, OwnedRecord] = state.resources if state else {}
     rows = [declared_cluster_row(name, {}, cleanup=state.pending_cleanup if state else None)]
     for item in declared:
         encoded = declared_row if scope.covers(item) else left_out_row
@@ -140,4 +141,4 @@ class RandomCluster:
 
     def _owned(self) -> dict[str, Json]:
         names = [f"Topic/t.{n}" for n in range(7) if self._often(0.4)]
-        return {name: {"configs": {}, "partitions": 1} for name in names}
+        return {name: TopicRecord(partitions=1) for name in names}

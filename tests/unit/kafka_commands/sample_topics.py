@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kdeclare.core.diagnostics import warning
+from kdeclare.core.documents import describe_as
 from kdeclare.providers.kafka.commands.views import (
     ConfigsView,
     PartitionView,
@@ -14,9 +16,16 @@ from kdeclare.providers.kafka.commands.views import (
     TopicsView,
     TopicView,
 )
-from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition
+from kdeclare.providers.kafka.live import (
+    Condition,
+    ConfigEntry,
+    ConfigSource,
+    ConfigType,
+    Move,
+    Partition,
+    conditions,
+)
 
 MIB = 2**20
 UNREAD = warning("configs-unknown", "Configs cannot be read", "Topic 'orders': No.", subject="orders")
@@ -35,9 +44,9 @@ def _partition(
         leader,
         replicas,
         isr,
-        move.target if move else replicas,
         move.adding if move else (),
         move.removing if move else (),
+        move.target if move else replicas,
         conditions(Partition(replicas, leader, isr), move, 2),
         sizes,
     )
@@ -54,8 +63,8 @@ def _detail(
     counts = Counter(c for p in partitions for c in p.conditions)
     factors = tuple(sorted({len(p.target) for p in partitions}))
     topic_id = "AAAAAAAAAAAAAAAAAAAAAQ"
-    topic = TopicView(name, topic_id, internal, len(partitions), factors, counts, configs, sizes)
-    return TopicDetail(topic, partitions)
+    count = len(partitions)
+    return TopicDetail(name, topic_id, internal, count, factors, counts, sizes, configs, partitions)
 
 
 _MIN_ISR = ConfigEntry("2", ConfigSource.CLUSTER)
@@ -90,36 +99,42 @@ INTERNAL = _detail(
     "__consumer_offsets", (_partition(0, (1, 2), (1, 2), 1, sizes=(0, 0)),), {}, Sizes(0, 0), internal=True
 )
 _DETAILS = (INTERNAL, ORDERS, TROUBLED)
-_TOPICS = tuple(detail.topic for detail in _DETAILS)
+
+
+def _whole(*details: TopicDetail) -> tuple[TopicView, ...]:
+    return tuple(describe_as(TopicView, detail) for detail in details)
+
+
+_TOPICS = _whole(*_DETAILS)
 
 LISTS: Mapping[str, TopicListView] = {
     "full": TopicListView("lab:9092", _TOPICS, with_configs=True, with_sizes=True),
     "quick": TopicListView(
         "lab:9092",
-        tuple(TopicView(t.name, t.topic_id, t.internal, t.partitions, t.factors, t.counts) for t in _TOPICS),
+        tuple(replace(topic, sizes=None, configs=None) for topic in _TOPICS),
     ),
-    "healthy": TopicListView("lab:9092", (INTERNAL.topic,)),
-    "hostile": TopicListView("lab\x07", (HOSTILE.topic,), with_configs=True, diagnostics=(UNREAD,)),
+    "healthy": TopicListView("lab:9092", _whole(INTERNAL)),
+    "hostile": TopicListView("lab\x07", _whole(HOSTILE), with_configs=True, diagnostics=(UNREAD,)),
     "none": TopicListView("lab:9092", ()),
 }
 
 
 def _only(condition: Condition) -> TopicsView:
     left = (
-        TopicDetail(d.topic, tuple(p for p in d.partitions if condition in p.conditions)) for d in _DETAILS
+        replace(d, partitions=tuple(p for p in d.partitions if condition in p.conditions)) for d in _DETAILS
     )
-    return TopicsView("lab:9092", tuple(d for d in left if d.partitions), 3, 6, (condition,))
+    return TopicsView("lab:9092", (condition,), 3, 6, tuple(d for d in left if d.partitions))
 
 
 DESCRIBED: Mapping[str, TopicsView] = {
-    "full": TopicsView("lab:9092", _DETAILS, 3, 6, with_sizes=True),
-    "quick": TopicsView("lab:9092", (ORDERS,), 1, 2),
+    "full": TopicsView("lab:9092", (), 3, 6, _DETAILS, with_sizes=True),
+    "quick": TopicsView("lab:9092", (), 1, 2, (ORDERS,)),
     "under-replicated": _only(Condition.UNDER_REPLICATED),
     "at-min-isr": _only(Condition.AT_MIN_ISR),
-    "no-such-partitions": TopicsView("lab:9092", (), 3, 6, (Condition.OFFLINE, Condition.NOT_PREFERRED)),
-    "no-overrides": TopicsView("lab:9092", (), 3, 6, overridden=True),
-    "none": TopicsView("lab:9092", (), 0, 0),
-    "hostile": TopicsView("lab:9092", (HOSTILE,), 1, 1, diagnostics=(UNREAD,)),
+    "no-such-partitions": TopicsView("lab:9092", (Condition.OFFLINE, Condition.NOT_PREFERRED), 3, 6, ()),
+    "no-overrides": TopicsView("lab:9092", (), 3, 6, (), overridden=True),
+    "none": TopicsView("lab:9092", (), 0, 0, ()),
+    "hostile": TopicsView("lab:9092", (), 1, 1, (HOSTILE,), diagnostics=(UNREAD,)),
 }
 
 CONFIGS: Mapping[str, ConfigsView] = {

@@ -6,13 +6,21 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.run import RunResult
-from kdeclare.providers.kafka.commands.changes import WORDS
-from kdeclare.providers.kafka.commands.topic_summary import SeenDocument, TopicSummary
-from kdeclare.report.adhoc_documents import adhoc_document, adhoc_schema
-from kdeclare.report.adhoc_text import adhoc_text
-from kdeclare.report.adhoc_views import GOOD, AdhocResult, AdhocWords, ItemResult, Outcome, adhoc_exit_code
+from kdeclare.core.documents import dump_document
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.run import RunResult
+from kdeclare.providers.kafka.commands.changes import WORDS, TopicSummary
+from kdeclare.report.adhoc import (
+    GOOD,
+    AdhocResult,
+    AdhocWords,
+    ItemResult,
+    Outcome,
+    adhoc_exit_code,
+    adhoc_schema,
+    adhoc_text,
+    describe_adhoc,
+)
 from tests.unit.report.golden_files import check_golden, check_schema
 from tests.unit.report.sample_runs import RUNS
 
@@ -43,10 +51,10 @@ def test_all_that_can_come_of_it() -> None:
 
 def test_all_of_it_fits_the_schema() -> None:
     for each in (EVERYTHING, view(Outcome.FAILED, run=None)):
-        Draft202012Validator(adhoc_schema(SeenDocument)).validate(
-            json.loads(json.dumps(adhoc_document(each, 1.5)))
+        Draft202012Validator(adhoc_schema(TopicSummary)).validate(
+            json.loads(json.dumps(dump_document(describe_adhoc(each, 1.5))))
         )
-    check_schema("by-hand", adhoc_schema(SeenDocument))
+    check_schema("by-hand", adhoc_schema(TopicSummary))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.engine.state.memory import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.describe_topics import (
@@ -16,9 +16,8 @@ from kdeclare.providers.kafka.commands.describe_topics import (
     list_topics,
 )
 from kdeclare.providers.kafka.commands.views import Sizes, TopicsView
-from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.live import Condition, Topic
 from kdeclare.providers.kafka.port import LogDir, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.partitions import PartitionState
@@ -60,7 +59,7 @@ class Shop:
 
     def found(self, only: Collection[Condition], which: WhichTopics = ALL) -> list[str]:
         view = describe_topics(self.workspace, which, only)
-        return [f"{d.topic.name}-{p.index}" for d in view.topics for p in d.partitions]
+        return [f"{d.name}-{p.index}" for d in view.topics for p in d.partitions]
 
     @property
     def requests(self) -> list[str]:
@@ -82,7 +81,7 @@ def test_all_topics_are_listed_by_name(shop: Shop) -> None:
 def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
     orders = list_topics(shop.workspace, WhichTopics(("orders",))).topics[0]
     assert shop.requests == ["moves", "topics", "moves"]
-    assert (orders.partitions, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
+    assert (orders.partition_count, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
     assert not orders.counts
     assert orders.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ", "as Kafka's tools write it"
 
@@ -109,7 +108,7 @@ def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
     partition = detail.partitions[0]
     assert len(partition.replicas) == 3, "metadata shows the union"
     assert (partition.target, partition.adding, partition.removing) == ((1, 3), (3,), (2,))
-    assert detail.topic.factors == (2,)
+    assert detail.factors == (2,)
     assert partition.conditions == (MOVING,)
 
 
@@ -157,12 +156,12 @@ def test_only_partitions_of_some_sort(shop: Shop, only: set[Condition], found: l
 
 def test_only_topics_with_overrides(shop: Shop) -> None:
     view = describe_topics(shop.workspace, ALL, overridden=True)
-    assert [d.topic.name for d in view.topics] == ["orders"]
-    assert list(view.topics[0].topic.overrides or ()) == ["min.insync.replicas"]
+    assert [d.name for d in view.topics] == ["orders"]
+    assert list(view.topics[0].overrides or ()) == ["min.insync.replicas"]
 
 
 def test_configs_are_overrides_and_the_minimum_wherever_it_comes_from(shop: Shop) -> None:
-    refunds = describe_topics(shop.workspace, WhichTopics(("refunds",))).topics[0].topic
+    refunds = describe_topics(shop.workspace, WhichTopics(("refunds",))).topics[0]
     assert refunds.overrides == {}
     assert refunds.configs is not None
     assert list(refunds.configs) == ["min.insync.replicas"]
@@ -181,7 +180,7 @@ def test_what_a_broker_does_not_tell_is_not_known(shop: Shop) -> None:
     shop.cluster.fence(2)
     view = describe_topics(shop.workspace, WhichTopics(("payments",)), sizes=True)
     assert view.topics[0].partitions[0].sizes == (4_000, None)
-    assert view.topics[0].topic.sizes == Sizes(4_000, None)
+    assert view.topics[0].sizes == Sizes(4_000, None)
     shop.cluster.fence(1)
     assert list_topics(shop.workspace, WhichTopics(("payments",)), sizes=True).topics[0].sizes == Sizes(
         None, None
@@ -222,7 +221,7 @@ def test_configs_that_may_not_be_read(shop: Shop) -> None:
     _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
 
     def orders(view: TopicsView) -> object:
-        return next(d.topic.configs for d in view.topics if d.topic.name == "orders")
+        return next(d.configs for d in view.topics if d.name == "orders")
 
     view = describe_topics(shop.workspace, ALL)
     assert orders(view) is None

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.kind import NAME, Kind, Problem
-from kdeclare.core.secrets import SecretText
+from kdeclare.core.resources.kind import NAME, Kind, Problem, narrow
+from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.manifests.shapes import Declarable
 
 
@@ -63,7 +63,8 @@ class SmallKind:
         "assignments": frozenset({"partitions"}),
     }
 
-    def parse(self, name: str, spec: Spec) -> tuple[Any, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[Problem, ...]]:
+        spec = narrow(spec, Spec)
         problems = []
         if name == "illegal":
             problems.append(Problem(NAME, error("illegal-name", "Illegal name", "'illegal' is no name.")))
@@ -91,7 +92,8 @@ class SmallRule:
     name: str
     spec: type[BaseModel] = RuleSpec
 
-    def parse(self, name: str, spec: RuleSpec) -> tuple[Any, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[Problem, ...]]:
+        spec = narrow(spec, RuleSpec)
         wrong = error("bad-rule", "Bad rule", "HERE is wrong.")
         found = (Problem(("rule",), wrong, match.start()) for match in re.finditer("HERE", spec.rule))
         return spec.model_dump(exclude_unset=True), tuple(found)

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
-from kdeclare.app.schema import known_kinds, manifest_schema
+from kdeclare.app.authoring.schema import known_kinds, manifest_schema
 from kdeclare.core.diagnostics import KdeclareError, Place
 from kdeclare.manifests.fleet import Fleet, chosen, open_fleet
 

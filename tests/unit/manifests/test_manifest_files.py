@@ -12,12 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError, Place
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.load import Loaded, load
-from kdeclare.manifests.nodes import MAX_DEPTH
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.manifests.scalars import Ambiguous, resolve
-from kdeclare.manifests.sources import read_sources, reader_of
+from kdeclare.manifests.provenance import read_sources, reader_of
+from kdeclare.manifests.syntax.nodes import MAX_DEPTH
+from kdeclare.manifests.syntax.reading import Ambiguous, resolve
 from tests.unit.manifests.small_kinds import KINDS
 
 TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {}}}\nspec: {{partitions: 1}}\n"
@@ -57,8 +57,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return and_noted
 
-    monkeypatch.setattr("kdeclare.manifests.files.open", noted(open), raising=False)
-    monkeypatch.setattr("kdeclare.manifests.files.os.scandir", noted(os.scandir))
+    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.open", noted(os.open))
+    monkeypatch.setattr("kdeclare.manifests.syntax.files.os.scandir", noted(os.scandir))
     return seen
 
 
@@ -271,7 +271,9 @@ def test_any_configs_come_through(configs: dict[str, object], flow: bool) -> Non
     result = loaded("a.yaml")
     if "wrong" not in configs:
         assert not result.diagnostics
-    assert result.desired[0].body["configs"] == {key: kafka_text(value) for key, value in configs.items()}
+    assert result.desired[0].get_body(dict)["configs"] == {
+        key: kafka_text(value) for key, value in configs.items()
+    }
 
 
 @given(st.one_of(st.binary(max_size=200), st.text("{}[]:-?!&*<>|%@`'\"#, \n\ta$0_.~", max_size=80)))

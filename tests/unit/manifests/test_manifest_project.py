@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from kdeclare.core.diagnostics import KdeclareError, Place
-from kdeclare.engine.state.location import folder_of
+from kdeclare.engine.state.local import folder_of
+from kdeclare.manifests.editor_schema import json_schema
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.manifests.schema import json_schema
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
 HEAD = "{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}, "

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.references import Referenced
-from kdeclare.manifests.substitution import Scope, Unresolved, Variable, resolve_reference, substitute
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.manifests.syntax.substitution import Scope, Unresolved, Variable, resolve_reference, substitute
 
 ENVIRON = {"PASSWORD": "hunter2", "USER": "me"}
 

@@ -205,7 +205,7 @@ def test_an_overlay_does_not_change_a_rule(overlay: str) -> None:
     expected = ["policy-overlay"] if overlay.count("kind") == 1 else ["duplicate-key", "policy-overlay"]
     for result in (loaded(of), loaded(of, "t.yaml")):
         assert sorted(codes(result.diagnostics)) == expected
-        assert [item.body["rule"] for item in result.rules] == ["x"]
+        assert [item.get_body(dict)["rule"] for item in result.rules] == ["x"]
     assert sorted(codes(load_rules(of, RULES, {})[1])) == expected
 
 

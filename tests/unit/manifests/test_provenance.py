@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.manifest_text import quoted
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.manifest_text import quoted
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.manifests.provenance import EffectiveManifest, origins
-from kdeclare.manifests.sources import read_sources, reader_of
-from kdeclare.report.manifest_text import manifest_text
+from kdeclare.manifests.provenance import EffectiveManifest, origins, read_sources, reader_of
+from kdeclare.report.manifest.effective_manifest import manifest_text
 from tests.unit.manifests.small_kinds import KINDS
 
 VALUES = st.one_of(

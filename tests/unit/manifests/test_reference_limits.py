@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kdeclare.app.authoring.validate import validate
 from kdeclare.app.secrets import ProjectSecrets
-from kdeclare.app.validate import validate
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.secrets import SecretRef
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.manifests.project import open_project
 
 SET = {"KAFKA_RETENTION": "1000", "TEAM": "checkout", "GH_TOKEN": "ghs_secret", "KDECLARE_X": "x"}

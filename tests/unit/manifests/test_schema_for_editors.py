@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kdeclare.app.schema import manifest_schema, overlaid_kinds, overlay_schema
+from kdeclare.app.authoring.schema import manifest_schema, overlaid_kinds, overlay_schema
 from kdeclare.manifests.field_docs import FIELD_DOCS
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import meanings

@@ -6,23 +6,24 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from kdeclare.core import registry
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.core.collector import Collector, Selections
-from kdeclare.core.faults import Fault, FaultKind, Outcome
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.installed_providers import load_providers
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType, View
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue, as_object
+from kdeclare.core.live.collector import Collector, Selections
+from kdeclare.core.live.faults import Fault, FaultKind, Outcome
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.policy_subjects import PolicyField, PolicyWords
-from kdeclare.core.provider import Provider
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.undoing import Undo
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
+from kdeclare.core.secrets.secret_refs import SecretSource
+from tests.jsontypes import Json
 
 
 @dataclass
@@ -53,11 +54,20 @@ class KettleSpec(BaseModel):
     extras: dict[str, str] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class KettleRecord(OwnedRecord):
+    """What a kettle was made."""
+
+    values: Mapping[str, JsonValue]
+    labels: Mapping[str, str]
+
+
 class KettleKind:
     """Kettles heat, and have extras by name; nobody imports or compares fleets of them."""
 
     name = "Kettle"
     spec: type[BaseModel] = KettleSpec
+    record: type[OwnedRecord] = KettleRecord
     policy_words = PolicyWords(
         {
             "heat": PolicyField(int),
@@ -66,10 +76,10 @@ class KettleKind:
         }
     )
 
-    def parse(self, name: str, spec: KettleSpec) -> tuple[KettleSpec, tuple[Problem, ...]]:
-        return spec, ()
+    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[Problem, ...]]:
+        return narrow(spec, KettleSpec), ()
 
-    def select(self, name: str, body: KettleSpec | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         return (KettleSelection(),)
 
     def diff(
@@ -77,23 +87,28 @@ class KettleKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         now = live.get(KettleState).kettles.get(resource.name)
         if desired is None:
             gone = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.SAFE)
             return Difference(gone if now is not None else None, owned)
-        wanted = _values(desired.body)
+        wanted = _values(desired.get_body(KettleSpec))
         fields = _fields(now or {}, wanted)
-        record = {**wanted, "labels": dict(desired.labels)}
+        record = KettleRecord(wanted, dict(desired.labels))
         if now is None:
             return Difference(Change(resource, Action.CREATE, Reason.DECLARED, Risk.SAFE, fields), record)
         change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields) if fields else None
         return Difference(change, record)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         verb = {Action.CREATE: "kettle.buy", Action.DELETE: "kettle.scrap"}.get(change.action, "kettle.set")
         now = live.get(KettleState).kettles.get(change.id.name)
@@ -101,14 +116,20 @@ class KettleKind:
         id_ = f"{verb}:{change.id.name}"
         return (Operation(id_, verb, change.id, args, {"kettle": now}, irreversible="It is only a kettle."),)
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         return after if all_done else before
 
     def describe_declared(self, desired: Desired) -> Mapping[str, object]:
-        return _values(desired.body)
+        return _values(desired.get_body(KettleSpec))
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
     ) -> Mapping[str, object] | None:
         return live.get(KettleState).kettles.get(resource.name)
 
@@ -117,6 +138,43 @@ class KettleKind:
 
     def list_live(self, live: LiveState) -> Collection[str]:
         return live.get(KettleState).kettles.keys()
+
+
+class UrnSpec(BaseModel):
+    """``spec`` of an Urn."""
+
+    serial: str
+
+
+class UrnKind(KettleKind):
+    """A kettle that is known by its serial number, whatever the manifest calls it."""
+
+    name = "Urn"
+    spec: type[BaseModel] = UrnSpec
+
+    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[Problem, ...]]:
+        return narrow(spec, UrnSpec), ()
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        return {}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+    ) -> Mapping[str, object] | None:
+        serial = desired.get_body(UrnSpec).serial if desired is not None else resource.name
+        return live.get(KettleState).kettles.get(serial)
+
+    def to_json(self, name: str, body: UrnSpec) -> Json:
+        return body.model_dump()
+
+    def from_json(self, json: Json) -> UrnSpec:
+        return UrnSpec(**json)
+
+    def is_self_contained(self, name: str, body: UrnSpec) -> bool:
+        return True
+
+    def find_live_key(self, name: str, body: UrnSpec | None, owned: OwnedRecord | None) -> LiveKey | None:
+        return LiveKey(self.name, body.serial) if body is not None else None
 
 
 @dataclass(frozen=True)
@@ -144,11 +202,11 @@ class KettleOperation(OperationType):
         return {"kettle": live.get(KettleState).kettles.get(op.resource.name)}
 
     def expected_state(self, op: Operation) -> View:
-        after = None if self.deletes else _changed(op.expect["kettle"] or {}, _fields_of(op))
+        after = None if self.deletes else _changed(as_object(op.expect["kettle"] or {}), _fields_of(op))
         return {"kettle": after}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        before = op.expect["kettle"] or {}
+        before = as_object(op.expect["kettle"] or {})
         return tuple(
             FieldChange(path, FieldOp.CHANGE, before.get(path), after)
             for path, after in _fields_of(op).items()
@@ -175,7 +233,7 @@ class KettleOperation(OperationType):
             after = self.expected_state(op)["kettle"]
             self.kitchen.kettles.pop(op.resource.name, None)
             if after is not None:
-                self.kitchen.kettles[op.resource.name] = after
+                self.kitchen.kettles[op.resource.name] = dict(as_object(after))
         return {op.id: None for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
@@ -226,11 +284,7 @@ def kitchen(monkeypatch: pytest.MonkeyPatch) -> Kitchen:
 
     types = tuple(KettleOperation(kitchen, name) for name in ("kettle.buy", "kettle.set", "kettle.scrap"))
     collector = Collector(KettleSelection, read)
-    provider = Provider("kitchen", (KettleKind(), TeapotKind()), types, collectors=(collector,))
+    provider = Provider("kitchen", (KettleKind(), TeapotKind(), UrnKind()), types, collectors=(collector,))
     providers = (*load_providers(), provider)
-    kinds = {kind.name: kind for item in providers for kind in item.kinds}
-    operation_types = {found.name: found for item in providers for found in item.operation_types}
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
-    monkeypatch.setattr(registry.KINDS, "_load", lambda: kinds)
-    monkeypatch.setattr(registry.OPERATION_TYPES, "_load", lambda: operation_types)
     return kitchen

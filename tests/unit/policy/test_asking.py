@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kdeclare.app.policies import _close
-from kdeclare.core.faults import Fault
-from kdeclare.core.policy_subjects import Withheld
-from kdeclare.policy.asking import Asking
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.policy_subjects import Withheld
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.isolation import Asking
 from tests.unit.policy.doubles import Request
 
 REQUEST = Request(Action.CREATE)
@@ -91,7 +91,7 @@ def test_whatever_it_returns_denies(returned: object, shown: str, bounded: bool)
 
 
 def test_the_limit_is_looked_up_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdeclare.policy.asking.LIMIT_S", 0.1)
+    monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.1)
     release = Event()
     assert answer(lambda: release.wait(10) and None) == "Policy 'x' did not answer within 0.1 s."
     release.set()

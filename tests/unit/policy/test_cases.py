@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.manifests.project import Environment, Project
-from kdeclare.manifests.substitution import Variable
+from kdeclare.manifests.syntax.substitution import Variable
 from kdeclare.policy.interface import Action
 from kdeclare.policy.testing.cases import Case, load_cases
 from kdeclare.policy.testing.given import GivenState

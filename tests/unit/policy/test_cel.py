@@ -7,12 +7,11 @@ from typing import cast
 
 import pytest
 
-from kdeclare.core.policy_subjects import PolicyRequest
-from kdeclare.core.references import Referenced
+from kdeclare.core.resources.policy_subjects import PolicyRequest
+from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.policy.cel import rule as cel
-from kdeclare.policy.cel.bindings import Bindings
-from kdeclare.policy.cel.growth import MAX_GROWTH
-from kdeclare.policy.cel.rule import CelPolicy, compile_rule
+from kdeclare.policy.cel.checks import MAX_GROWTH
+from kdeclare.policy.cel.rule import Bindings, CelPolicy, compile_rule
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from tests.unit.policy.doubles import Request, State, created, deleted, modified, reads_of, verdict
 

@@ -2,9 +2,8 @@
 
 import pytest
 
+from kdeclare.policy.cel.checks import cost, growing
 from kdeclare.policy.cel.errors import RuleProblem
-from kdeclare.policy.cel.growth import growing
-from kdeclare.policy.cel.matching import cost
 from kdeclare.policy.cel.rule import MAX_LENGTH, RuleError, compile_rule
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.registry import KINDS
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.checking import check_declared, check_live, foresee
 from kdeclare.policy.configured import ConfiguredPolicy
@@ -31,7 +31,7 @@ def topic(labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
 def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
     kind = PolicyKind()
     spec = kind.spec.model_validate({"rule": text, "actions": actions or BOTH})
-    body, problems = kind.parse("rule", spec)  # type: ignore[arg-type]
+    body, problems = kind.parse("rule", spec)
     assert not problems, problems
     return kind.configured(Desired(ResourceId("Policy", "rule"), body))
 

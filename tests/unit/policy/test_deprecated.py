@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kdeclare.policy.asking import Asking
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
@@ -16,6 +15,7 @@ from kdeclare.policy.deprecated import (
     CreateTopicPolicy,
 )
 from kdeclare.policy.interface import PolicyViolation, TopicActionsPolicy
+from kdeclare.policy.isolation import Asking
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
 

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.policy.interface import PolicyViolation
+from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.policies.facts import Facts
-from kdeclare.providers.kafka.policies.states import LiveState
-from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.policies.facts import Facts, LiveState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import MemoryBed
 
@@ -94,7 +92,7 @@ def test_replicas_and_counts_are_read_once(cluster: MemoryCluster) -> None:
     names = ("a", "b")
     assert calls(cluster, lambda: facts.topic("a")) == [("topics", names)]
     read = calls(cluster, lambda: facts.replicas("a"))
-    assert read == [("moves", names), ("topics", names), ("moves", names)]
+    assert read == [("moves", ()), ("topics", names), ("moves", names)]
     assert calls(cluster, lambda: (facts.replicas("b"), facts.topic("b"))) == []
 
 

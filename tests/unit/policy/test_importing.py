@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy, adapted
 from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.loading.adapting import adapted
 from kdeclare.policy.loading.classes import Unusable, configure, make
 from kdeclare.policy.loading.importable import importable
 from kdeclare.policy.rules import PartitionBounds
@@ -69,10 +68,10 @@ IMPATIENT = """\
 import os
 import sys
 from pathlib import Path
-from kdeclare.policy import asking
+from kdeclare.policy import isolation
 from kdeclare.policy.loading.classes import Unusable, make
 from kdeclare.policy.loading.importable import importable
-asking.LIMIT_S = 0.3
+isolation.LIMIT_S = 0.3
 with importable(Path(), ["slow"]):
     try:
         make("slow:Naming")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.validate import validate
+from kdeclare.app.authoring.validate import validate
 
 PROJECT = """\
 apiVersion: kdeclare/v1

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.cel.manifest import PolicyKind, PolicySpec
 from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
@@ -138,7 +138,7 @@ def test_a_manifest_that_fails_later_is_no_policy_less(tmp_path: Path) -> None:
 
 
 def test_a_class_that_only_says_to_be_ready_made_is_not_trusted_to_end(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(SOURCE + "New.__module__ = 'kdeclare.policy.rules.sizes'\n")
+    (tmp_path / "mine.py").write_text(SOURCE + "New.__module__ = 'kdeclare.policy.rules.topics'\n")
     (policy,), _ = load(tmp_path, "{name: a, class: 'mine:New'}")
     assert not policy.bounded
 

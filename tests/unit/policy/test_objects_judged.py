@@ -6,43 +6,43 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from kdeclare.core import registry
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plan import VerdictOutcome
-from kdeclare.core.policy_subjects import PolicyField, read_annotation
-from kdeclare.core.registry import KINDS, OPERATION_TYPES
-from kdeclare.core.secrets import SHOWN, hide
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.objects import Fields, ObjectRecord
+from kdeclare.core.resources.policy_subjects import PolicyField, read_annotation
+from kdeclare.core.secrets.secret_refs import SHOWN, hide
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.cel.rule import RuleError, compile_rule
 from kdeclare.policy.checking import check_declared
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.judge import judge
 from kdeclare.policy.subjects import PolicyContext
+from tests.jsontypes import Json
 from tests.unit.test_objects import DOOR, ID, House, declared, plan
 
 
 @pytest.fixture(autouse=True)
 def doors(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = {**KINDS, DOOR.name: DOOR}
-    types = {**OPERATION_TYPES, **{found.name: found for found in DOOR.operation_types}}
-    monkeypatch.setattr(registry.KINDS, "_load", lambda: kinds)
-    monkeypatch.setattr(registry.OPERATION_TYPES, "_load", lambda: types)
+    providers = (*load_providers(), Provider("doors", (DOOR,), DOOR.operation_types))
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
 
 
 def policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> ConfiguredPolicy:
     kind = PolicyKind()
     selector = {"kind": DOOR.name}
     spec = kind.spec.model_validate({"rule": text, "actions": actions, "selector": selector})
-    body, problems = kind.parse("p", spec)  # type: ignore[arg-type]
+    body, problems = kind.parse("p", spec)
     assert not problems, problems
     return kind.configured(Desired(ID, body))
 
 
 def said(
-    text: str, op: Operation, doors: Mapping[str, Mapping[str, Json]], actions: Sequence[str] = ("MODIFY",)
+    text: str, op: Operation, doors: Mapping[str, Fields], actions: Sequence[str] = ("MODIFY",)
 ) -> tuple[str, str]:
     context = PolicyContext(Connections(), LiveState(House(doors)))
     [verdict] = judge([policy(text, actions)], [op], context).verdicts
@@ -60,8 +60,8 @@ def said(
     ],
 )
 def test_a_change_is_judged_on_the_live_object(text: str, outcome: str) -> None:
-    there = {"main": {"color": "red", "rooms": ["hall"], "key": hide("s3cret-value")}}
-    op = plan(declared(color="blue"), there, {"fields": {"color": "red"}})
+    there: Mapping[str, Fields] = {"main": {"color": "red", "rooms": ["hall"], "key": hide("s3cret-value")}}
+    op = plan(declared(color="blue"), there, ObjectRecord({"color": "red"}))
     assert said(text, op, there)[0] == outcome
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.plan import VerdictOutcome
+from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
+from kdeclare.policy.configured import EVERY_ACTION, EVERYTHING, ConfiguredPolicy
 from kdeclare.policy.interface import Action
-from kdeclare.policy.selector import EVERYTHING
 from tests.unit.policy.doubles import State, created, deleted, modified, verdict
 
 KIND = PolicyKind()

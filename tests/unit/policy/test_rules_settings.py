@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdeclare.core.references import Referenced
+from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.policy import rules
 from kdeclare.policy.interface import TopicActionsPolicy
 from kdeclare.policy.rules import NamePattern

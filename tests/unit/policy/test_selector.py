@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.patterns import Pattern, why_invalid
-from kdeclare.core.policy_subjects import PolicyRequest
-from kdeclare.core.references import Referenced
-from kdeclare.policy.selector import EVERYTHING, Selector, wrong_patterns
+from kdeclare.core.resources.policy_subjects import PolicyRequest
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.policy.configured import EVERYTHING, Selector, wrong_patterns
 from tests.unit.policy.doubles import State, created
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from kdeclare.core.diagnostics import Place
-from kdeclare.core.plan import Verdict, VerdictOutcome
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.policy.configured import ConfiguredPolicy, Selector
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.selector import Selector
 from kdeclare.policy.testing.cases import Case
 from kdeclare.policy.testing.given import GivenRequest, GivenState
 from kdeclare.policy.testing.run import CaseResult, run_cases, unknown_policies

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.policy_subjects import PolicyRequest
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.configured import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation
@@ -29,7 +29,7 @@ def policies(rules: list[str]) -> list[ConfiguredPolicy]:
     found = []
     for number, rule in enumerate(rules):
         spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
-        body, problems = kind.parse(f"r{number}", spec)  # type: ignore[arg-type]
+        body, problems = kind.parse(f"r{number}", spec)
         assert not problems, problems
         found.append(kind.configured(Desired(ResourceId("Policy", f"r{number}"), body)))
     return found

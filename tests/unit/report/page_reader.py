@@ -3,7 +3,7 @@
 import json
 from html.parser import HTMLParser
 
-from kdeclare.core.jsontypes import Json
+from tests.jsontypes import Json
 
 
 class Reader(HTMLParser):

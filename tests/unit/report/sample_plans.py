@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Place, denied, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import bind_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import (
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.operation import Inverse, Operation
+from kdeclare.core.plans.plan import (
     SYSTEM_POLICY,
     Base,
     ClusterRef,
@@ -19,7 +16,11 @@ from kdeclare.core.plan import (
     Verdict,
     VerdictOutcome,
 )
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from tests.jsontypes import Json
 
 ORDERS = ResourceId("Topic", "orders")
 PAYMENTS = ResourceId("Topic", "payments")
@@ -54,7 +55,7 @@ def op(
     """moved: replicas before and after, by partition."""
     inverse = None if irreversible else Inverse(verb, bind_arguments(verb, {"back": True}))
     args = bind_arguments(verb, {"a": 1})
-    expect: dict[str, object] = {"b": 2}
+    expect: JsonObject = {"b": 2}
     if moved:
         args = ReassignArgs({name: tuple(after) for name, (_, after) in moved.items()}, False)
         expect = {name: before for name, (before, _) in moved.items()}
@@ -147,7 +148,7 @@ SAMPLES: dict[str, Plan] = {
     "no-changes": plan(summary=Summary(unchanged=36)),
     "adopting": plan(
         summary=Summary(unchanged=3),
-        ownership=tuple(Ownership(r, None, {"configs": {}}) for r in (ORDERS, PAYMENTS, REFUNDS)),
+        ownership=tuple(Ownership(r, None, TopicRecord()) for r in (ORDERS, PAYMENTS, REFUNDS)),
     ),
     "orphans": plan(
         summary=Summary(unchanged=35, orphaned=1),

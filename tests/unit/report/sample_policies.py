@@ -1,12 +1,12 @@
 """What policies said of topics and of cases, for the renderers."""
 
 from kdeclare.core.diagnostics import Place, warning
-from kdeclare.core.plan import Verdict, VerdictOutcome
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.policy.interface import Action
 from kdeclare.policy.testing.cases import Case
 from kdeclare.policy.testing.given import GivenRequest
 from kdeclare.policy.testing.run import CaseResult
-from kdeclare.report.views import PolicyCheckView, PolicyTestView
+from kdeclare.report.policy import PolicyCheckView, PolicyTestView
 
 ALLOW, WARN, DENY = VerdictOutcome
 POLICIES = ("bounds", "enough-replicas", "naming", "budget")

@@ -1,14 +1,17 @@
 """Runs and what surrounds them, in every way in which they can end."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.diagnostics import error, warning
-from kdeclare.core.plan import Plan, Summary
-from kdeclare.core.run import OperationResult, RunResult, Status
-from kdeclare.core.state import LockInfo
-from kdeclare.report.views import (
-    MoveInFlight,
+from kdeclare.core.documents import describe_as
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.plan import Plan, Summary
+from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.plans.state import LockInfo
+from kdeclare.core.provider.provider import Activity, OngoingWork
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.report.run.views import (
     RunDetail,
     RunOverride,
     RunStep,
@@ -149,17 +152,58 @@ OVERRIDES = (
     RunOverride("racks", str(DRAIN), "orders", "broker 3\nis going", "User:ann"),
 )
 
-DETAIL = RunDetail(HISTORY[2], EVERYTHING, STEPS, (warning("note", "The broker was slow"),), OVERRIDES)
+DETAIL = describe_as(
+    RunDetail,
+    HISTORY[2],
+    plan=EVERYTHING,
+    steps=STEPS,
+    overrides=OVERRIDES,
+    diagnostics=(warning("note", "The broker was slow"),),
+)
 
-QUIET = StatusView("payments", "sandbox", "127.0.0.1:19092", last=HISTORY[1])
+
+def _move(
+    topic: str,
+    partition: int,
+    replicas: list[int],
+    adding: list[int],
+    removing: Sequence[int] = (),
+    run_id: str | None = None,
+) -> OngoingWork:
+    target = [replica for replica in replicas if replica not in removing]
+    document: dict[str, JsonValue] = {
+        "topic": topic,
+        "partition": partition,
+        "replicas": list(replicas),
+        "adding": list(adding),
+        "removing": list(removing),
+        "target": list(target),
+        "run_id": run_id,
+        "waits_for": [],
+        "down": [],
+    }
+    before: list[JsonValue] = [replica for replica in replicas if replica not in adding]
+    return OngoingWork(f"{topic}-{partition}", before, list(target), run_id, document=document)
+
+
+QUIET = StatusView(
+    "payments", "sandbox", "127.0.0.1:19092", activities=(Activity(quiet="no moves"),), last=HISTORY[1]
+)
 BUSY = StatusView(
     "payments",
     "sandbox",
     "127.0.0.1:19092",
-    unfinished=(UnfinishedRun(HISTORY[0], STEPS[1:2]),),
-    moves=(
-        MoveInFlight("orders", 0, (1, 2, 3, 4), (4,), (3,), RUN_ID),
-        MoveInFlight("payments.captured", 11, (1, 2, 3), (3,)),
+    unfinished=(describe_as(UnfinishedRun, HISTORY[0], unknown=STEPS[1:2], not_begun=4),),
+    activities=(
+        Activity(
+            ("2 partitions moving",),
+            "no moves",
+            "Moves in flight:",
+            (
+                _move("orders", 0, [1, 2, 3, 4], [4], [3], RUN_ID),
+                _move("payments.captured", 11, [1, 2, 3], [3]),
+            ),
+        ),
     ),
     lock=LockInfo("bob@ci", 4711, "kdeclare apply", "2026-01-31T13:00:00Z"),
 )

@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.finding import FindingKind
-from kdeclare.fleet.summary import AuditSummary, ClusterSummary, HeatCell, Since, TrendPoint
-from kdeclare.report.audit_json import summary_document, summary_from_json, summary_json
+from kdeclare.core.documents import dump_document
+from kdeclare.fleet.findings import (
+    AuditSummary,
+    ClusterSummary,
+    FindingKind,
+    HeatCell,
+    Since,
+    TrendPoint,
+    summary_from_json,
+    summary_json,
+)
 from tests.browser.sample_audits import big_audit, small_audit
 from tests.unit.report.golden_files import check_golden
 
@@ -63,11 +71,11 @@ def test_small() -> None:
 def test_times_of_other_zones_are_told_in_utc() -> None:
     east = datetime(2026, 1, 31, 14, tzinfo=timezone(timedelta(hours=2)))
     summary = AuditSummary("a", "f", east, 1, (), {})
-    assert summary_document(summary)["taken_at"] == "2026-01-31T12:00:00Z"
+    assert dump_document(summary)["taken_at"] == "2026-01-31T12:00:00Z"
 
 
 def broken(change: dict[str, object]) -> str:
-    return json.dumps(summary_document(small_audit().summary) | change)
+    return json.dumps(dump_document(small_audit().summary) | change)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.fleet.finding import FindingKind
-from kdeclare.fleet.summary import Audit
-from kdeclare.report.audit_html import audit_html
-from kdeclare.report.audit_words import worst_first
+from kdeclare.fleet.findings import Audit, FindingKind
+from kdeclare.report.fleet.audit_page import audit_html
+from kdeclare.report.fleet.audit_words import worst_first
 from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of
+from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
 
 

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kdeclare.fleet.finding import FindingKind
-from kdeclare.fleet.summary import Audit
-from kdeclare.report.audit_html import audit_html
-from kdeclare.report.audit_markdown import audit_markdown
-from kdeclare.report.audit_text import audit_text
-from kdeclare.report.audit_words import change, headline, worst_first
-from kdeclare.report.markdown import LIMIT
-from kdeclare.report.style import Style
+from kdeclare.fleet.findings import Audit, FindingKind
+from kdeclare.report.elements.terminal import Style
+from kdeclare.report.fleet.audit_markdown import audit_markdown
+from kdeclare.report.fleet.audit_page import audit_html
+from kdeclare.report.fleet.audit_text import audit_text
+from kdeclare.report.fleet.audit_words import change, headline, worst_first
+from kdeclare.report.plan.plan_markdown import LIMIT
 from tests.browser.sample_audits import (
     HOSTILE,
     big_audit,

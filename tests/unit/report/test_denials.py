@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.core.changes import Reason
 from kdeclare.core.diagnostics import denied
-from kdeclare.core.plan import Ownership, Plan, Summary, Verdict
-from kdeclare.core.run import RunResult, Status
-from kdeclare.report.json_output import run_document
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.markdown_escape import code
+from kdeclare.core.plans.plan import Ownership, Plan, Summary, Verdict
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.resources.changes import Reason
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from kdeclare.report.elements.markdown_escape import code
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.run_text import run_text
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_text import plan_text
+from kdeclare.report.run.documents import describe_run
+from kdeclare.report.run.run_text import run_text
 from tests.unit.report.sample_plans import ALLOW, DENY, DRAIN, DRIFT_REFUNDS, MOVE, ORDERS, field, op, plan
 from tests.unit.report.sample_runs import DENIED, RUN_ID, results
 
@@ -59,7 +60,7 @@ def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
 def test_they_are_in_the_headline_of_a_run(given: Plan, counts: str) -> None:
     run = RunResult(RUN_ID, given, results(given))
     assert run_outcome(run).headline.endswith(f": 1 done, {counts}.")
-    assert run_document(run)["headline"] == run_outcome(run).headline
+    assert describe_run(run).headline == run_outcome(run).headline
 
 
 def test_a_denial_that_leaves_something_of_a_resource_is_counted_too() -> None:
@@ -89,7 +90,9 @@ def followed(run: RunResult) -> str:
 
 
 def test_of_the_rest_is_said_what_became_of_it() -> None:
-    orders = plan(operations=(op("topic.create", ORDERS),), ownership=(Ownership(ORDERS, None, {}),))
+    orders = plan(
+        operations=(op("topic.create", ORDERS),), ownership=(Ownership(ORDERS, None, TopicRecord()),)
+    )
     left = "next: What was denied was left alone"
     started = (Status.STARTED, None, "", None)
     both = replace(PARTLY, operations=(MOVING, op("configs.alter", ORDERS)))

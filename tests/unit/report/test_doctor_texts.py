@@ -6,12 +6,11 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.examining import Check, Section, Standing
-from kdeclare.core.exits import ExitCode
-from kdeclare.report.doctor_json import doctor_document, doctor_schemas
-from kdeclare.report.doctor_text import doctor_text
-from kdeclare.report.doctor_views import DoctorView
-from kdeclare.report.style import Style
+from kdeclare.core.documents import dump_document
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.provider.provider import Check, Section, Standing
+from kdeclare.report.doctor import DoctorView, describe_examination, doctor_schemas, doctor_text
+from kdeclare.report.elements.terminal import Style
 from tests.unit.report.golden_files import check_golden, check_schema
 
 WELL = Section(
@@ -65,7 +64,7 @@ def test_colours_change_nothing_else() -> None:
     ],
 )
 def test_documents(name: str, outcome: str, code: ExitCode) -> None:
-    document = json.loads(json.dumps(doctor_document(VIEWS[name])))
+    document = json.loads(json.dumps(dump_document(describe_examination(VIEWS[name]))))
     Draft202012Validator(doctor_schemas()["doctor"]).validate(document)
     assert (document["outcome"], document["exit_code"], VIEWS[name].exit_code) == (outcome, code, code)
 

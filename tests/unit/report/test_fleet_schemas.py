@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.fleet.overview import FleetApply, FleetPlan, overview_document
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, record_document
-from kdeclare.report.audit_json import summary_document
-from kdeclare.report.fleet_apply_text import fleet_apply_document
-from kdeclare.report.fleet_schemas import fleet_schemas
-from kdeclare.report.topic_history_text import topic_history_document
+from kdeclare.core.documents import dump_document
+from kdeclare.fleet.overview import FleetApply, FleetPlan
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.report.fleet.fleet_runs import fleet_schemas
+from kdeclare.report.fleet.snapshot_text import describe_topic_history
 from tests.browser.sample_audits import NOON, SILENT, big_audit, small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
@@ -19,16 +18,16 @@ from tests.unit.report.test_snapshot_text import WHOLE, record
 from tests.unit.report.test_topic_history_text import STORY
 
 DOCUMENTS = [
-    ("fleet-snapshot", record_document(record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
-    ("fleet-snapshot", record_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
-    ("fleet-audit", summary_document(small_audit().summary)),
-    ("fleet-audit", summary_document(big_audit().summary)),
-    ("fleet-plan", overview_document(PLANS)),
-    ("fleet-plan", overview_document(FleetPlan("none", NOON, 0.0, ()))),
-    ("fleet-apply", fleet_apply_document(APPLIED)),
-    ("fleet-apply", fleet_apply_document(FleetApply("none", 0.0, stopped="too many failures"))),
-    ("fleet-history", topic_history_document("eu-1", "orders", STORY)),
-    ("fleet-history", topic_history_document("eu-1", "orders", ())),
+    ("fleet-snapshot", dump_document(record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
+    ("fleet-snapshot", dump_document(SnapshotRecord("id", "none", NOON, 0.0, "data", ()))),
+    ("fleet-audit", dump_document(small_audit().summary)),
+    ("fleet-audit", dump_document(big_audit().summary)),
+    ("fleet-plan", dump_document(PLANS)),
+    ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
+    ("fleet-apply", dump_document(APPLIED)),
+    ("fleet-apply", dump_document(FleetApply("none", 0.0, stopped="too many failures"))),
+    ("fleet-history", dump_document(describe_topic_history("eu-1", "orders", STORY))),
+    ("fleet-history", dump_document(describe_topic_history("eu-1", "orders", ()))),
 ]
 
 

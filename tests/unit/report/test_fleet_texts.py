@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.plan import Summary
+from kdeclare.core.documents import dump_document
+from kdeclare.core.plans.plan import Summary
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -16,13 +17,10 @@ from kdeclare.fleet.overview import (
     FleetPlan,
     PlanExit,
     PlannedCluster,
-    overview_document,
     read_overview,
 )
-from kdeclare.report.fleet_apply_text import fleet_apply_document, fleet_apply_text
-from kdeclare.report.fleet_plan_text import fleet_plan_text
-from kdeclare.report.fleet_table import table
-from kdeclare.report.fleet_waves_text import waves_text
+from kdeclare.report.fleet.cluster_table import table
+from kdeclare.report.fleet.fleet_runs import fleet_apply_text, fleet_plan_text, waves_text
 from tests.browser.sample_audits import NOON
 from tests.unit.report.golden_files import check_golden
 
@@ -30,6 +28,7 @@ PLANS = FleetPlan(
     "production",
     NOON,
     12.3,
+    False,
     (
         PlannedCluster("eu-1", "0123456789abcdef" * 4, Summary(create=2, update=11), 13, PlanExit.CHANGES),
         PlannedCluster("eu-2", "fedcba9876543210" * 4, Summary(unchanged=40), 0, PlanExit.NO_CHANGES),
@@ -42,6 +41,7 @@ PLANS = FleetPlan(
 APPLIED = FleetApply(
     "production",
     93.0,
+    "2 clusters failed, and 1 is allowed to.",
     (
         AppliedCluster("eu-1", 1, AppliedStatus.DONE, "20260131-120000-a1b2", 14, 14),
         AppliedCluster("eu-2", 0, AppliedStatus.NOTHING),
@@ -51,7 +51,6 @@ APPLIED = FleetApply(
         AppliedCluster("us-1", 2, AppliedStatus.PARTIAL, "20260131-120011-c3d4", 3, 5, "2 operations failed"),
         AppliedCluster("us-2", 3, AppliedStatus.NOT_BEGUN, operations=9),
     ),
-    "2 clusters failed, and 1 is allowed to.",
 )
 
 
@@ -71,7 +70,7 @@ def test_many_plans() -> None:
 
 def test_apply() -> None:
     check_golden("fleet-apply", fleet_apply_text(APPLIED))
-    check_golden("fleet-apply", json.dumps(fleet_apply_document(APPLIED), indent=1) + "\n", "json")
+    check_golden("fleet-apply", json.dumps(dump_document(APPLIED), indent=1) + "\n", "json")
     good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
     text = fleet_apply_text(good)
     assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 nothing to do.\n")
@@ -116,8 +115,13 @@ planned = st.builds(
 
 @given(st.lists(planned, max_size=4), texts)
 def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], fleet: str) -> None:
-    plans = FleetPlan(fleet, NOON, 1.5, tuple(clusters))
-    assert read_overview(json.dumps(overview_document(plans)), "overview.json") == plans
+    plans = FleetPlan(fleet, NOON, 1.5, False, tuple(clusters))
+    assert read_overview(json.dumps(dump_document(plans)), "overview.json") == plans
+
+
+def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
+    document = {key: value for key, value in dump_document(PLANS).items() if key != "adopt"}
+    assert read_overview(json.dumps(document), "overview.json") == PLANS
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], f
 )
 def test_another_overview_is_refused(change: dict[str, object], detail: str) -> None:
     with pytest.raises(KdeclareError, match=detail) as caught:
-        read_overview(json.dumps(overview_document(PLANS) | change), "overview.json")
+        read_overview(json.dumps(dump_document(PLANS) | change), "overview.json")
     assert caught.value.diagnostics[0].code == "bad-overview"
 
 

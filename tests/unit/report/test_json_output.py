@@ -1,6 +1,7 @@
 """What scripts read fits its schema and says the same as the text."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,26 +9,27 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.diagnostics import denied, error, warning
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.run import RunResult
+from kdeclare.core.documents import dump_document
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.run import RunResult
 from kdeclare.engine.planning.planfile import plan_document, plan_id
 from kdeclare.engine.planning.planfile_schema import plan_schema
-from kdeclare.report.json_output import (
-    history_diff_document,
-    history_document,
-    problem_document,
-    run_detail_document,
-    run_document,
-    status_document,
-    validation_document,
-)
-from kdeclare.report.run_schema import run_schema
-from kdeclare.report.run_text import run_text
-from kdeclare.report.view_schemas import view_schemas
-from kdeclare.report.views import ValidationView
+from kdeclare.report.run.documents import describe_run, run_schemas, status_document
+from kdeclare.report.run.history_text import compare_plans
+from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.views import History, Problem, ValidationView
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, plan
 from tests.unit.report.sample_runs import BUSY, DENIED, DETAIL, HISTORY, QUIET, RUN_ID, RUNS, results
+
+
+def _read(document: Mapping[str, object]) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(json.dumps(document))
+    return read
+
+
+def _dump(value: object) -> dict[str, Any]:
+    return _read(dump_document(value))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -37,8 +39,8 @@ def test_plans_fit_their_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_fit_their_schema_and_their_text(name: str) -> None:
-    document = json.loads(json.dumps(run_document(RUNS[name], seconds=1.5)))
-    Draft202012Validator(run_schema()).validate(document)
+    document = _dump(describe_run(RUNS[name], seconds=1.5))
+    Draft202012Validator(run_schemas()["run"]).validate(document)
     assert run_text(RUNS[name]).startswith(document["headline"] + "\n")
     assert sum(document["counts"].values()) == len(document["operations"])
     assert document["plan_id"] == plan_id(RUNS[name].plan)
@@ -46,7 +48,7 @@ def test_runs_fit_their_schema_and_their_text(name: str) -> None:
 
 def test_a_run_says_what_policies_said_before_and_during_it() -> None:
     judged = SAMPLES["judged"]
-    document = run_document(RunResult(RUN_ID, judged, results(judged, _0=DENIED)))
+    document = _dump(describe_run(RunResult(RUN_ID, judged, results(judged, _0=DENIED))))
     assert document["verdicts"][:-1] == plan_document(judged)["verdicts"]
     assert document["verdicts"][-1] == {
         "policy": "broker",
@@ -58,27 +60,26 @@ def test_a_run_says_what_policies_said_before_and_during_it() -> None:
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
-    check_schema("run", run_schema())
-    for name, schema in view_schemas().items():
+    for name, schema in run_schemas().items():
         check_schema(name, schema)
 
 
 def _fits(name: str, document: dict[str, Any]) -> None:
-    Draft202012Validator(view_schemas()[name]).validate(json.loads(json.dumps(document)))
+    Draft202012Validator(run_schemas()[name]).validate(document)
 
 
 def test_the_id_of_a_plan_file_is_kept() -> None:
-    assert run_document(RUNS["done"], identity="ab")["plan_id"] == "ab"
+    assert describe_run(RUNS["done"], identity="ab").plan_id == "ab"
 
 
 def test_the_id_is_that_of_the_plan_that_was_asked_for_whatever_was_denied_of_it() -> None:
     asked_for = replace(RUNS["denied"], identity="cd")
-    assert run_document(asked_for)["plan_id"] == "cd"
-    assert run_document(asked_for, identity="ab")["plan_id"] == "ab"
+    assert describe_run(asked_for).plan_id == "cd"
+    assert describe_run(asked_for, identity="ab").plan_id == "ab"
 
 
 def test_status() -> None:
-    busy, quiet = status_document(BUSY), status_document(QUIET)
+    busy, quiet = _read(status_document(BUSY)), _read(status_document(QUIET))
     _fits("status", busy)
     _fits("status", quiet)
     assert busy["lock"]["who"] == "bob@ci"
@@ -89,13 +90,13 @@ def test_status() -> None:
 
 
 def test_history() -> None:
-    document = history_document(HISTORY)
+    document = _dump(History(HISTORY))
     _fits("history", document)
     assert document["runs"][0]["ended"] is None
     assert document["runs"][2]["undone_by"] == HISTORY[1].run_id
     assert [run["overridden"] for run in document["runs"]] == [0, 0, 2, 0, 0, 0]
     assert [run["adopted"] for run in document["runs"]] == [0, 0, 0, 0, 52, 1]
-    detail = run_detail_document(DETAIL)
+    detail = _dump(DETAIL)
     _fits("history-run", detail)
     assert detail["run_id"] == RUN_ID
     assert detail["overrides"][1] == {
@@ -112,7 +113,7 @@ def test_history_diff() -> None:
     other = replace(UPDATE_PAYMENTS, fields=(config("cleanup.policy", ["delete"], ["compact"]),))
     a = plan_document(plan(changes=(CREATE_ORDERS, replace(other, fields=()))))
     b = plan_document(plan(changes=(other,)))
-    document = history_diff_document(a, b, ("A", "B"))
+    document = _dump(compare_plans(a, b, "A", "B"))
     _fits("history-diff", document)
     assert document["differences"] == [
         {
@@ -137,11 +138,11 @@ def test_history_diff() -> None:
 
 def test_validation_and_problems() -> None:
     wrong = (warning("w", "Careful"), error("e", "Wrong"))
-    assert validation_document(ValidationView(3, 5, (denied("d", "No"),)))["valid"] is False
-    assert validation_document(ValidationView(3, 5, wrong))["valid"] is False
-    assert validation_document(ValidationView(3, 5, wrong[:1]))["valid"] is True
-    _fits("validation", validation_document(ValidationView(3, 5, wrong)))
-    problem = problem_document(wrong, ExitCode.LOCKED)
+    assert ValidationView(3, 5, (denied("d", "No"),)).valid is False
+    assert ValidationView(3, 5, wrong).valid is False
+    assert ValidationView(3, 5, wrong[:1]).valid is True
+    _fits("validation", _dump(ValidationView(3, 5, wrong)))
+    problem = _dump(Problem("error", int(ExitCode.LOCKED), wrong))
     _fits("problem", problem)
     assert problem["exit_code"] == 6
     assert [d["severity"] for d in problem["diagnostics"]] == ["error", "warning"]

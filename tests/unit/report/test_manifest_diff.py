@@ -1,7 +1,7 @@
 """What is shown of manifests that are written holds no literal secret."""
 
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.report.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import manifest_diff
 
 MANIFEST = b"""\
 spec:

@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict
-from kdeclare.report.markdown import LIMIT, plan_markdown, problem_markdown
-from kdeclare.report.markdown_escape import prose
-from kdeclare.report.values import clean
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.plans.plan import ClusterRef, Plan, Summary, Verdict
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.report.elements.markdown_escape import prose
+from kdeclare.report.elements.values import clean
+from kdeclare.report.plan.plan_markdown import LIMIT, plan_markdown, problem_markdown
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, plan
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.core.run import RunResult, Status
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import adopting, plan_outcome, run_outcome, validation_outcome, where
-from kdeclare.report.views import ValidationView
+from kdeclare.report.run.views import ValidationView
 from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, plan
 from tests.unit.report.sample_runs import DENIED, EVERYTHING, RUNS, results
 
@@ -157,10 +158,10 @@ def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:
     changed = plan(
         changes=(CREATE_ORDERS,),
         ownership=(
-            Ownership(ORDERS, None, {}),
-            Ownership(replace(ORDERS, name="a"), None, {}),
-            Ownership(replace(ORDERS, name="b"), {}, {"x": 1}),
-            Ownership(replace(ORDERS, name="c"), {}, None),
+            Ownership(ORDERS, None, TopicRecord()),
+            Ownership(replace(ORDERS, name="a"), None, TopicRecord()),
+            Ownership(replace(ORDERS, name="b"), TopicRecord(), TopicRecord(partitions=1)),
+            Ownership(replace(ORDERS, name="c"), TopicRecord(), None),
         ),
     )
     assert adopting(changed) == 1

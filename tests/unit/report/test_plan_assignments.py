@@ -6,17 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
-    CreateTopicArgs,
-    IncreasePartitionsArgs,
 )
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
-from kdeclare.report.plan_assignments import NAMED, Held, assignments_of
+from kdeclare.report.plan.plan_page_data import NAMED, Held, assignments_of
+from tests.jsontypes import Json
 
 RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}
 
@@ -64,8 +62,8 @@ def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> 
 
 
 def test_new_topics_and_new_partitions_have_no_before() -> None:
-    create = op("topic.create", CreateTopicArgs("n", None, None, {"0": (1, 2), "1": (2, 1)}, {}))
-    add = op("partitions.increase", IncreasePartitionsArgs("t", 4, ((3, 4),)), {"partitions": 3})
+    create = op("topic.create", NewTopic("n", None, None, {0: (1, 2), 1: (2, 1)}, {}))
+    add = op("partitions.increase", NewPartitions("t", 4, ((3, 4),)), {"partitions": 3})
     found = assignments_of([create, add], {})
     assert found is not None
     assert found.brokers == (1, 2, 3, 4)
@@ -75,7 +73,7 @@ def test_new_topics_and_new_partitions_have_no_before() -> None:
 
 
 def test_what_the_brokers_place_is_counted_only() -> None:
-    left = op("topic.create", CreateTopicArgs("n", 3, None, None, {}))
+    left = op("topic.create", NewTopic("n", 3, None, None, {}))
     assert assignments_of([left, op("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS) is None
     found = assignments_of([left, move(t_0=([1], [2]))], RACKS)
     assert found is not None

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
-from kdeclare.report.graph_text import levels
-from kdeclare.report.plan_graph import ALONE, WIDEST, critical_path, drawing
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.report.plan.plan_graph import ALONE, WIDEST, critical_path, drawing, levels
 
 OPERATION_TYPES = ("configs.alter", "partitions.reassign", "throttle.set")
 

@@ -9,23 +9,32 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Place, denied, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import bind_arguments
-from kdeclare.core.operations import Operation
-from kdeclare.core.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.core.registry import OPERATION_TYPES
-from kdeclare.core.run import Status
-from kdeclare.core.secrets import SHOWN, SecretRef
+from kdeclare.core.documents import describe_as
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.plans.run import Status
+from kdeclare.core.provider.registry import OPERATION_TYPES
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef
 from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs, ConfigOpArgs
-from kdeclare.report.plan_html import plan_html, run_html
-from kdeclare.report.plan_page_data import listed_changes
-from kdeclare.report.plan_page_said import MOST, plan_notes, plan_risks, run_notes, run_troubles
-from kdeclare.report.values import clean
-from kdeclare.report.views import RunDetail, RunOverride, RunStep
+from kdeclare.report.elements.values import clean
+from kdeclare.report.plan.plan_page import (
+    MOST,
+    plan_html,
+    plan_notes,
+    plan_risks,
+    run_html,
+    run_notes,
+    run_troubles,
+)
+from kdeclare.report.plan.plan_page_data import listed_changes
+from kdeclare.report.run.views import RunDetail, RunOverride, RunStep
 from tests.browser.sample_audits import HOSTILE
+from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
 from tests.unit.report.sample_plans import SAMPLES, plan
 from tests.unit.report.sample_runs import DETAIL, HISTORY, START
@@ -43,7 +52,7 @@ def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> 
         RunStep(o.id, o.verb, str(o.resource), status, START, ended, words or None, words)
         for o in made.operations
     )
-    return RunDetail(HISTORY[2], made, steps)
+    return describe_as(RunDetail, HISTORY[2], plan=made, steps=steps)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -164,7 +173,7 @@ def hostile(name: str) -> Plan:
         FieldChange(f"configs.{name}", FieldOp.CHANGE, {name: 1}, 2),
     )
     change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.DESTRUCTIVE, fields, Place(name, 1, 1))
-    create = {
+    create: JsonObject = {
         "topic": name,
         "partitions": 1,
         "replication_factor": 1,
@@ -194,9 +203,15 @@ def test_no_name_leaves_its_place(name: str) -> None:
     assume(name not in OPERATION_TYPES)  # an operation of a real verb has its arguments
     made = hostile(name)
     override = RunOverride(name, name, name, name, name)
-    who = replace(HISTORY[2], run_id=name, user=name, command=name, plan_id=name, outcome=name)
     ran = replace(
-        run_of(made, Status.FAILED, name), run=who, overrides=(override,), diagnostics=made.diagnostics
+        run_of(made, Status.FAILED, name),
+        run_id=name,
+        user=name,
+        command=name,
+        plan_id=name,
+        outcome=name,
+        overrides=(override,),
+        diagnostics=made.diagnostics,
     )
     usual = [tag for tag, _ in Reader(plan_html(SAMPLES["create"])).tags]
     for page in (plan_html(made), run_html(ran)):

@@ -2,15 +2,24 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.exits import ExitCode
-from kdeclare.report.policy_json import policy_check_document, policy_test_document
-from kdeclare.report.policy_schemas import policy_schemas
-from kdeclare.report.policy_text import cases_outcome, cases_text, check_outcome, check_text, tallies
-from kdeclare.report.style import Style
+from kdeclare.core.documents import dump_document
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.report.elements.terminal import Style
+from kdeclare.report.policy import (
+    cases_outcome,
+    cases_text,
+    check_outcome,
+    check_text,
+    describe_cases,
+    describe_check,
+    policy_schemas,
+    tallies,
+)
 from tests.unit.report.golden_files import check_golden, check_schema
 from tests.unit.report.sample_policies import CHECKS, LIVE, MANY, OFFLINE, TESTS
 
@@ -82,34 +91,39 @@ def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
         check_schema(name, schema)
 
 
+def _dump(value: object) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(dump_document(value)))
+    return document
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_checks_fit_their_schema_and_their_text(name: str) -> None:
-    document = json.loads(json.dumps(policy_check_document(CHECKS[name])))
+    document = _dump(describe_check(CHECKS[name]))
     Draft202012Validator(policy_schemas()["policy-check"]).validate(document)
     assert check_text(CHECKS[name]).startswith(document["headline"] + "\n")
 
 
 def test_a_check_as_a_document() -> None:
-    document = policy_check_document(LIVE)
+    document = _dump(describe_check(LIVE))
     assert (document["outcome"], document["exit_code"], document["against"]) == ("denied", 3, 2)
     assert document["policies"][0] == {"policy": "bounds", "asked": 2, "denied": 1, "warned": 0, "open": 0}
     places = {v["resource"]: v["place"] for v in document["verdicts"]}
     assert places["Topic/orders"] == {"file": "manifests/orders.yaml", "line": 3, "column": 18}
     assert places["Topic/legacy"] is None
     assert document["diagnostics"][0]["code"] == "deprecated-policy"
-    assert policy_check_document(OFFLINE)["open"][0] == {"policy": "budget", "resource": "Topic/t0"}
+    assert _dump(describe_check(OFFLINE))["open"][0] == {"policy": "budget", "resource": "Topic/t0"}
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_tests_fit_their_schema_and_their_text(name: str) -> None:
-    document = json.loads(json.dumps(policy_test_document(TESTS[name])))
+    document = _dump(describe_cases(TESTS[name]))
     Draft202012Validator(policy_schemas()["policy-test"]).validate(document)
     assert cases_text(TESTS[name]).endswith(document["headline"] + "\n")
     assert document["passed"] + document["failed"] == len(document["cases"])
 
 
 def test_tests_as_a_document() -> None:
-    found = policy_test_document(TESTS["failed"])["cases"]
+    found = _dump(describe_cases(TESTS["failed"]))["cases"]
     assert [case["passed"] for case in found] == [True, False, False, False, False, False]
     assert [case["got"] for case in found] == ["deny", "deny", "deny", None, "allow", "allow"]
     assert found[0]["place"] == {"file": "gold.yaml", "line": 6, "column": 13}

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from kdeclare.core.run import Status
-from kdeclare.report.run_times import seconds_of, waterfall
-from kdeclare.report.views import RunDetail, RunStep
+from kdeclare.core.plans.run import Status
+from kdeclare.report.plan.plan_page import seconds_of, waterfall
+from kdeclare.report.run.views import RunDetail, RunStep
 from tests.unit.report.sample_runs import DETAIL, START
 
 
@@ -22,7 +22,7 @@ def step(
 
 def detail(*steps: RunStep, seconds: float | None = 10) -> RunDetail:
     ended = None if seconds is None else START + timedelta(seconds=seconds)
-    return replace(DETAIL, run=replace(DETAIL.run, started=START, ended=ended), steps=steps)
+    return replace(DETAIL, started=START, ended=ended, steps=steps)
 
 
 def test_what_went_in_one_request_is_one_bar() -> None:

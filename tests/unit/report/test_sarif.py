@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sarif_pydantic import Sarif
 
-from kdeclare.core.changes import Action, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
-from kdeclare.core.plan import SYSTEM_POLICY, Plan, Verdict
-from kdeclare.report.sarif import FINGERPRINT, MOST, plan_sarif, problem_sarif, validation_sarif
-from kdeclare.report.sarif_places import Checkout, location
-from kdeclare.report.views import ValidationView
+from kdeclare.core.plans.plan import SYSTEM_POLICY, Plan, Verdict
+from kdeclare.core.resources.changes import Action, Risk
+from kdeclare.report.run.views import ValidationView
+from kdeclare.report.sarif import (
+    FINGERPRINT,
+    MOST,
+    Checkout,
+    location,
+    plan_sarif,
+    problem_sarif,
+    validation_sarif,
+)
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, place, plan
 from tests.unit.report.test_markdown import hostile_plan

@@ -1,11 +1,11 @@
 """What `fleet snapshot` says."""
 
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
-from kdeclare.report.snapshot_text import snapshot_text
+from kdeclare.report.fleet.snapshot_text import snapshot_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.unit.report.golden_files import check_golden
 
-WHOLE = SnapshotCluster("eu-1", {}, "id", "4.1", NOON, 200, 203)
+WHOLE = SnapshotCluster("eu-1", {}, "id", "4.1", NOON, 200, resources=203)
 
 
 def record(*clusters: SnapshotCluster) -> SnapshotRecord:

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.table import Cell, Column, Cut, Painted, elided, table, width_of
+from kdeclare.report.elements.terminal import (
+    PLAIN,
+    Cell,
+    Column,
+    Cut,
+    Painted,
+    Style,
+    elided,
+    table,
+    width_of,
+)
 
 NAME = Column("NAME", cut=Cut.MIDDLE)
 COUNT = Column("COUNT", right=True)

@@ -4,16 +4,16 @@ from html import unescape
 
 import pytest
 
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
-from kdeclare.core.secrets import SHOWN, SecretRef
-from kdeclare.providers.connect.operation_arguments import PatchWorkersArgs, WorkerConfigOpArgs
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef
+from kdeclare.providers.connect.operations import PatchWorkersArgs, WorkerConfigOpArgs
 from kdeclare.providers.connect.worker_state import WorkerGroup
-from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs, QuotaOpArgs
-from kdeclare.report.markdown import plan_markdown
-from kdeclare.report.plan_html import plan_html
-from kdeclare.report.plan_text import plan_text
+from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, QuotaOpArgs
+from kdeclare.report.plan.plan_markdown import plan_markdown
+from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_text import plan_text
 from tests.unit.report.sample_plans import plan
 
 WORKERS = ResourceId("ConnectWorkerConfig", "etl")

@@ -7,19 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.changes import Action, Change, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, Place, Severity, denied, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.plan import Summary
+from kdeclare.core.plans.plan import Summary
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.planning.planfile import plan_document
-from kdeclare.report.diagnostics_text import diagnostics_text, tally
-from kdeclare.report.graph_text import levels
-from kdeclare.report.history_text import history_diff_text, history_text, run_detail_text
-from kdeclare.report.plan_text import icon, plan_text
-from kdeclare.report.run_text import run_text
-from kdeclare.report.status_text import status_text
-from kdeclare.report.style import Style
-from kdeclare.report.table import width_of
+from kdeclare.report.elements.diagnostics_text import diagnostics_text, tally
+from kdeclare.report.elements.terminal import Style, width_of
+from kdeclare.report.plan.plan_graph import levels
+from kdeclare.report.plan.plan_text import icon, plan_text
+from kdeclare.report.run.history_text import compare_plans, history_diff_text, history_text, run_detail_text
+from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.status_text import status_text
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, op, plan
 from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUNS
@@ -71,14 +70,17 @@ def test_history_diff() -> None:
     other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
     a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
     b = plan_document(plan(changes=(other,), undoes="20260131-120000-a1b2"))
-    check_golden("history-diff", history_diff_text(a, b, ("first", "second.plan.json")))
-    assert history_diff_text(a, a, ("first", "second")) == "No differences between first and second.\n"
+    check_golden("history-diff", history_diff_text(compare_plans(a, b, "first", "second.plan.json")))
+    assert (
+        history_diff_text(compare_plans(a, a, "first", "second"))
+        == "No differences between first and second.\n"
+    )
 
 
 def test_a_different_place_is_no_difference() -> None:
     a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
     b = plan_document(plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=Place("x", 1, 2)))))
-    assert history_diff_text(a, b, ("a", "b")).startswith("No differences")
+    assert history_diff_text(compare_plans(a, b, "a", "b")).startswith("No differences")
 
 
 MANY = [

@@ -6,13 +6,14 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.documents import dump_document
 from kdeclare.fleet.history import TopicVersion, Turn, turns
 from kdeclare.providers.kafka.fleet.codec import topic_json
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
-from kdeclare.report.topic_history_text import topic_history_document, topic_history_text
+from kdeclare.report.fleet.snapshot_text import describe_topic_history, topic_history_text
 from tests.browser.sample_audits import NOON, SILENT
+from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_golden
 
 
@@ -40,7 +41,7 @@ STORY = [
 
 def test_story() -> None:
     check_golden("topic-history", topic_history_text("eu-1", "orders", STORY))
-    document = topic_history_document("eu-1", "orders", STORY)
+    document = dump_document(describe_topic_history("eu-1", "orders", STORY))
     check_golden("topic-history", json.dumps(document, indent=1) + "\n", "json")
 
 

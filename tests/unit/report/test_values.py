@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.report.values import clean, duration, plural, show
+from kdeclare.report.elements.values import clean, duration, plural, show
+from tests.jsontypes import Json
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,16 @@
 
 from dataclasses import replace
 
-from kdeclare.core.plan import SYSTEM_POLICY, Verdict
-from kdeclare.report.plan_text import plan_text
-from kdeclare.report.verdicts_text import HINT, hint_of, policies_line, policies_text, spoken, verdict_lines
+from kdeclare.core.plans.plan import SYSTEM_POLICY, Verdict
+from kdeclare.report.elements.diagnostics_text import (
+    HINT,
+    hint_of,
+    policies_line,
+    policies_text,
+    spoken,
+    verdict_lines,
+)
+from kdeclare.report.plan.plan_text import plan_text
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan
 
 DENIED = Verdict("bounds", str(ORDERS), DENY, "too many")

@@ -7,18 +7,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.engine.state.journal import line, parse
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.engine.state.local import LocalStore, journal_line, parse_journal
 
-ENTRIES = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
-DATA = b"".join(line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
+ENTRIES: tuple[JsonObject, ...] = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
+DATA = b"".join(journal_line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
 ENDS = [0, *(i + 1 for i, byte in enumerate(DATA) if byte == 0x0A)]
 
 
 @pytest.mark.parametrize("cut", range(len(DATA) + 1))
 def test_cut_anywhere_it_is_what_was_whole(tmp_path: Path, cut: int) -> None:
     whole = sum(end <= cut for end in ENDS) - 1
-    assert parse(DATA[:cut], "j") == (ENTRIES[:whole], ENDS[whole])
+    assert parse_journal(DATA[:cut], "j") == (ENTRIES[:whole], ENDS[whole])
 
 
 def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
@@ -40,27 +40,27 @@ def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
     damaged = DATA[:at] + bytes([DATA[at] ^ mask]) + DATA[at + 1 :]
     if at >= ENDS[2] and damaged[at] == 0x0A:  # a line end in the last line: its first half is no longer last
         with pytest.raises(KdeclareError, match=r"j, line 3: it is not a journal line"):
-            parse(damaged, "j")
+            parse_journal(damaged, "j")
     elif at >= ENDS[2] - 1:  # in the last line, or the line end that makes it one with the line before
         whole = 2 if at >= ENDS[2] else 1
-        assert parse(damaged, "j") == (ENTRIES[:whole], ENDS[whole])
+        assert parse_journal(damaged, "j") == (ENTRIES[:whole], ENDS[whole])
     else:
         with pytest.raises(KdeclareError, match=r"j, line [12]: ") as caught:
-            parse(damaged, "j")
+            parse_journal(damaged, "j")
         assert caught.value.diagnostics[0].code == "state-corrupt"
 
 
 @given(st.binary(max_size=40).filter(lambda tail: b"\n" not in tail))
 def test_any_tail_is_dropped(tail: bytes) -> None:
-    assert parse(DATA + tail, "j") == (ENTRIES, len(DATA))
-    assert parse(DATA + tail + b"\n", "j") == (ENTRIES, len(DATA))
+    assert parse_journal(DATA + tail, "j") == (ENTRIES, len(DATA))
+    assert parse_journal(DATA + tail + b"\n", "j") == (ENTRIES, len(DATA))
 
 
 def test_a_missing_or_doubled_line_is_an_error(tmp_path: Path) -> None:
-    first, second, third = (line(n, e) for n, e in enumerate(ENTRIES, start=1))
+    first, second, third = (journal_line(n, e) for n, e in enumerate(ENTRIES, start=1))
     for lines, number in (((first, third, third), 2), ((first, first, third), 2), ((second, third), 1)):
         with pytest.raises(KdeclareError, match=f"line {number}: it is not the next in sequence"):
-            parse(b"".join(lines), "j")
+            parse_journal(b"".join(lines), "j")
 
 
 def test_a_bad_line_names_the_file(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.state import State
+from kdeclare.core.plans.state import State
 from kdeclare.engine.state.local import LocalStore
+from kdeclare.providers.kafka.config.config_record import AppliedWhole
+from kdeclare.providers.kafka.topic.record import TopicRecord
 
-FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3}})
+FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord(partitions=3)})
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_the_layout_of_the_contract(store: LocalStore, folder: Path) -> None:
         "lineage": "lineage-1",
         "serial": 2,
         "cluster_id": "cluster-1",
-        "resources": {"Topic/orders": {"partitions": 3}},
+        "resources": {"Topic/orders": TopicRecord(partitions=3).to_json()},
     }
     assert json.loads((folder / "state.json.backup").read_text())["serial"] == 1
 
@@ -191,7 +193,8 @@ def test_leftovers_are_no_runs_and_go_with_the_next_lock(store: LocalStore, fold
 
 
 def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
-    record = {"partitions": 12, "replicationFactor": 3, "configs": {"retention.ms": "604800000", "a": "b"}}
+    configs = {"retention.ms": AppliedWhole("604800000"), "a": AppliedWhole("b")}
+    record = TopicRecord(configs, partitions=12, replicationFactor=3)
     store.write(State("l", 1, "c", {f"Topic/team.orders-{n}": record for n in range(5000)}))
     reads, writes = [], []
     for serial in range(2, 7):
@@ -205,3 +208,29 @@ def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
     # CPU time, as others may keep the machine busy; the targets are 50 and 150 ms
     assert min(reads) < 0.05
     assert min(writes) < 0.15
+
+
+def test_same_state_is_decoded_once_and_another_one_is_seen(tmp_path: Path) -> None:
+    mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
+    with other.lock("test"):
+        other.write(State("lineage-1", 1, "cluster-1", {}))
+    first = mine.read()
+    assert first is not None
+    assert mine.read() is first
+    with other.lock("test"):
+        other.write(State("lineage-1", 2, "cluster-1", {}))
+    second = mine.read()
+    assert second is not None
+    assert second.serial == 2
+
+
+@pytest.mark.parametrize("name", ["plan.json", "journal.jsonl"])
+def test_run_that_lacks_a_file_is_damaged(tmp_path: Path, name: str) -> None:
+    """It is written as a whole, so that someone has removed the file: other runs can still be read."""
+    store = LocalStore(tmp_path)
+    with store.lock("test"), store.begin_run("r1", "{}"):
+        pass
+    (tmp_path / "runs" / "r1" / name).unlink()
+    with pytest.raises(KdeclareError, match=f"{name}: it is not there") as problem:
+        store.plan_text("r1") if name == "plan.json" else store.entries("r1")
+    assert [d.code for d in problem.value.diagnostics] == ["state-corrupt"]

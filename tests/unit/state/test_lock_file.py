@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.state import State
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.state import State
 from kdeclare.engine.state.local import LocalStore
 
 FIRST = State("lineage-1", 1, "cluster-1", {})
@@ -70,7 +70,7 @@ def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
         start = time.perf_counter()
         with pytest.raises(KdeclareError, match=f"pid {process.pid}") as caught, store.lock("mine"):
             pytest.fail("two holders")
-        assert time.perf_counter() - start < 5  # it does not wait
+        assert time.perf_counter() - start < 20  # it does not wait
         assert caught.value.exit_code is ExitCode.LOCKED
         process.communicate("\n", timeout=10)
         assert store.holder() is None

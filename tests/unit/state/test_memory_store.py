@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from kdeclare.core.state import State
+from kdeclare.core.plans.state import State
 from kdeclare.engine.state.memory import Crash, MemoryStore, Step
 
 FIRST = State("lineage-1", 1, "cluster-1", {})

@@ -9,17 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.state import LockInfo, State
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.state.document import decode, encode
-from kdeclare.engine.state.local import LocalStore
-from kdeclare.engine.state.location import open_store
+from kdeclare.engine.state.local import LocalStore, open_store
 from kdeclare.engine.state.memory import MemoryStore
-from kdeclare.engine.state.port import StateStore
-from kdeclare.engine.state.runs import is_run_id, new_run_id
+from kdeclare.engine.state.port import StateStore, is_run_id, new_run_id
+from kdeclare.providers.kafka.config.config_record import AppliedWhole
+from kdeclare.providers.kafka.topic.record import TopicRecord
+from tests.jsontypes import Json, untyped
 
-FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": {"partitions": 3, "configs": {"a": None}}})
+FIRST = State(
+    "lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord({"a": AppliedWhole(None)}, partitions=3)}
+)
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -71,6 +74,7 @@ def test_a_run_has_its_plan_and_its_entries(store: StateStore) -> None:
         journal.append({"end": "a", "error": "line\nbreak \ud800 \x00 é"})
     assert store.runs() == ("r1",)
     assert store.plan_text("r1") == '{"é": "\u2028"}'
+    assert list(store.plan_lines("r1")) == [store.plan_text("r1")]
     assert store.entries("r1") == ({"begin": ["a", "b"]}, {"end": "a", "error": "line\nbreak \ud800 \x00 é"})
 
 
@@ -101,7 +105,7 @@ def test_a_stored_entry_is_a_copy(store: StateStore) -> None:
 def test_what_is_no_json_is_refused_and_not_stored(store: StateStore) -> None:
     with store.begin_run("r1", "{}") as journal:
         with pytest.raises(TypeError):
-            journal.append({"x": object()})
+            journal.append(untyped({"x": object()}))
         journal.append(1)
     assert store.entries("r1") == (1,)
 
@@ -170,15 +174,18 @@ json_values: st.SearchStrategy[Json] = st.recursive(
 
 @given(st.dictionaries(words, json_values, max_size=3))
 def test_state_text_round_trips(resources: dict[str, Json]) -> None:
-    state = State("l", 7, "c", resources)
+    bound = {name: bind_record(name.partition("/")[0], json) for name, json in resources.items()}
+    state = State("l", 7, "c", {name: record for name, record in bound.items() if record is not None})
     assert decode(encode(state).encode(), "here") == state
 
 
 def test_state_text_is_stable_and_one_line_a_resource() -> None:
-    text = encode(State("l", 1, "c", {"Topic/b": {"y": 1, "x": ["é"]}, "Topic/a": None}))
+    records = {"Topic/b": TopicRecord(labels={"y": "1", "x": "é"}), "Topic/a": TopicRecord()}
+    text = encode(State("l", 1, "c", records))
     assert text == (
         '{\n  "version": 3,\n  "lineage": "l",\n  "serial": 1,\n  "cluster_id": "c",\n  "resources": {\n'
-        '    "Topic/a": null,\n    "Topic/b": {"x": ["é"], "y": 1}\n  }\n}\n'
+        '    "Topic/a": {"configs": {}, "preventDestroy": false},\n'
+        '    "Topic/b": {"configs": {}, "labels": {"x": "é", "y": "1"}, "preventDestroy": false}\n  }\n}\n'
     )
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client.port import BAD_ANSWER, Validation
 from kdeclare.providers.connect.worker_state import Applied, Certificate, Listener, Refusal, WorkerStatus
 

@@ -1,10 +1,14 @@
-"""The port `ConnectWorkers`: all that is asked of the workers of one Connect cluster (KIP-1185)."""
+"""The workers of one Connect cluster (KIP-1185): their port, reading all, changing what they share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
+from datetime import UTC, datetime
 from typing import Protocol
 
-from kdeclare.providers.connect.worker_state import Certificate, WorkerStatus
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.connect.worker_state import Certificate, WorkerSeen, WorkersSeen, WorkerStatus
 
 Changes = Mapping[str, str | None]
 """What a PATCH says: raw values by key; None takes the override away (JSON merge patch)."""
@@ -76,3 +80,113 @@ class ConnectWorkers(Protocol):
 
     def close(self) -> None:
         """Let go of connections. Safe to call twice."""
+
+
+_AT_ONCE = 16
+
+
+def read_workers(workers: ConnectWorkers) -> WorkersSeen:
+    """What every worker says and shows; whatever cannot be had of one is told as its trouble."""
+    at = datetime.now(UTC)
+    with ThreadPoolExecutor(min(_AT_ONCE, len(workers.urls)), thread_name_prefix="workers") as pool:
+        seen = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
+    return WorkersSeen(at, _read_overrides(workers, seen), seen)
+
+
+def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSeen:
+    status: WorkerStatus | None = None
+    trouble = ""
+    try:
+        status = workers.status(url)
+    except Fault as fault:
+        trouble = told(fault)
+        if fault.error == UNREACHABLE:
+            return WorkerSeen(url, trouble=trouble)
+    try:
+        return WorkerSeen(url, status, workers.handshake(url), trouble)
+    except Fault as fault:
+        return WorkerSeen(url, status, None, trouble or told(fault))
+
+
+def _read_overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Mapping[str, str] | None:
+    """As the worker has them that has read furthest; where that one falls silent, the next."""
+    able = [(item.status.seen, item.url) for item in seen if item.status is not None]
+    for _, url in sorted(able, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
+        try:
+            return workers.overrides(url)
+        except Fault:
+            continue
+    return None
+
+
+def told(fault: Fault) -> str:
+    """A fault's reason as part of a sentence."""
+    return " ".join((fault.message or fault.error).split()).rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one worker says of proposed overrides. reason: why it says nothing; empty if it does."""
+
+    url: str
+    validation: Validation | None
+    reason: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it could apply them."""
+        return self.validation is not None and self.validation.valid
+
+    @property
+    def words(self) -> str:
+        """What it has against them."""
+        if self.validation is None:
+            return self.reason
+        lines = [
+            f"{key}: {message}" if key else message
+            for key, messages in self.validation.errors.items()
+            for message in messages
+        ]
+        return "; ".join(line.strip().rstrip(".") for line in lines) or "not valid, without a reason"
+
+
+def verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[Verdict, ...]:
+    """What every worker says of ``changes``; nothing is changed. Raises nothing that a worker can cause."""
+    with ThreadPoolExecutor(min(_AT_ONCE, len(workers.urls)), thread_name_prefix="workers") as pool:
+        return tuple(pool.map(lambda url: _ask_verdict(workers, url, changes), workers.urls))
+
+
+def check(workers: ConnectWorkers, changes: Changes) -> None:
+    """Raises Fault, naming each worker that could not apply ``changes``, or cannot be asked."""
+    said: dict[str, list[str]] = {}
+    for verdict in verdicts(workers, changes):
+        if not verdict.is_good:
+            said.setdefault(verdict.words, []).append(verdict.url)
+    if said:
+        raise Fault(INVALID, ". ".join(f"{', '.join(urls)}: {words}" for words, urls in said.items()))
+
+
+def change(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
+    """Check with every worker, then send one PATCH; the overrides as they are then. Raises Fault."""
+    check(workers, changes)
+    return through_any(workers, changes)
+
+
+def through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
+    """One PATCH through the first worker that can be reached. Raises Fault."""
+    last = Fault(UNREACHABLE, "There is no worker to ask.")
+    for url in workers.urls:
+        try:
+            return workers.patch(url, changes)
+        except Fault as fault:
+            last = Fault(fault.error, f"{url}: {told(fault)}.", fault.kind)
+            if fault.error != UNREACHABLE:
+                raise last from None
+    raise last
+
+
+def _ask_verdict(workers: ConnectWorkers, url: str, changes: Changes) -> Verdict:
+    try:
+        return Verdict(url, workers.validate(url, changes))
+    except Fault as fault:
+        return Verdict(url, None, f"cannot be asked: {told(fault)}")

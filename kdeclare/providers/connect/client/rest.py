@@ -1,15 +1,25 @@
-"""`RestWorkers`: the port `ConnectWorkers` over HTTP, and the handshakes beside it."""
+"""`RestWorkers`: the port `ConnectWorkers` over HTTP, and the handshakes beside it.
 
+The whole exchange has a limit; httpx alone limits each read, of any number.
+"""
+
+import hashlib
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
+import httpcore
 import httpx
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.providers.connect.client import answers
 from kdeclare.providers.connect.client.port import (
     BAD_ANSWER,
@@ -24,9 +34,69 @@ from kdeclare.providers.connect.client.port import (
     Changes,
     Validation,
 )
-from kdeclare.providers.connect.client.transport import DeadlineTransport
-from kdeclare.providers.connect.client.x509 import certificate
-from kdeclare.providers.connect.worker_state import Certificate, WorkerStatus
+from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkerStatus
+
+
+class DeadlineTransport(httpx.HTTPTransport):
+    """httpx's transport, whose timeouts all count from when the connection was begun.
+
+    So a worker that sends one byte at a time is given up on when the request's ``read`` timeout has passed.
+    No connection is kept, so that each request is a new handshake.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__(verify=context, trust_env=False)
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=context, max_keepalive_connections=0, network_backend=_DeadlineBackend()
+        )
+
+
+class _DeadlineBackend(httpcore.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        begun = time.monotonic()
+        return _DeadlineStream(super().connect_tcp(host, port, timeout, local_address, socket_options), begun)
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    """A stream whose timeouts count from ``begun``, on the monotonic clock."""
+
+    def __init__(self, stream: httpcore.NetworkStream, begun: float) -> None:
+        self._stream = stream
+        self._begun = begun
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._left(timeout, httpcore.WriteTimeout))
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._left(timeout, httpcore.ConnectTimeout)
+        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left), self._begun)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    def _left(self, timeout: float | None, passed: type[Exception]) -> float | None:
+        if timeout is None:
+            return None
+        left = self._begun + timeout - time.monotonic()
+        if left <= 0:
+            raise passed
+        return left
+
 
 PATH = "/admin/dynamic-worker-config"
 
@@ -42,7 +112,7 @@ _TRUST_HINT = "is its issuer in the caFile, and the host among its names?"
 
 
 class RestWorkers:
-    """Workers at their URLs; made by `connect.opening.opened`.
+    """Workers at their URLs; made by `open_rest_workers`.
 
     No connection is kept, so that each request is a new handshake and none goes to a worker that has gone
     away meanwhile. Proxies of the environment are not used: the handshakes could not go through them.
@@ -109,7 +179,7 @@ class RestWorkers:
                 self._showing.wrap_socket(plain, server_hostname=parts.hostname) as secured,
             ):
                 shown = secured.getpeercert(binary_form=True)
-            return certificate(shown) if shown else None
+            return read_certificate(shown) if shown else None
         except (OSError, ValueError) as e:
             why = f"no TLS handshake ({_reason(e)})"
             raise Fault(UNREACHABLE, why) from None
@@ -212,3 +282,99 @@ def _reason(problem: BaseException) -> str:
             return beneath.strerror.lower()
         beneath = beneath.__cause__ or beneath.__context__
     return str(problem) or type(problem).__name__
+
+
+def read_certificate(der: bytes) -> Certificate:
+    """Read the certificate from its DER. Raises ValueError for what is none.
+
+    The standard library decodes a certificate only once it has verified it, and an expired or foreign one is
+    just what is looked for here.
+    """
+    from cryptography import x509  # 40 ms, for handshakes only
+
+    read = x509.load_der_x509_certificate(der)
+    return Certificate(
+        hashlib.sha256(der).hexdigest(),
+        read.subject.rfc4514_string(),
+        read.issuer.rfc4514_string(),
+        read.not_valid_before_utc,
+        read.not_valid_after_utc,
+    )
+
+
+def open_rest_workers(
+    group: WorkerGroup, folder: Path, resolve: Callable[[str], str], timeout_s: float = 10.0
+) -> RestWorkers:
+    """The workers of ``group``; nothing is sent yet.
+
+    folder: what its files are relative to. resolve: the value of a header's reference.
+    timeout_s: how long one worker may take to answer. Raises KdeclareError.
+    """
+    context = _create_context(group, folder)
+    showing = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    showing.check_hostname = False
+    showing.verify_mode = ssl.CERT_NONE
+    for each in (context, showing):
+        _load_identity(each, group, folder)
+    headers = {name: _sendable(name, resolve(reference)) for name, reference in group.headers}
+    for value in headers.values():
+        SCRUBBER.register(value)
+        SCRUBBER.register(value.partition(" ")[2])  # without "Basic" or "Bearer"
+    return RestWorkers(group.urls, context=context, showing=showing, headers=headers, timeout_s=timeout_s)
+
+
+def _sendable(name: str, value: str) -> str:
+    """A header's value. Raises KdeclareError, which does not repeat it, where HTTP has no such value."""
+    if value.isascii() and value.isprintable() and value == value.strip():
+        return value
+    raise KdeclareError(
+        error(
+            "connect-header",
+            "A header cannot be sent",
+            f"What stands behind the header '{name}' has blanks around it, or holds what no header can hold.",
+            hint="Take that out of the variable or the file; a line break at a file's end is no trouble.",
+        )
+    )
+
+
+def _create_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
+    if group.ca_file is None:
+        return ssl.create_default_context()
+    path = _find_file(folder, group.ca_file, "caFile")
+    try:
+        return ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise _unusable_file("caFile", group.ca_file, "it holds no certificates in PEM") from None
+
+
+def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) -> None:
+    """Show a certificate of one's own, if there is one."""
+    if group.cert_file is None:
+        return
+    cert = _find_file(folder, group.cert_file, "certFile")
+    key = _find_file(folder, group.key_file, "keyFile") if group.key_file else None
+    try:
+        context.load_cert_chain(cert, key, password=lambda: "")  # or it would ask on the terminal
+    except (ssl.SSLError, ValueError):
+        why = "it is no PEM, its key is under a password, or the key is another certificate's"
+        raise _unusable_file("certFile", group.cert_file, why) from None
+
+
+def _find_file(folder: Path, file: str, field: str) -> Path:
+    path = folder / file
+    try:
+        path.open("rb").close()
+    except OSError as e:
+        raise _unusable_file(field, file, (e.strerror or "it cannot be opened").lower()) from None
+    return path
+
+
+def _unusable_file(field: str, file: str, why: str) -> KdeclareError:
+    return KdeclareError(
+        error(
+            "connect-tls-file",
+            "A file for the connection to Connect workers cannot be used",
+            f"{field} '{file}' cannot be used: {why}.",
+            hint="In a manifest it is relative to the project's folder; keys and certificates are PEM.",
+        )
+    )

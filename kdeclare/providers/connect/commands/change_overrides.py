@@ -5,33 +5,40 @@ cluster and no state have a part in it, so it stands in no history; manifests th
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kdeclare.app.adhoc.references import resolve_references
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.changes import FieldChange, FieldOp
 from kdeclare.core.clock import Clock, SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.core.secrets import Secret
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
-from kdeclare.manifests.substitution import Unresolved
-from kdeclare.providers.connect.client.port import Changes, ConnectWorkers
-from kdeclare.providers.connect.client.reading import read_workers, told
-from kdeclare.providers.connect.client.rollout import through_any, verdicts
+from kdeclare.manifests.syntax.substitution import Unresolved
+from kdeclare.providers.connect.client.port import (
+    Changes,
+    ConnectWorkers,
+    read_workers,
+    through_any,
+    told,
+    verdicts,
+)
 from kdeclare.providers.connect.commands.describe_workers import (
+    ChangedView,
     NamedWorkers,
     OpenedWorkers,
+    ProposalView,
+    VerdictView,
     make_workers_view,
     open_named_workers,
     require_overrides,
 )
-from kdeclare.providers.connect.commands.views import ChangedView, ProposalView, VerdictView
-from kdeclare.providers.connect.worker_config.spec import parse_value, raw_secret
-from kdeclare.providers.connect.worker_state import WorkersSeen
-from kdeclare.providers.connect.workers.standing import not_reached, silent
-from kdeclare.providers.connect.workers.values import shown
+from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody, parse_value, raw_secret
+from kdeclare.providers.connect.worker_health import not_reached, silent
+from kdeclare.providers.connect.worker_state import WorkersSeen, show_value
 
 Wanted = Mapping[str, object]
 """Values by key, references and all; None takes the override away."""
@@ -109,7 +116,7 @@ def _resolve_values(workspace: Workspace, wanted: Wanted) -> tuple[Changes, tupl
 
 def _make_field(key: str, before: str | None, after: str | None) -> FieldChange:
     op = FieldOp.DELETE if after is None else FieldOp.SET
-    return FieldChange(f"configs.{key}", op, shown(key, before), shown(key, after))
+    return FieldChange(f"configs.{key}", op, show_value(key, before), show_value(key, after))
 
 
 def _find_declared(found: OpenedWorkers, changes: Changes) -> Iterator[Diagnostic]:
@@ -122,7 +129,7 @@ def _find_declared(found: OpenedWorkers, changes: Changes) -> Iterator[Diagnosti
             hint="kdeclare validate says what is wrong with them.",
         )
     for item in found.declared:
-        both = sorted(changes.keys() & item.body.configs)
+        both = sorted(changes.keys() & item.get_body(WorkerConfigBody).configs)
         if both:
             yield warning(
                 "owned-by-manifests",

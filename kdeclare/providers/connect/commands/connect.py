@@ -1,21 +1,359 @@
-"""``kdeclare connect``: its groups of commands, and those of the workers' plug-in."""
+"""``kdeclare connect``: overrides of Connect workers by hand (KIP-1185), and the workers' plug-in."""
 
-from pathlib import Path
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdeclare.cli.command import command
+from kdeclare.cli.confirmation import is_yes
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.core.exits import ExitCode
-from kdeclare.providers.connect.commands import worker_config
+from kdeclare.cli.options import Format, Where, Yes, measured, read_settings
+from kdeclare.core.diagnostics import error
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from kdeclare.providers.connect.commands.describe_workers import ChangedView, NamedWorkers, ProposalView
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Workers(Where):
+    """Which workers, and how to reach them."""
+
+    worker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A worker, as https://HOST:PORT; name all of them. Repeatable."),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The ConnectWorkerConfig of the project that names the workers."),
+    ] = None
+    ca_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Whom to trust, as PEM (default: the system's).")
+    ] = None
+    cert_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A certificate to show the workers, as PEM.")
+    ] = None
+    key_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=REFERENCE",
+            help="A header, by reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
+        ),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for one worker's answer."
+        ),
+    ] = 10.0
+
+    def named(self) -> "NamedWorkers":
+        """As the use-cases want it. Raises BadParameter."""
+        from kdeclare.providers.connect.commands.describe_workers import NamedWorkers
+
+        if self.worker and self.name is not None:
+            raise typer.BadParameter("goes without --worker.", param_hint="--name")
+        ways = {
+            "--ca-file": self.ca_file,
+            "--cert-file": self.cert_file,
+            "--key-file": self.key_file,
+            "--header": self.header,
+        }
+        for option, value in ways.items():
+            if value and not self.worker:
+                raise typer.BadParameter("goes with --worker; a manifest says its own.", param_hint=option)
+        if self.key_file and not self.cert_file:
+            raise typer.BadParameter("is the key of --cert-file, which is missing.", param_hint="--key-file")
+        return NamedWorkers(
+            tuple(self.worker or ()),
+            self.ca_file,
+            self.cert_file,
+            self.key_file,
+            tuple(self._headers().items()),
+            self.name,
+            self.timeout,
+        )
+
+    def _headers(self) -> dict[str, str]:
+        from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
+
+        headers = read_settings("--header", self.header)
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name):
+                raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")
+            if "${" not in value:
+                raise typer.BadParameter(
+                    "give the value by reference, ${env.NAME} or ${file.PATH}: a command line is for all "
+                    "on the machine to read.",
+                    param_hint="--header",
+                )
+        return headers
+
+
+_WORKERS = "--worker https://a:8083 --worker https://b:8083 --ca-file ca.pem"
+_KEY = "listeners.https.ssl.keystore"
+_STATUS = epilog(
+    "kdeclare connect worker-config status                   the workers of the project's manifest",
+    f"kdeclare connect worker-config status {_WORKERS}",
+    codes=(0, 1, 5, 64, 130),
+)
+_GET = epilog("kdeclare connect worker-config get --name eu --format json", codes=(0, 1, 64, 130))
+_VALIDATE = epilog(
+    f"kdeclare connect worker-config validate {_KEY}.location=/etc/connect/new.p12", codes=(0, 1, 64, 130)
+)
+_PATCH = epilog(
+    f"kdeclare connect worker-config patch {_KEY}.location=/etc/connect/new.p12 \\",
+    f"      '{_KEY}.password=${{file:/etc/connect/secrets.properties:keystore}}'",
+    f"kdeclare connect worker-config patch --remove {_KEY}.location --remove {_KEY}.password --yes",
+    codes=(0, 1, 5, 64, 130),
+)
+_DELETE = epilog(
+    f"kdeclare connect worker-config delete {_KEY}.location {_KEY}.password", codes=(0, 1, 5, 64, 130)
+)
+
+Values = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Overrides to set; the value of a password is best a placeholder of Connect's own.",
+        show_default=False,
+    ),
+]
+Remove = Annotated[
+    list[str] | None,
+    typer.Option("--remove", metavar="KEY", help="Take an override away with the same change. Repeatable."),
+]
+Wait = Annotated[
+    float,
+    typer.Option(
+        "--wait", metavar="SECONDS", min=0, callback=measured, help="How long workers are given to follow."
+    ),
+]
+
+
+def register_worker_config(app: typer.Typer) -> None:
+    """Put the commands into the group ``connect``."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "get", epilog=_GET)(get)
+    command(group, "validate", epilog=_VALIDATE)(validate)
+    command(group, "patch", epilog=_PATCH)(patch)
+    command(group, "delete", epilog=_DELETE)(delete)
+    command(group, "status", epilog=_STATUS)(status)
+    app.add_typer(
+        group,
+        name="worker-config",
+        help="Overrides of Connect workers by hand: get, validate, patch, delete, status.",
+    )
+
+
+def get(*, output: Format = "text", workers: Workers, console: Console) -> ExitCode:
+    """Show what the workers override; passwords are not shown."""
+    from kdeclare.providers.connect.commands.describe_workers import get_overrides
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    view = get_overrides(workspace, named)
+    if console.is_json:
+        console.out_document(view)
+        return ExitCode.OK
+    from kdeclare.providers.connect.commands.text import overrides_text
+
+    console.out(overrides_text(view))
+    return ExitCode.OK
+
+
+def status(
+    *,
+    warn_days: Annotated[
+        float,
+        typer.Option(
+            metavar="DAYS",
+            min=0,
+            callback=measured,
+            help="How long before its end a certificate is warned of.",
+        ),
+    ] = 30.0,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Show every worker: whether it runs on the overrides, and the certificate that it shows.
+
+    Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
+    certificate than it should.
+    """
+    from kdeclare.providers.connect.commands.describe_workers import describe_workers, workers_exit_code
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    view = describe_workers(workspace, named, warn_days)
+    if console.is_json:
+        from kdeclare.providers.connect.commands.text import make_workers_document
+
+        console.out_document(make_workers_document(view))
+    else:
+        from kdeclare.providers.connect.commands.text import workers_text
+
+        console.out(workers_text(view, console.width, console.style))
+    return workers_exit_code(view)
+
+
+def validate(
+    values: Values = None,
+    *,
+    remove: Remove = None,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Ask every worker whether it could apply a change; nothing is changed."""
+    from kdeclare.providers.connect.commands.change_overrides import validate_overrides
+
+    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    return _show_proposal(console, validate_overrides(workspace, named, wanted))
+
+
+def patch(
+    values: Values = None,
+    *,
+    remove: Remove = None,
+    wait: Wait = 30.0,
+    yes: Yes = False,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Set and take away overrides, all with one change.
+
+    Every worker is asked first, and nothing is written if one could not apply it. Then all are waited for.
+    What is there already is sent again: a keystore that was replaced under the same name is read anew.
+    """
+    from kdeclare.providers.connect.commands.change_overrides import change_overrides
+
+    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    asking = _Asking(console, "Change these overrides?", yes)
+    return asking.outcome(lambda agree: change_overrides(workspace, named, wanted, agree, wait))
+
+
+def delete(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Overrides to take away.")],
+    *,
+    wait: Wait = 30.0,
+    yes: Yes = False,
+    output: Format = "text",
+    workers: Workers,
+    console: Console,
+) -> ExitCode:
+    """Take overrides away, all with one change: the workers' own files hold for them again."""
+    from kdeclare.providers.connect.commands.change_overrides import change_overrides
+
+    named, workspace = workers.named(), workers.workspace()
+    console.progress("Asking the workers", 0, 0)
+    asking = _Asking(console, "Take these overrides away?", yes)
+    gone = dict.fromkeys(keys)
+    return asking.outcome(
+        lambda agree: change_overrides(workspace, named, gone, agree, wait, must_be_there=True)
+    )
+
+
+@dataclass
+class _Asking:
+    """The question of one command, and what came of it.
+
+    refused: how to exit where a worker could not apply the change.
+    """
+
+    console: Console
+    question: str
+    yes: bool
+    refused: ExitCode | None = None
+
+    def agree(self, proposal: "ProposalView") -> bool:
+        """Whether to go on; what a worker refuses nobody is asked about."""
+        console = self.console
+        if not proposal.is_good:
+            self.refused = _show_proposal(console, proposal)
+            return False
+        from kdeclare.providers.connect.commands.text import proposal_text
+
+        console.notices(proposal.notices, asking=not self.yes)
+        if not console.is_json:
+            console.out(proposal_text(proposal, console.style))
+        elif not self.yes and sys.stdin.isatty():
+            console.say(proposal_text(proposal, console.err_style))
+        agreed = self.yes or is_yes(console, self.question)
+        if agreed:
+            console.progress("Waiting for the workers", 0, 0)
+        return agreed
+
+    def outcome(self, act: "Callable[[Callable[[ProposalView], bool]], ChangedView | None]") -> ExitCode:
+        """Have it done, and say what came of it. Raises KdeclareError."""
+        view = act(self.agree)
+        console = self.console
+        if view is not None:
+            return _show_change(console, view)
+        if self.refused is not None:
+            return self.refused
+        if console.is_json:
+            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+        console.say("Nothing was changed.")
+        return ExitCode.ERROR
+
+
+def _read_changes(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
+    wanted: dict[str, object] = dict(read_settings("KEY=VALUE", values))
+    both = sorted(wanted.keys() & set(remove or ()))
+    if both:
+        raise typer.BadParameter(f"'{both[0]}' is to be set, too.", param_hint="--remove")
+    wanted |= dict.fromkeys(remove or ())
+    if not wanted:
+        raise typer.BadParameter("say what is to change: KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")
+    return wanted
+
+
+def _show_proposal(console: Console, view: "ProposalView") -> ExitCode:
+    from kdeclare.providers.connect.commands.describe_workers import proposal_exit_code
+
+    if console.is_json:
+        from kdeclare.providers.connect.commands.text import make_proposal_document
+
+        console.out_document(make_proposal_document(view))
+    else:
+        from kdeclare.providers.connect.commands.text import proposal_text
+
+        console.notices(view.notices)
+        console.out(proposal_text(view, console.style))
+    return proposal_exit_code(view)
+
+
+def _show_change(console: Console, view: "ChangedView") -> ExitCode:
+    from kdeclare.providers.connect.commands.describe_workers import changed_exit_code
+
+    if console.is_json:
+        from kdeclare.providers.connect.commands.text import make_changed_document
+
+        console.out_document(make_changed_document(view))
+    else:
+        from kdeclare.providers.connect.commands.text import changed_text
+
+        console.out(changed_text(view, console.width, console.style))
+    return changed_exit_code(view)
 
 
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    worker_config.register(group)
+    register_worker_config(group)
     _register_plugin(group)
     app.add_typer(group, name="connect", help="Kafka Connect's workers: their dynamic configuration.")
 
@@ -43,9 +381,9 @@ def build(
     Needs a JDK 17 or later. It is compiled against Kafka Connect's own jars, which are downloaded the
     first time (37 MB), or those of KAFKA_HOME; it runs in unmodified workers from Kafka 4.0 on.
     """
-    from kdeclare.sandbox import connect_plugin
+    from kdeclare.sandbox import connect_jars
 
-    jar = connect_plugin.build(out.expanduser().absolute(), lambda text: console.note(f"{text} …"))
+    jar = connect_jars.build(out.expanduser().absolute(), lambda text: console.note(f"{text} …"))
     console.out(f"{jar}\n")
     return ExitCode.OK
 
@@ -63,9 +401,9 @@ def install(
     the administrators that a worker's configuration names, and nobody else unless that says so.
     """
     from kdeclare.providers.connect.client.plugin.jar import OPEN
-    from kdeclare.sandbox import connect_plugin
+    from kdeclare.sandbox import connect_jars
 
-    done = connect_plugin.install(plugin_path, lambda text: console.note(f"{text} …"))
+    done = connect_jars.install(plugin_path, lambda text: console.note(f"{text} …"))
     for other in done.removed:
         console.note(f"Removed {other}.")
     console.note(f"Installed {done.jar}. Each worker's configuration needs these lines:")

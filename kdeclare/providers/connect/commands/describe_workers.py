@@ -1,31 +1,133 @@
-"""Which workers a command is about, and what they show. Changes nothing."""
+"""What ``connect worker-config`` shows, as plain data without secrets, and the use cases that read it."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
+from datetime import datetime
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
 
 from kdeclare.app.connections import ProjectReferences
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.faults import Fault
-from kdeclare.core.kind import Desired
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.kind import Desired
 from kdeclare.core.suggest import did_you_mean
-from kdeclare.manifests.reference_limits import Limits
-from kdeclare.providers.connect.client.port import ConnectWorkers
-from kdeclare.providers.connect.client.reading import read_workers
-from kdeclare.providers.connect.commands.views import OverridesView, WorkersView, WorkerView
+from kdeclare.manifests.syntax.reference_limits import Limits
+from kdeclare.providers.connect.client.port import ConnectWorkers, read_workers
 from kdeclare.providers.connect.connection import ConnectTarget
-from kdeclare.providers.connect.worker_config import ConnectWorkerConfigKind
-from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody, plain_http_warning
-from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
-from kdeclare.providers.connect.workers.findings import findings
-from kdeclare.providers.connect.workers.standing import step
-from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
-from kdeclare.providers.connect.workers.values import shown
+from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
+from kdeclare.providers.connect.worker_config.spec import (
+    WorkerConfigBody,
+    is_plain_http,
+    plain_http_warning,
+    wrong_url,
+)
+from kdeclare.providers.connect.worker_health import IN_STEP, OUT_OF_STEP, findings, step
+from kdeclare.providers.connect.worker_state import WorkerGroup, WorkerSeen, WorkersSeen, show_value
+
+
+def _sort_overrides(overrides: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return dict(sorted(overrides.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class OverridesView:
+    """What the workers share."""
+
+    overrides: Annotated[
+        Mapping[str, JsonValue],
+        PlainSerializer(_sort_overrides, return_type=dict[str, str]),
+        Field(description="A secret is '(sensitive)'."),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """One worker. step: `IN_STEP`, or why it does not run on the overrides as they are."""
+
+    seen: WorkerSeen
+    step: str
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether it runs on the overrides as they are."""
+        return self.step == IN_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersView:
+    """All workers at one time. diagnostics: who is silent, lags or differs, and what ends soon."""
+
+    at: datetime
+    keys: tuple[str, ...]
+    workers: tuple[WorkerView, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """What one worker says of a change.
+
+    words: empty where it could apply it.
+    """
+
+    schema_name = "VerdictOfWorkerDocument"
+
+    url: str
+    valid: bool = field(init=False, default=True)
+    words: Annotated[str, Field(serialization_alias="message")]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "valid", not self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalView:
+    """Proposed overrides, and what every worker says of them. notices: what else should be known."""
+
+    fields: tuple[FieldChange, ...]
+    verdicts: tuple[VerdictView, ...]
+    notices: tuple[Diagnostic, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every worker could apply them."""
+        return not any(verdict.words for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedView:
+    """What came of a change. behind: who has not followed, and why, by URL. seconds: until all had."""
+
+    fields: tuple[FieldChange, ...]
+    workers: WorkersView
+    seconds: float
+    behind: Mapping[str, str] = field(default_factory=dict)
+
+
+def workers_exit_code(view: WorkersView) -> ExitCode:
+    """A worker that is silent, behind or shows another certificate than it should is a partial success."""
+    return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
+
+
+def proposal_exit_code(view: ProposalView) -> ExitCode:
+    """What one worker refuses is refused."""
+    return ExitCode.OK if view.is_good else ExitCode.ERROR
+
+
+def changed_exit_code(view: ChangedView) -> ExitCode:
+    """The change has been made, whoever has not followed."""
+    return ExitCode.PARTIAL if view.behind else ExitCode.OK
+
 
 _KIND = ConnectWorkerConfigKind.name
 _log = logging.getLogger(__name__)
@@ -74,7 +176,11 @@ def open_named_workers(workspace: Workspace, named: NamedWorkers) -> Iterator[Op
             _log.warning("%s", plain_http_warning(url).detail)
     references = ProjectReferences(folder, workspace.environ, limits)
     workers = ConnectTarget(folder, references).open(named.timeout_s).open(group)
-    mine = [item for item in declared if not set(item.body.group.urls).isdisjoint(group.urls)]
+    mine = [
+        item
+        for item in declared
+        if not set(item.get_body(WorkerConfigBody).group.urls).isdisjoint(group.urls)
+    ]
     try:
         yield OpenedWorkers(workers, mine, unread is not None)
     except Fault as fault:
@@ -111,8 +217,7 @@ def _find_group(declared: Sequence[Desired], named: NamedWorkers, unread: str | 
     by_name: Mapping[str, Desired] = {item.id.name: item for item in declared}
     names = [named.name] if named.name is not None else list(by_name)
     if len(names) == 1 and names[0] in by_name:
-        body: WorkerConfigBody = by_name[names[0]].body
-        return body.group
+        return by_name[names[0]].get_body(WorkerConfigBody).group
     raise KdeclareError(_explain_no_workers(by_name, named.name, unread), exit_code=ExitCode.USAGE)
 
 
@@ -142,7 +247,7 @@ def get_overrides(workspace: Workspace, named: NamedWorkers) -> OverridesView:
     """What workers share, passwords redacted. Raises KdeclareError."""
     with open_named_workers(workspace, named) as found:
         overrides = require_overrides(read_workers(found.workers))
-    return OverridesView({key: shown(key, raw) for key, raw in overrides.items()})
+    return OverridesView({key: show_value(key, raw) for key, raw in overrides.items()})
 
 
 def describe_workers(workspace: Workspace, named: NamedWorkers, warn_days: float) -> WorkersView:

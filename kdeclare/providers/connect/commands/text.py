@@ -1,23 +1,164 @@
-"""What ``connect worker-config`` says, for people."""
+"""What ``connect worker-config`` says: texts for people, and documents."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Annotated, Any
 
-from kdeclare.core.changes import FieldChange, FieldOp
+from pydantic import Field
+
 from kdeclare.core.diagnostics import Severity
-from kdeclare.providers.connect.commands.views import (
+from kdeclare.core.documents import Diagnostics, OneOf, Second, describe_as, publish_schemas
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.providers.connect.commands.describe_workers import (
     ChangedView,
     OverridesView,
     ProposalView,
     VerdictView,
     WorkersView,
     WorkerView,
+    changed_exit_code,
+    proposal_exit_code,
+    workers_exit_code,
 )
-from kdeclare.providers.connect.worker_state import Certificate
-from kdeclare.report.diagnostics_text import diagnostics_text
-from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.table import Cell, Column, Cut, Painted, table
-from kdeclare.report.values import clean, duration, key_of, plural, show
+from kdeclare.providers.connect.worker_state import Certificate, Listener
+from kdeclare.report.elements.diagnostics_text import diagnostics_text
+from kdeclare.report.elements.terminal import PLAIN, Cell, Column, Cut, Painted, Style, table
+from kdeclare.report.elements.values import clean, duration, key_of, plural, show
+
+_Raw = Annotated[str | None, Field(description="Null: not overridden. A secret is '(sensitive)'.")]
+_ExitCode = Annotated[int, Field(description="The command's own.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDocument:
+    """One worker."""
+
+    url: str
+    worker_id: Annotated[str | None, Field(description="Null, as the next three, where it is silent.")]
+    leader: bool | None
+    plugin_version: str | None
+    mode: str | None
+    in_step: Annotated[bool, Field(description="Whether it runs on the overrides as they are.")]
+    step: Annotated[str, Field(description="'in step', or why it is not.")]
+    applied_offset: int | None
+    applied_at: str | None
+    served: Annotated[Certificate | None, Field(description="What a handshake of our own showed.")]
+    listeners: tuple[Listener, ...]
+    trouble: Annotated[str, Field(description="Why something of it is not known; empty if nothing is.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersDocument:
+    """All workers at one time."""
+
+    exit_code: _ExitCode
+    taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
+    overrides: Annotated[tuple[str, ...], Field(description="The keys that are overridden.")]
+    workers: tuple[WorkerDocument, ...]
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideChangeDocument:
+    """One key; equal before and after where it is sent once more."""
+
+    key: str
+    op: Annotated[str, OneOf("SET", "DELETE")]
+    before: _Raw
+    after: _Raw
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDocument:
+    """A change that was only checked, or that a worker could not apply: nothing was written."""
+
+    exit_code: _ExitCode
+    valid: bool
+    changes: tuple[OverrideChangeDocument, ...]
+    workers: tuple[VerdictView, ...]
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class BehindDocument:
+    """A worker that has not followed, and why."""
+
+    url: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A change that was written."""
+
+    exit_code: _ExitCode
+    changes: tuple[OverrideChangeDocument, ...]
+    seconds: Annotated[float, Field(description="Until all had followed, or time was up.")]
+    behind: tuple[BehindDocument, ...]
+    workers: tuple[WorkerDocument, ...]
+
+
+def connect_schemas() -> dict[str, dict[str, Any]]:
+    """By name; see `publish_schemas`."""
+    return publish_schemas(
+        {
+            "connect-overrides": OverridesView,
+            "connect-status": WorkersDocument,
+            "connect-proposal": ProposalDocument,
+            "connect-change": ChangedDocument,
+        }
+    )
+
+
+def make_workers_document(view: WorkersView) -> WorkersDocument:
+    """Return all workers."""
+    workers = tuple(map(_describe_worker, view.workers))
+    return WorkersDocument(int(workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
+
+
+def make_proposal_document(view: ProposalView) -> ProposalDocument:
+    """Return what would change, and what every worker says of it."""
+    changes = _describe_changes(view.fields)
+    return ProposalDocument(int(proposal_exit_code(view)), view.is_good, changes, view.verdicts, view.notices)
+
+
+def make_changed_document(view: ChangedView) -> ChangedDocument:
+    """Return what came of a change."""
+    return ChangedDocument(
+        exit_code=int(changed_exit_code(view)),
+        changes=_describe_changes(view.fields),
+        seconds=round(view.seconds, 3),
+        behind=tuple(BehindDocument(url, why) for url, why in view.behind.items()),
+        workers=tuple(map(_describe_worker, view.workers.workers)),
+    )
+
+
+def _describe_changes(fields: Sequence[FieldChange]) -> tuple[OverrideChangeDocument, ...]:
+    return tuple(
+        describe_as(OverrideChangeDocument, change, key=key_of(change.path), op=change.op.value)
+        for change in fields
+    )
+
+
+def _describe_worker(worker: WorkerView) -> WorkerDocument:
+    seen, status = worker.seen, worker.seen.status
+    applied = status.applied if status else None
+    return WorkerDocument(
+        url=seen.url,
+        worker_id=status.worker_id if status else None,
+        leader=status.leader if status else None,
+        plugin_version=status.plugin_version if status else None,
+        mode=status.mode if status else None,
+        in_step=worker.is_in_step,
+        step=worker.step,
+        applied_offset=applied.offset if applied else None,
+        applied_at=applied.at if applied else None,
+        served=seen.served,
+        listeners=status.listeners if status else (),
+        trouble=seen.trouble,
+    )
+
 
 _COLUMNS = (
     Column("WORKER"),

@@ -1,12 +1,13 @@
 """`MemoryWorkers`: a Connect cluster with the plug-in, in this process."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from threading import RLock
 from urllib.parse import urlsplit
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client.port import (
     INVALID,
     LOST,

@@ -1,27 +1,57 @@
 """The three-way diff of worker overrides, and what is to be said of the workers themselves."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from kdeclare.core.adoption import adopt_settings
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference
-from kdeclare.core.secret_hashes import matches
-from kdeclare.core.secrets import SHOWN, Secret
-from kdeclare.providers.connect.collector import WorkerState
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_number,
+    as_object,
+    as_text,
+    as_text_or_none,
+)
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.resources.adoption import adopt_settings
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import matches
+from kdeclare.core.secrets.secret_refs import SHOWN, Secret, SecretRef
+from kdeclare.providers.connect.connection import WorkerState
 from kdeclare.providers.connect.operations import WORKERS
-from kdeclare.providers.connect.worker_config.body_json import record_of
 from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
-from kdeclare.providers.connect.worker_state import WorkerGroup, WorkersSeen
-from kdeclare.providers.connect.workers.findings import findings
-from kdeclare.providers.connect.workers.group_json import group_from, group_json
-from kdeclare.providers.connect.workers.standing import IN_STEP, refusing, silent
-from kdeclare.providers.connect.workers.values import shown
+from kdeclare.providers.connect.worker_health import IN_STEP, findings, refusing, silent
+from kdeclare.providers.connect.worker_state import (
+    WorkerGroup,
+    WorkersSeen,
+    read_group,
+    show_value,
+    write_group,
+)
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
 from kdeclare.providers.kafka.risks import assess_worker_field
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedValue(Arguments):
+    """What was applied to a key that is no secret; None is "no override"."""
+
+    value: str | None
+
+
+Applied = SecretRef | AppliedValue
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfigRecord(OwnedRecord):
+    """The overrides that are kdeclare's, and the workers that they were applied to."""
+
+    workers: WorkerGroup
+    configs: Mapping[str, Applied]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +60,25 @@ class _Side:
 
     resource: ResourceId
     live: Mapping[str, str]
-    owned: Mapping[str, Json]
+    owned: Mapping[str, Applied]
 
 
-def group_for(desired: WorkerConfigBody | None, owned: Json) -> WorkerGroup:
+def group_for(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
     """The declared workers; of what is declared no longer, those that it was applied to."""
-    return desired.group if desired is not None else group_from(owned["workers"])
+    if desired is not None:
+        return desired.group
+    if owned is None:
+        raise LookupError("neither declared nor owned")
+    return owned.workers
 
 
 def diff_worker_config(
-    resource: ResourceId, desired: Desired | None, live: WorkerState, owned: Json
+    resource: ResourceId, desired: Desired | None, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> Difference:
-    """See `core.kind.Kind.diff`."""
-    body: WorkerConfigBody | None = desired.body if desired is not None else None
+    """See `Kind.diff`."""
+    body = desired.get_body(WorkerConfigBody) if desired is not None else None
     seen = live.groups[group_for(body, owned)]
-    records: Mapping[str, Json] = (owned or {}).get("configs", {})
+    records: Mapping[str, Applied] = owned.configs if owned is not None else {}
     if seen.overrides is None:
         gone = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)
         return Difference(gone, owned, (), (_unreadable(resource, desired, seen),))
@@ -76,10 +110,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
         if adopted:
             change, found = adopt_settings(change, desired, adopted, drifted, otherwise)
             known.append(found)
-    owned = {
-        "workers": group_json(body.group),
-        "configs": {key: record_of(wish) for key, wish in wishes.items()},
-    }
+    owned = WorkerConfigRecord(body.group, {key: _applied(wish) for key, wish in wishes.items()})
     return Difference(
         change,
         owned,
@@ -91,7 +122,7 @@ def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: Worke
 
 def _wished(side: _Side, key: str, wish: Wish) -> Iterator[FieldChange]:
     raw = side.live.get(key)
-    before = shown(key, raw)
+    before = show_value(key, raw)
     if isinstance(wish, Secret):
         if raw is None or not _is_value(wish, raw):
             yield FieldChange(f"configs.{key}", FieldOp.SET, before, SHOWN, wish.as_json())
@@ -100,7 +131,7 @@ def _wished(side: _Side, key: str, wish: Wish) -> Iterator[FieldChange]:
     if wanted == raw:
         return
     op = FieldOp.DELETE if wanted is None else FieldOp.SET
-    yield FieldChange(f"configs.{key}", op, before, shown(key, wanted))
+    yield FieldChange(f"configs.{key}", op, before, show_value(key, wanted))
 
 
 def _is_value(wish: Secret, raw: str) -> bool:
@@ -111,15 +142,22 @@ def _is_value(wish: Secret, raw: str) -> bool:
 def _undeclared(side: _Side, key: str) -> Iterator[FieldChange]:
     """What was owned and is declared no longer goes; "no override" was nothing to take away."""
     record, raw = side.owned[key], side.live.get(key)
-    if raw is not None and ("secret" in record or record["value"] is not None):
-        yield FieldChange(f"configs.{key}", FieldOp.DELETE, shown(key, raw), None)
+    if raw is not None and (isinstance(record, SecretRef) or record.value is not None):
+        yield FieldChange(f"configs.{key}", FieldOp.DELETE, show_value(key, raw), None)
 
 
 def _has_drifted(side: _Side, key: str) -> bool:
     record, raw = side.owned[key], side.live.get(key)
-    if "secret" in record:
-        return raw is None or not matches(record["secret"], raw)
-    return bool(raw != record["value"])
+    if isinstance(record, SecretRef):
+        return raw is None or not matches(record.secret, raw)
+    return raw != record.value
+
+
+def _applied(wish: Wish) -> Applied:
+    """What of a wish is owned once it has been applied."""
+    if isinstance(wish, Secret):
+        return wish.ref
+    return AppliedValue(str(wish.value) if isinstance(wish, Whole) else None)
 
 
 def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen) -> Diagnostic:
@@ -132,3 +170,42 @@ def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen
         place=desired.source if desired else None,
         resource=str(resource),
     )
+
+
+def record_of(wish: Wish) -> JsonObject:
+    """A wish as plain data: ``{value}``, or a secret's reference and hash."""
+    if isinstance(wish, Secret):
+        return wish.as_json()
+    return {"value": wish.value if isinstance(wish, Whole) else None}
+
+
+def body_json(body: WorkerConfigBody) -> JsonObject:
+    """All of a declared body."""
+    stated: dict[str, JsonValue] = {
+        "workers": write_group(body.group),
+        "configs": {key: _stated(wish) for key, wish in body.configs.items()},
+        "warnBefore": body.warn_before_s,
+    }
+    return stated | ({"adopt": True} if body.adopt else {})
+
+
+def body_from(said: JsonObject) -> WorkerConfigBody:
+    """The body again; secrets without their values."""
+    stated = as_object(said["configs"]).items()
+    return WorkerConfigBody(
+        read_group(as_object(said["workers"])),
+        {key: _read_wish(as_object(record)) for key, record in stated},
+        as_number(said["warnBefore"]),
+        as_bool(said.get("adopt", False)),
+    )
+
+
+def _stated(wish: Wish) -> JsonObject:
+    return wish.stated if isinstance(wish, Secret) else record_of(wish)
+
+
+def _read_wish(record: JsonObject) -> Wish:
+    if "secret" in record:
+        return Secret("", as_text_or_none(record["reference"]), as_text(record["secret"]))
+    value = as_text_or_none(record["value"])
+    return Unset() if value is None else Whole(value)

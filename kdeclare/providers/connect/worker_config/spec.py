@@ -1,20 +1,21 @@
 """What a ConnectWorkerConfig manifest can say, and what is wrong with it whatever the workers have."""
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.core.adoption import SettingsLifecycle
 from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, error, warning
-from kdeclare.core.kind import Path, Problem
-from kdeclare.core.references import Referenced
-from kdeclare.core.secrets import is_sensitive_key
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.adoption import SettingsLifecycle
+from kdeclare.core.resources.kind import Path, Problem
+from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
 from kdeclare.core.units import Duration
-from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup
-from kdeclare.providers.connect.workers.urls import is_plain_http, wrong_url
-from kdeclare.providers.connect.workers.values import is_placeholder
+from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup, is_placeholder
 from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish, as_secret, config_text
 
 RAW_SECRET = "raw-secret"
@@ -27,7 +28,7 @@ _INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/s
 class TlsSpec(BaseModel):
     """How to connect: PEM files, relative to the project's folder."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     caFile: str | None = None  # noqa: N815
     certFile: str | None = None  # noqa: N815
     keyFile: str | None = None  # noqa: N815
@@ -39,7 +40,7 @@ class ConnectWorkerConfigSpec(BaseModel):
     workers: the URLs of all of them. config: keys as the plug-in's whitelist has them.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     workers: Annotated[list[str], Field(min_length=1)]
     tls: TlsSpec = TlsSpec()
     headers: dict[str, Any] = {}
@@ -178,3 +179,47 @@ def _literal(resource: str, key: str) -> Diagnostic:
         resource=resource,
         subject=key,
     )
+
+
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+"""RFC 1123, section 2.1, and the underscores of container networks."""
+_LONGEST = 253
+_ALL = "https://HOST:PORT is all"
+
+
+def wrong_url(url: str) -> str:
+    """What is wrong with the URL of a worker; empty if nothing is. No password is repeated."""
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return f"A URL holds no such characters: {_ALL}."
+    if "@" in url:
+        return "A URL with a user in it shows a password to everybody; use --header, in a manifest 'headers'."
+    try:
+        parts = urlsplit(url)
+        port_is_good = parts.port != 0
+    except ValueError as e:
+        return f"'{url}' is no URL: {e}."
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
+        return f"'{url}' is not of the form https://HOST:PORT."
+    if parts.path.strip("/") or "?" in url or "#" in url:
+        return f"'{url}' says more than where the worker is: {_ALL}."
+    return "" if _is_host(parts) else f"'{url}': '{parts.hostname}' is no name of a host, and no address."
+
+
+def is_plain_http(url: str) -> bool:
+    """Whether what is sent to the URL can be read on the network."""
+    return urlsplit(url).scheme == "http"
+
+
+def _is_host(parts: SplitResult) -> bool:
+    host = (parts.hostname or "").removesuffix(".")
+    labels = host.split(".")
+    try:
+        if "[" in parts.netloc:
+            IPv6Address(host)
+        elif labels[-1].isdigit():
+            IPv4Address(host)
+        else:
+            return len(host) <= _LONGEST and all(map(_LABEL.fullmatch, labels))
+    except ValueError:
+        return False
+    return True

@@ -1,8 +1,11 @@
 """The adapter to a real Kafka over kafka-python, the only package that imports it."""
 
-from kdeclare.providers.kafka.client.adapter import KafkaCluster
-from kdeclare.providers.kafka.client.connect import connect
-from kdeclare.providers.kafka.client.properties_file import read_properties
-from kdeclare.providers.kafka.client.providers import provided
+from kdeclare.providers.kafka.client.kafka_package import defer_package
+
+defer_package()  # before any module below imports kafka-python
+
+from kdeclare.providers.kafka.client.cluster import KafkaCluster  # noqa: E402
+from kdeclare.providers.kafka.client.connect import connect  # noqa: E402
+from kdeclare.providers.kafka.client.properties import provided, read_properties  # noqa: E402
 
 __all__ = ["KafkaCluster", "connect", "provided", "read_properties"]

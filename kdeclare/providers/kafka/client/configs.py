@@ -5,15 +5,14 @@ from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.providers.kafka.client.batches import chunks, send_batches
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client.configs_decoder import RESOURCE_TYPES, Described, read_configs
+from kdeclare.providers.kafka.client.describe_cluster import describe
 from kdeclare.providers.kafka.client.faults import INVALID_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.raw import RawDescribeConfigsRequest
-from kdeclare.providers.kafka.client.topics import describe
-from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.client.wire import Wire, chunks, send_batches
+from kdeclare.providers.kafka.client.wire_format import RawDescribeConfigsRequest
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.port import Alteration, ConfigQuery, Configs
 

@@ -7,12 +7,18 @@ those of an earlier topic and skipped, a whole run of them at once, instead of b
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from kdeclare.providers.kafka.client.compact import decode_all, read_count, read_end, read_string, skip_tags
-from kdeclare.providers.kafka.client.raw import RawResponse
+from kdeclare.core.frozen import dataclass
+from kdeclare.providers.kafka.client.wire_format import (
+    RawResponse,
+    decode_all,
+    read_count,
+    read_end,
+    read_string,
+    skip_tags,
+)
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import ConfigQuery
@@ -38,6 +44,9 @@ _SYNONYM_BYTES = 4
 
 _MOST_ENTRIES = 2000
 """A topic has some 35 entries, a broker some 350."""
+
+_MOST_OTHERS = 8
+"""Values of one key that are recognised: more of them take longer to compare than one to decode."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -136,7 +145,8 @@ class _Pattern:
     """The entries of an earlier resource, to recognise those of the next one by.
 
     chunks: the bytes of each entry; whole: all of them joined; starts[i]: where the i-th begins in it, and at
-    last where all end. A resource with more entries than brokers have is decoded without a pattern: it would
+    last where all end. others[i]: what resources have set in place of the i-th, each with its bytes; many set
+    the same. A resource with more entries than brokers have is decoded without a pattern: it would
     cost memory, and serve nothing.
     """
 
@@ -146,6 +156,7 @@ class _Pattern:
         self._chunks: list[bytes] = []
         self._whole = b""
         self._starts: list[int] = [0]
+        self._others: dict[int, list[tuple[bytes, _Entry]]] = {}
         self._places: dict[str, int] = {}
         self._own_places: list[int] = []
 
@@ -173,6 +184,11 @@ class _Pattern:
                 entry = entries[place]
                 pos += len(chunks[place])
                 place += 1
+            elif (other := self._find_other(data, pos, place)) is not None:
+                entry = other[1]
+                pos += len(other[0])
+                place += 1
+                whole = True
             else:
                 start = pos
                 entry, pos = self._decode(data, pos)
@@ -181,11 +197,19 @@ class _Pattern:
                     place = at + 1
                     if entries[at].own and not entry.own:
                         self._replace(at, entry, data[start:pos])
+                    elif entry.own and len(others := self._others.setdefault(at, [])) < _MOST_OTHERS:
+                        others.append((data[start:pos], entry))
                 whole = True
             if entry.key in keys or (overrides and entry.own):
                 found[entry.key] = entry.value
             left -= 1
         return found, pos
+
+    def _find_other(self, data: bytes, pos: int, place: int) -> tuple[bytes, _Entry] | None:
+        for other in self._others.get(place, ()):
+            if data.startswith(other[0], pos):
+                return other
+        return None
 
     def _read_plainly(
         self, data: bytes, pos: int, left: int, query: ConfigQuery

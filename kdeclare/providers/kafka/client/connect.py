@@ -8,18 +8,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.providers.kafka.client.adapter import KafkaCluster
-from kdeclare.providers.kafka.client.probe import probe
-from kdeclare.providers.kafka.client.problems import (
+from kdeclare.providers.kafka.client.cluster import KafkaCluster
+from kdeclare.providers.kafka.client.connection_problems import (
     Seen,
     explain,
     explain_brokers,
     explain_closed,
+    probe,
     unreachable,
     was_closed,
 )
-from kdeclare.providers.kafka.client.properties import client_arguments
-from kdeclare.providers.kafka.client.providers import provided
+from kdeclare.providers.kafka.client.properties import client_arguments, provided
 from kdeclare.providers.kafka.client.wire import Wire
 
 if TYPE_CHECKING:

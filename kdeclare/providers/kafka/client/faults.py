@@ -4,7 +4,7 @@ import re
 
 from kafka import errors as client
 
-from kdeclare.core.faults import Fault, FaultKind
+from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED
 
 NONE = 0

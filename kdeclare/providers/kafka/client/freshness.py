@@ -15,14 +15,15 @@ from typing import Any
 from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.visibility import Patience
 from kdeclare.providers.kafka.client.faults import fault_for_code
 from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.ids import TopicPartition
 
 _GOOD_FOR_S = 1.0
-"""How long brokers count as up to date, unless something was written here meanwhile."""
+"""How long brokers count as up to date, unless something was written here, or a move ended, meanwhile."""
 _PATIENCE_S = 0.5
 """How long to wait for all brokers; after that, those that are up to date have to do."""
 _LIMIT_S = 30.0
@@ -44,6 +45,9 @@ class Freshness:
         self._lock = threading.Lock()
         self._written = 0
         self._seen = -1
+        self._moving: frozenset[TopicPartition] | None = None
+        self._listed_at = float("-inf")
+        self._moving_before: frozenset[TopicPartition] | None = None
         self._at = float("-inf")
         self._nodes: list[int] = []
         self._known = True
@@ -54,6 +58,23 @@ class Freshness:
         """Something may have been changed: what was up to date no longer is."""
         self._written += 1
 
+    def listed_moves(self, ongoing: Collection[TopicPartition]) -> None:
+        """The controller named the moves under way: of one that is over, brokers have to know the end.
+
+        Until a broker does, it shows the old and the new replicas together. What was up to date no longer is
+        where an earlier list had a move that this one leaves out, or where there was no earlier list.
+        """
+        if self._moving is None or not self._moving <= frozenset(ongoing):
+            self._written += 1
+        self._moving, self._listed_at = frozenset(ongoing), time.monotonic()
+
+    def moves_before(self) -> frozenset[TopicPartition] | None:
+        """Return the moves that were listed shortly before brokers were found to be up to date.
+
+        None where there is no such list, or brokers have to be asked again anyway.
+        """
+        return self._moving_before if self._is_recent(self._written) else None
+
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Brokers to read from, all of ``must`` among them if they are up. Raises Fault."""
         if not self._known:
@@ -61,9 +82,7 @@ class Freshness:
         with self._lock:
             written = self._written
             if not (self._is_recent(written) and set(must) <= set(self._nodes)):
-                limit_s = _PATIENCE_S if written == self._seen else self._limit_s
-                self._nodes = self._caught_up(set(must), limit_s)
-                self._seen, self._at = written, time.monotonic()
+                self._check(written, set(must), _PATIENCE_S if written == self._seen else self._limit_s)
             return list(self._nodes)
 
     def await_committed(self, patience: Patience) -> None:
@@ -77,8 +96,7 @@ class Freshness:
         with self._lock:
             written = self._written
             if not (self._ready and self._is_recent(written)):
-                self._nodes = self._caught_up(set(), self._limit_s, patience.progress)
-                self._seen, self._at = written, time.monotonic()
+                self._check(written, set(), self._limit_s, patience.progress)
 
     def is_caught_up(self) -> bool:
         """Whether the brokers that are read from know all that is committed now. Raises Fault.
@@ -87,15 +105,19 @@ class Freshness:
         """
         if self._known:
             with self._lock:
-                written = self._written
-                self._nodes = self._caught_up(set(), _PATIENCE_S)
-                self._seen, self._at = written, time.monotonic()
+                self._check(self._written, set(), _PATIENCE_S)
         return self._known and self._ready
 
     def _is_recent(self, written: int) -> bool:
         return written == self._seen and time.monotonic() - self._at < _GOOD_FOR_S
 
-    def _caught_up(self, must: set[int], limit_s: float, progress: Progress = quietly) -> list[int]:
+    def _check(self, written: int, must: set[int], limit_s: float, progress: Progress = quietly) -> None:
+        listed_lately = time.monotonic() - self._listed_at < _GOOD_FOR_S
+        self._moving_before = self._moving if listed_lately else None
+        self._nodes = self._caught_up(must, limit_s, progress)
+        self._seen, self._at = written, time.monotonic()
+
+    def _caught_up(self, must: set[int], limit_s: float, progress: Progress) -> list[int]:
         begun = time.monotonic()
         live = self._wire.brokers()
         try:

@@ -5,8 +5,8 @@ from typing import Any
 
 from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
-from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.providers.kafka.client.batches import chunks
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.providers.kafka.client.describe_cluster import describe
 from kdeclare.providers.kafka.client.faults import (
     CLUSTER_AUTHORIZATION_FAILED,
     REPLICA_NOT_AVAILABLE,
@@ -15,8 +15,8 @@ from kdeclare.providers.kafka.client.faults import (
     unanswered,
 )
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.topics import describe, topics
-from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.client.topics import topics
+from kdeclare.providers.kafka.client.wire import Wire, chunks
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import LogDir
 

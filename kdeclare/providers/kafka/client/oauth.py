@@ -2,25 +2,29 @@
 
 import base64
 import http.client
+import io
 import json
 import math
+import socket
+import ssl
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka import errors as client
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.providers.kafka.client.http_deadline import PlainHandler, TlsHandler
-from kdeclare.providers.kafka.client.problems import problem
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.providers.kafka.client.connection_problems import problem
 from kdeclare.providers.kafka.client.tls import ssl_context
 
 _URL = "sasl.oauthbearer.token.endpoint.url"
@@ -252,3 +256,69 @@ def _no_token(where: str, why: str) -> KdeclareError:
             hint=f"Check {_URL}, and clientId and clientSecret in sasl.jaas.config.",
         )
     )
+
+
+class _DeadlineReader(io.RawIOBase):
+    """Bytes of a socket, until a time on the monotonic clock. Raises TimeoutError after it."""
+
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, until: float) -> None:
+        self._sock = sock
+        self._raw = raw
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _DeadlineResponse(http.client.HTTPResponse):
+    """An answer of which status, headers and body together have to come within ``timeout_s``."""
+
+    def __init__(self, sock: socket.socket, *args: Any, timeout_s: float, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        reader = _DeadlineReader(sock, self.fp.detach(), time.monotonic() + timeout_s)
+        self.fp = io.BufferedReader(reader)
+
+
+def _connection_with_deadline(
+    kind: type[http.client.HTTPConnection], timeout_s: float, host: str, **kwargs: Any
+) -> http.client.HTTPConnection:
+    connection = kind(host, **kwargs)
+    connection.response_class = partial(_DeadlineResponse, timeout_s=timeout_s)  # type: ignore[assignment]
+    return connection
+
+
+class PlainHandler(urllib.request.HTTPHandler):
+    """``http:``, each answer within ``timeout_s``."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__()
+        self._timeout_s = timeout_s
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(
+            partial(_connection_with_deadline, http.client.HTTPConnection, self._timeout_s), req
+        )
+
+
+class TlsHandler(urllib.request.HTTPSHandler):
+    """``https:``, each answer within ``timeout_s``."""
+
+    def __init__(self, context: ssl.SSLContext, timeout_s: float) -> None:
+        super().__init__(context=context)
+        self._tls = context
+        self._timeout_s = timeout_s
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        make = partial(_connection_with_deadline, http.client.HTTPSConnection, self._timeout_s)
+        return self.do_open(make, req, context=self._tls)

@@ -5,11 +5,10 @@ from typing import Any
 
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from kdeclare.core.faults import Fault, Result
-from kdeclare.providers.kafka.client.batches import send_batches
+from kdeclare.core.live.faults import Fault, Result
 from kdeclare.providers.kafka.client.faults import fault_for_code
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 
 _ONE_BY_ONE = 16

@@ -1,14 +1,18 @@
-"""Moves: AlterPartitionReassignments with the replication-factor guard (KIP-860), and their list."""
+"""Moves and elections: AlterPartitionReassignments (guarded, KIP-860), their list, ElectLeaders (KIP-460)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
 
-from kdeclare.core.faults import Fault, Result
-from kdeclare.providers.kafka.client.batches import send_batches
-from kdeclare.providers.kafka.client.faults import fault_for_code
-from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.core.live.faults import Fault, Result
+from kdeclare.providers.kafka.client.faults import ELECTION_NOT_NEEDED, NONE, fault_for_code
+from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 
@@ -21,18 +25,19 @@ _NO_GUARD = (
 """The wording of KIP-860."""
 
 
-def moves(wire: Wire, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
+def moves(wire: Wire, fresh: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
     """Ongoing reassignments, of all topics or of those named. Raises Fault."""
     # Always all: a request for topics has to name their partitions, and few are ever moving.
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
-    ongoing = wire.ask_one(request, _moves)
+    ongoing = wire.ask_one(request, _read_moves)
+    fresh.listed_moves(ongoing.keys())
     if names is None:
         return ongoing
     wanted = frozenset(names)
     return {at: move for at, move in ongoing.items() if at.topic in wanted}
 
 
-def _moves(response: Any) -> dict[TopicPartition, Move]:
+def _read_moves(response: Any) -> dict[TopicPartition, Move]:
     if response.error_code:
         raise fault_for_code(response.error_code, response.error_message, changes=False)
     return {
@@ -87,3 +92,40 @@ def _reassignable(targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> l
             kind.ReassignablePartition(partition_index=index, replicas=wanted)
         )
     return [kind(name=name, partitions=partitions) for name, partitions in grouped.items()]
+
+
+_PREFERRED = 0
+"""org.apache.kafka.common.ElectionType"""
+
+
+def elect_leaders(wire: Wire, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Result]:
+    """ElectLeaders, a result for each partition. Raises Fault."""
+
+    def request(part: list[TopicPartition]) -> Any:
+        return ElectLeadersRequest(
+            election_type=_PREFERRED,
+            topic_partitions=_group_by_topic(part),
+            timeout_ms=wire.request_timeout_ms,
+            min_version=1,  # version 0 has no code for the whole request
+        )
+
+    return send_batches(
+        wire, list(dict.fromkeys(partitions)), key=lambda at: at, request=request, codes=_read_election_codes
+    )
+
+
+def _group_by_topic(partitions: Iterable[TopicPartition]) -> list[Any]:
+    grouped: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        grouped.setdefault(topic, []).append(index)
+    kind = ElectLeadersRequest.TopicPartitions
+    return [kind(topic=name, partitions=indexes) for name, indexes in grouped.items()]
+
+
+def _read_election_codes(response: Any) -> Iterable[tuple[TopicPartition, int, str | None]]:
+    if response.error_code:
+        raise fault_for_code(response.error_code, None, changes=True)
+    for topic in response.replica_election_results:
+        for partition in topic.partition_result:
+            code = NONE if partition.error_code == ELECTION_NOT_NEEDED else partition.error_code
+            yield TopicPartition(topic.topic, partition.partition_id), code, partition.error_message

@@ -1,14 +1,20 @@
-"""TLS client properties (``ssl.*``; KIP-651 for PEM) as an SSLContext."""
+"""TLS client properties (``ssl.*``), with stores in PEM (KIP-651) and PKCS12 (RFC 7292), as an SSLContext."""
 
 import os
 import re
+import secrets
 import ssl
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from kdeclare.providers.kafka.client.problems import problem
-from kdeclare.providers.kafka.client.stores import identity, is_pem, pem_text, trusted
+from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.providers.kafka.client.connection_problems import problem
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _KEY = "ssl.keystore.key"
@@ -56,9 +62,9 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     path = properties.get("ssl.truststore.location")
     try:
         if inline:
-            context.load_verify_locations(cadata=_pem(inline, "ssl.truststore.certificates"))
+            context.load_verify_locations(cadata=_format_pem(inline, "ssl.truststore.certificates"))
         elif path:
-            context.load_verify_locations(cadata=trusted(properties, path))
+            context.load_verify_locations(cadata=_read_truststore(properties, path))
         else:
             context.load_default_certs()
     except (ssl.SSLError, ValueError) as exc:
@@ -75,9 +81,9 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
         if properties.get(given) and not properties.get(other):
             raise problem(given, f"it goes with {other}, which is missing")
     if key and chain:
-        _load(context, _pem(key, _KEY) + "\n" + _pem(chain, _CHAIN), password, _KEY)
+        _load(context, _format_pem(key, _KEY) + "\n" + _format_pem(chain, _CHAIN), password, _KEY)
     elif path:
-        held = identity(properties, path)
+        held = _read_identity(properties, path)
         if held is None:
             _load_chain(context, path, password, "ssl.keystore.location")
         else:
@@ -107,14 +113,113 @@ def _load_chain(context: ssl.SSLContext, path: str, password: str, name: str) ->
         ) from exc
 
 
-def _pem(text: str, name: str) -> str:
+def _format_pem(text: str, name: str) -> str:
     """PEM text with a line to each part; in a properties file all may stand in one line."""
     content = text.encode(errors="ignore")
-    if not is_pem(content):
+    if not _is_pem(content):
         raise problem(name, "it is not PEM text")
     return re.sub(
         r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
         lambda part: "\n".join([part[1], *part[2].split(), part[3], ""]),
-        pem_text(content),
+        _pem_text(content),
         flags=re.DOTALL,
+    )
+
+
+_JAVAS_OWN = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
+"""How the stores begin that Java alone reads."""
+_SEQUENCE = b"\x30"
+"""How DER begins, and so PKCS12."""
+
+
+class _Identity(NamedTuple):
+    """A private key with its certificate chain, as PEM, and the password of the key."""
+
+    pem: str
+    password: str
+
+
+def _is_pem(content: bytes) -> bool:
+    """Whether there is a part of PEM (RFC 7468) in it, whatever stands around."""
+    return b"-----BEGIN " in content
+
+
+def _pem_text(content: bytes) -> str:
+    """PEM as OpenSSL takes it; people write between its parts what they like, in any language."""
+    return content.decode("ascii", "ignore")
+
+
+def _read_truststore(properties: Mapping[str, str], path: str) -> str:
+    """The certificates of a trust store, as PEM.
+
+    What the file is, its content says, whatever ``ssl.truststore.type`` does. Raises KdeclareError.
+    """
+    content = _read_store("truststore", path)
+    if _is_pem(content):
+        return _pem_text(content)
+    from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms that most have no use for
+
+    store = _open_pkcs12(properties, "truststore", path, content)
+    held = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]
+    if not held:
+        raise problem("ssl.truststore.location", f"{path} holds no certificates")
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in held)
+
+
+def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None:
+    """The key and the chain of a key store; None where the file is PEM as it is. Raises KdeclareError."""
+    content = _read_store("keystore", path)
+    if _is_pem(content):
+        return None
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        Encoding,
+        PrivateFormat,
+    )
+
+    store = _open_pkcs12(properties, "keystore", path, content)
+    if store.key is None or store.cert is None:
+        raise problem("ssl.keystore.location", f"{path} holds no private key with its certificate")
+    once = secrets.token_urlsafe(16)  # it is written to a file, though for a moment only
+    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(once.encode()))
+    chain = (store.cert, *store.additional_certs)
+    parts = (key, *(item.certificate.public_bytes(Encoding.PEM) for item in chain))
+    return _Identity(b"".join(parts).decode(), once)
+
+
+def _read_store(store: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as exc:
+        raise problem(f"ssl.{store}.location", f"{path}: {exc.strerror}") from exc
+
+
+def _open_pkcs12(
+    properties: Mapping[str, str], store: str, path: str, content: bytes
+) -> "PKCS12KeyAndCertificates":
+    name = f"ssl.{store}.location"
+    if content[:4] in _JAVAS_OWN:
+        raise _java_store_problem(name, path, _JAVAS_OWN[content[:4]])
+    if not content.startswith(_SEQUENCE):
+        raise problem(name, f"{path} is neither PEM nor PKCS12")
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    password = properties.get(f"ssl.{store}.password")
+    try:
+        return load_pkcs12(content, password.encode() if password else None)
+    except (ValueError, TypeError) as exc:
+        what = "the password is wrong" if password else "there is none, and the store wants one"
+        raise problem(
+            f"ssl.{store}.password", f"{path} cannot be opened: {what}, or the store is damaged"
+        ) from exc
+
+
+def _java_store_problem(name: str, path: str, kind: str) -> KdeclareError:
+    converted = Path(path).with_suffix(".p12")
+    return problem(
+        name,
+        f"{path} is a {kind} store, which Java alone can read",
+        hint=f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {converted} "
+        f"-deststoretype PKCS12. Then set {name}={converted}, and "
+        f"{name.replace('location', 'type')}=PKCS12 for Kafka's own tools.",
     )

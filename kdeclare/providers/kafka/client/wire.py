@@ -1,4 +1,4 @@
-"""Requests over kafka-python's connections, from any thread.
+"""Requests over kafka-python's connections, from any thread; many items in requests of bounded size.
 
 The one module that drives kafka-python's private parts (connection manager and event loop); its
 version is pinned. KafkaAdminClient is passed by: it loses per-item errors and messages, hides why
@@ -8,7 +8,7 @@ a bootstrap fails, and refuses a sixth request in flight instead of letting it w
 import struct
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from kafka import errors as client
@@ -16,9 +16,10 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from kdeclare.core.faults import Fault, FaultKind
-from kdeclare.providers.kafka.client.faults import fault_for_exception
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.providers.kafka.client.faults import fault_for_code, fault_for_exception, unanswered
 
+K = TypeVar("K")
 T = TypeVar("T")
 Request: TypeAlias = Any
 """An ApiMessage of kafka-python, which has no types."""
@@ -32,6 +33,9 @@ LONGEST_THROTTLE_S = 600.0
 """How long to wait for a throttled connection: until its time is over, brokers do not answer on it."""
 _PAUSED_S = 0.005
 """How often a paused connection (a quota, a full buffer) is looked at again."""
+ITEMS_A_REQUEST = 500
+RECORDS_A_REQUEST = 5000
+"""Half of what a KRaft controller writes for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
@@ -317,3 +321,69 @@ def _throttled_until(connection: Any) -> float:
 
 def _left_ms(timeout_at: float) -> float:
     return max(1.0, (timeout_at - time.monotonic()) * 1000)
+
+
+def chunks(
+    items: Iterable[T], size: int = ITEMS_A_REQUEST, *, records: Callable[[T], int] = lambda _: 1
+) -> list[list[T]]:
+    """The items in lists of at most ``size`` and of a bounded number of metadata records.
+
+    records: how many of them an item makes; an item with too many stands alone.
+    """
+    parts: list[list[T]] = []
+    total = RECORDS_A_REQUEST
+    for item in items:
+        weight = records(item)
+        if not parts or len(parts[-1]) >= size or total + weight > RECORDS_A_REQUEST:
+            parts.append([])
+            total = 0
+        parts[-1].append(item)
+        total += weight
+    return parts
+
+
+def send_batches(
+    wire: Wire,
+    items: Sequence[T],
+    *,
+    key: Callable[[T], K],
+    request: Callable[[list[T]], Any],
+    codes: Callable[[Any], Iterable[tuple[K, int, str | None]]],
+    records: Callable[[T], int] = lambda _: 1,
+    validate_only: bool = False,
+    nodes: Sequence[int] | None = None,
+    has_quota: bool = False,
+) -> dict[K, Result]:
+    """Send items to the controller, or to ``nodes``, and give a result for each.
+
+    key: what names an item; codes: key, error code and message of each item in a response.
+    has_quota: the requests count against the quota of controller mutations. They are sent one after the
+        other: a broker that refuses one leaves the next on its connection unanswered for the throttle time.
+    Raises Fault when there was one request and it failed; of several, the failed ones count by item.
+    """
+
+    def read(response: Any) -> Mapping[K, Result]:
+        return {
+            name: _fault(response, code, text, changes=not validate_only) if code else None
+            for name, code, text in codes(response)
+        }
+
+    parts = chunks(items, records=records)
+    requests = [request(part) for part in parts]
+    window = 1 if has_quota else 2
+    answers = wire.ask(requests, read, changes=not validate_only, nodes=nodes, window=window)
+    if len(answers) == 1 and isinstance(answers[0], Fault):
+        raise answers[0]
+    results: dict[K, Result] = {}
+    for part, answer in zip(parts, answers, strict=True):
+        for item in part:
+            name = key(item)
+            results[name] = answer if isinstance(answer, Fault) else answer.get(name, unanswered())
+    if any(fault is not None and fault.kind is FaultKind.RETRIABLE for fault in results.values()):
+        wire.refresh()  # NOT_CONTROLLER and the like: know better next time
+    return results
+
+
+def _fault(response: Any, code: int, text: str | None, *, changes: bool) -> Fault:
+    throttle_ms = getattr(response, "throttle_time_ms", None) or 0
+    return fault_for_code(code, text, changes=changes, throttle_ms=throttle_ms)

@@ -1,14 +1,13 @@
 """Reading the quotas of a Kafka cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from kdeclare.core.collector import Collector, Expected, Sighting
-from kdeclare.core.faults import Fault
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.collector import Collector, Expected, Sighting
+from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
-from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
-from kdeclare.providers.kafka.client_quota.limits import encode_limit
+from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity, encode_limit
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
@@ -20,7 +19,7 @@ class QuotaSelection:
     entities: frozenset[QuotaEntity] = frozenset()
 
     def merge(self, others: Sequence["QuotaSelection"]) -> "QuotaSelection":
-        """See `core.collector.Selection`."""
+        """See `Selection`."""
         return QuotaSelection(self.entities.union(*(other.entities for other in others)))
 
 
@@ -31,10 +30,10 @@ class QuotaState:
     is_visible: whether the principal may describe quotas; if not, ``limits`` is empty.
     """
 
-    limits: Mapping[QuotaEntity, Mapping[str, Json]] = field(default_factory=dict)
+    limits: Mapping[QuotaEntity, Mapping[str, LiveLimit]] = field(default_factory=dict)
     is_visible: bool = True
 
-    def of(self, entity: QuotaEntity) -> Mapping[str, Json]:
+    def of(self, entity: QuotaEntity) -> Mapping[str, LiveLimit]:
         """Return the limits of one entity; none where it has none."""
         return self.limits.get(entity, {})
 

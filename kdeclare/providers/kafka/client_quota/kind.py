@@ -1,26 +1,44 @@
-"""Kind `ClientQuota`: limits of users, client ids and IP addresses, by key."""
+"""Kind `ClientQuota`, with its exports and what policies see of quotas."""
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from pydantic import BaseModel
 
-from kdeclare.core.capabilities import Export, ExportRequest
-from kdeclare.core.changes import Action, Change, FieldChange
-from kdeclare.core.collector import Selections
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.policy_subjects import PolicyWords
-from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs
+from kdeclare.core.resources.audit_rules import AuditRules
+from kdeclare.core.resources.capabilities import Export, ExportRequest, LeftOut
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_text import manifest, scalar
+from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
+from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, read_quotas
-from kdeclare.providers.kafka.client_quota.diff import assess_limit, diff_quota, owned_entity
-from kdeclare.providers.kafka.client_quota.entity import find_shadowing
-from kdeclare.providers.kafka.client_quota.export import export_quotas
-from kdeclare.providers.kafka.client_quota.operations import plan_quota
-from kdeclare.providers.kafka.client_quota.policies import QUOTA_WORDS, describe_quota
+from kdeclare.providers.kafka.client_quota.diff import QuotaRecord, assess_limit, diff_quota, find_entity
+from kdeclare.providers.kafka.client_quota.entity import (
+    LIMITS,
+    EntityType,
+    LiveLimit,
+    QuotaEntity,
+    describe_limit,
+    find_shadowing,
+)
+from kdeclare.providers.kafka.client_quota.fleet import (
+    QuotaRules,
+    find_listed_entity,
+    find_quota_key,
+    list_quota_facts,
+    require_visible,
+)
+from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, plan_quota
 from kdeclare.providers.kafka.client_quota.spec import (
     ClientQuotaBody,
     ClientQuotaSpec,
@@ -29,84 +47,225 @@ from kdeclare.providers.kafka.client_quota.spec import (
     parse_quota,
 )
 
+DEFAULT = ""
+"""What policies see in place of the name of a default: no entity has the empty name."""
+
+
+def _list_names() -> Mapping[str, type]:
+    return {"user": str, "clientId": str, "ip": str}
+
+
+def _list_limits() -> Mapping[str, type]:
+    return dict.fromkeys(LIMITS, object)
+
+
+QUOTA_WORDS = PolicyWords(
+    {
+        "entity": PolicyField(dict[str, str], keys=_list_names, elements="names"),
+        "limits": PolicyField(dict[str, object], keys=_list_limits, elements="limits"),
+    },
+    subject="quota",
+)
+
+
+def describe_quota(entity: QuotaEntity, limits: JsonObject) -> Mapping[str, object]:
+    """Return the state of an entity with these limits; None is no limit."""
+    return {
+        "entity": {field: DEFAULT if name is None else name for field, name in entity.to_json().items()},
+        "limits": {key: value for key, value in limits.items() if value is not None},
+    }
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,80}")
+_WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP: "ip"}
+
+
+def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
+    """Return a manifest for each entity with limits, by a name that is made from it.
+
+    Where names are asked for, these are the names of users, client ids and addresses.
+    """
+    if not live.is_visible:
+        return Export({}, (LeftOut(1, "kind", "kinds", "ClientQuota: this login may not see quotas"),))
+    named: dict[str, QuotaEntity] = {}
+    for entity in sorted(live.limits, key=lambda entity: entity.key):
+        name = _name(entity)
+        named[name if name not in named else f"{name}-{_hash(entity)}"] = entity
+    wanted = {name: named[name] for name in sorted(named) if _is_asked(named[name], request)}
+    permitted = {name: e for name, e in wanted.items() if request.permits(ResourceId("ClientQuota", name))}
+    foreign = len(wanted) - len(permitted)
+    odd = sum(not _is_declarable(k, v) for e in permitted.values() for k, v in live.of(e).items())
+    return Export(
+        {name: _manifest(name, entity, live.of(entity)) for name, entity in permitted.items()},
+        (
+            LeftOut(foreign, "quota", "quotas", "outside the scope of the project"),
+            LeftOut(odd, "limit", "limits", "which no manifest can declare; comments say which"),
+        ),
+    )
+
+
+def _is_asked(entity: QuotaEntity, request: ExportRequest) -> bool:
+    named = (name for _, name in entity.parts if name is not None)
+    return not request.is_selective or any(map(request.matches, named))
+
+
+def _is_declarable(key: str, value: LiveLimit) -> bool:
+    return key in LIMITS and not isinstance(value, str) and value > 0
+
+
+def _manifest(name: str, entity: QuotaEntity, limits: Mapping[str, LiveLimit]) -> str:
+    lines = [line for key, value in sorted(limits.items()) for line in _limit_lines(key, value)]
+    declares = any(not line.lstrip().startswith("#") for line in lines)
+    spec = ["entity:", *_entity_lines(entity), "limits:" if declares else "limits: {}", *lines]
+    return manifest("ClientQuota", name, spec, [f"Limits of {_escaped(str(entity))}."])
+
+
+def _entity_lines(entity: QuotaEntity) -> Iterator[str]:
+    for field, name in entity.to_json().items():
+        yield f"  {field}: {'{default: true}' if name is None else scalar(name, text=True)}"
+
+
+def _limit_lines(key: str, value: LiveLimit) -> Iterator[str]:
+    if not _is_declarable(key, value):
+        yield f"  # {key} is {value}, which a manifest cannot declare"
+        return
+    unit = describe_limit(key, value)
+    plain = unit == f"{value:,} {LIMITS[key].unit}" or unit.endswith(" bytes/s")
+    yield f"  {key}: {value}" + ("" if plain else f"  # {unit}")
+
+
+def _name(entity: QuotaEntity) -> str:
+    """A name that people recognize, and a hash where that could be two entities."""
+    words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
+    plain = all(name is None or (name != "default" and _PLAIN.fullmatch(name)) for _, name in entity.parts)
+    if plain:
+        return "-".join(words)
+    cleaned = (re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-")[:40] for word in words)
+    return "-".join([*filter(None, cleaned), _hash(entity)])
+
+
+def _hash(entity: QuotaEntity) -> str:
+    return hashlib.sha256(entity.key.encode()).hexdigest()[:8]
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
 
 class ClientQuotaKind:
     """Quotas of clients. Every user, client id and address exists, so every change is an update."""
 
     name = "ClientQuota"
     spec: type[BaseModel] = ClientQuotaSpec
+    record: type[OwnedRecord] = QuotaRecord
     policy_words: PolicyWords = QUOTA_WORDS
+    audit_rules: AuditRules = QuotaRules()
 
-    def parse(self, name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[Problem, ...]]:
-        """See `core.kind.Kind`."""
-        return parse_quota(name, spec)
+    def parse(self, name: str, spec: BaseModel) -> tuple[ClientQuotaBody, tuple[Problem, ...]]:
+        """See `Kind`."""
+        return parse_quota(name, narrow(spec, ClientQuotaSpec))
 
-    def select(self, name: str, body: ClientQuotaBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """The entity that is declared, the one that is owned, and those whose limits hold in their place."""
-        entity = body.entity if body is not None else owned_entity(owned)
+        body = narrow_optional(body, ClientQuotaBody)
+        record = narrow_record(owned, QuotaRecord)
+        before = record.whose if record is not None else None
+        entity = body.entity if body is not None else before
         if entity is None:
             return ()
-        before = owned_entity(owned) or entity
-        return (QuotaSelection(frozenset({entity, before, *find_shadowing(entity)})),)
+        return (QuotaSelection(frozenset({entity, before or entity, *find_shadowing(entity)})),)
 
     def diff(
         self,
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `core.kind.Kind`."""
-        return diff_quota(resource, desired, live.get(QuotaState), owned)
+        """See `Kind`."""
+        return diff_quota(resource, desired, live.get(QuotaState), narrow_record(owned, QuotaRecord))
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """A new or lower limit is disruptive."""
         return assess_limit(field)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         """One atomic operation."""
-        entity = desired.body.entity if desired is not None else owned_entity(owned)
+        entity = find_entity(desired, owned)
         assert entity is not None
         return plan_quota(change, entity)
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
-        """See `core.kind.Kind`."""
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`."""
         if all_done:
             return after
         if not done:
             return before
         keys = {item.key for op in done for item in get_arguments(op, AlterQuotaArgs).ops}
-        old, new = (before or {}).get("limits", {}), (after or {}).get("limits", {})
-        limits = {key: value for key, value in old.items() if key not in keys}
-        limits |= {key: value for key, value in new.items() if key in keys}
-        if after is None and not limits:
-            return None
-        return {**(after or before), "limits": limits}
+        old, new = narrow_record(before, QuotaRecord), narrow_record(after, QuotaRecord)
+        limits = merge_fields(old.limits if old else {}, new.limits if new else {}, keys)
+        kept = new or old
+        return None if kept is None or (new is None and not limits) else replace(kept, limits=limits)
 
-    def list_exclusive_settings(self, name: str, body: ClientQuotaBody) -> Mapping[str, Json]:
+    def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """The entity: only one manifest may state limits of it."""
-        return {f"the limits of {body.entity}": f"those of ClientQuota/{name}"}
+        return {f"the limits of {narrow(body, ClientQuotaBody).entity}": f"those of ClientQuota/{name}"}
 
     def describe_declared(self, desired: Desired) -> Mapping[str, object]:
         """The entity, and its declared limits."""
-        return describe_quota(desired.body.entity, desired.body.limits)
+        body = desired.get_body(ClientQuotaBody)
+        return describe_quota(body.entity, body.limits)
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: Json
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
     ) -> Mapping[str, object] | None:
-        """The entity, and all limits that it has."""
-        entity = desired.body.entity if desired is not None else owned_entity(owned)
-        return None if entity is None else describe_quota(entity, live.get(QuotaState).of(entity))
+        """The entity, and all limits that it has. What nobody declared is named by the key of its entity."""
+        state = live.get(QuotaState)
+        entity = find_entity(desired, owned)
+        if entity is None:
+            entity = find_listed_entity(resource.name, state)
+        return None if entity is None else describe_quota(entity, state.of(entity))
 
-    def to_json(self, name: str, body: ClientQuotaBody) -> Json:
-        """See `core.capabilities.BodyCodec`."""
-        return encode_quota(body)
+    def select_every(self) -> Selections:
+        """All entities are read where names of all objects are."""
+        return (QuotaSelection(),)
 
-    def from_json(self, json: Json) -> ClientQuotaBody:
-        """See `core.capabilities.BodyCodec`."""
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """The keys of all entities that have limits. Raises Fault where the principal may not see them."""
+        return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Always: that another entity hides a limit is no drift."""
+        return True
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+        """Its entity."""
+        return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
+
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
+        """Its limits."""
+        return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `BodyCodec`."""
+        return encode_quota(narrow(body, ClientQuotaBody))
+
+    def from_json(self, json: JsonObject) -> ClientQuotaBody:
+        """See `BodyCodec`."""
         return decode_quota(json)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:

@@ -1,25 +1,72 @@
-"""Changing the limits of one entity (AlterClientQuotas, KIP-546): all of its keys in one atomic entry."""
+"""The arguments of operations on quotas."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from typing import Annotated, Literal
 
-from kdeclare.core.changes import Change, FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Result
-from kdeclare.core.footprint import Access, Footprint, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, with_inverse
-from kdeclare.core.operations import Operation
+from pydantic import Field
+
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue, as_number
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.operation_type import Access, Footprint, Touch, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secrets import SecretSource, Steps
-from kdeclare.core.undoing import Undo
-from kdeclare.providers.kafka.client_quota.arguments import AlterQuotaArgs, QuotaOpArgs, make_quota_op
+from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretSource, Steps
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState
 from kdeclare.providers.kafka.client_quota.diff import PREFIX
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
+
+EntityField = Annotated[str, Field(pattern="^(user|clientId|ip)$")]
+LimitArgument = int | float | Literal["inf", "nan"]
+"""A limit; brokers also take the texts, which are numbers that JSON does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaOpArgs(Arguments):
+    """One key. value: None for DELETE."""
+
+    key: str
+    op: Literal["SET", "DELETE"]
+    value: LimitArgument | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterQuotaArgs(Arguments):
+    """All ops on one entity, made all or none. entity: names by type; None is the default."""
+
+    entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
+    ops: Annotated[tuple[QuotaOpArgs, ...], Field(min_length=1)]
+
+    @property
+    def quota_entity(self) -> QuotaEntity:
+        """The entity, as the cluster knows it."""
+        return QuotaEntity.from_json(self.entity)
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """The limits as requests hold them."""
+        return {op.key: None if op.value is None else float(op.value) for op in self.ops}
+
+
+def make_quota_op(key: str, value: JsonValue) -> QuotaOpArgs:
+    """Return the op that gives a key this value; None removes its limit."""
+    return QuotaOpArgs(key, "DELETE", None) if value is None else QuotaOpArgs(key, "SET", _read_limit(value))
+
+
+def _read_limit(value: JsonValue) -> LimitArgument:
+    if value == "inf":
+        return "inf"
+    if value == "nan":
+        return "nan"
+    return as_number(value)
+
 
 QUOTA = "kafka.quota"
 """The sort of quotas in footprints; their keys are those of entities."""

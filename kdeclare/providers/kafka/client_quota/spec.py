@@ -1,20 +1,26 @@
 """``spec`` of a ClientQuota manifest."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-from kdeclare.core.adoption import SettingsLifecycle
 from kdeclare.core.diagnostics import error
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Path, Problem
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_number, as_object, as_text_or_none
+from kdeclare.core.resources.adoption import SettingsLifecycle
+from kdeclare.core.resources.kind import Path, Problem
 from kdeclare.core.suggest import one_of
-from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
-from kdeclare.providers.kafka.client_quota.limits import LIMITS, allowed_limits, parse_limit
+from kdeclare.providers.kafka.client_quota.entity import (
+    LIMITS,
+    EntityType,
+    QuotaEntity,
+    allowed_limits,
+    parse_limit,
+)
 
-_CLOSED = ConfigDict(extra="forbid", frozen=True)
+_CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class DefaultEntity(BaseModel):
@@ -123,19 +129,26 @@ def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tupl
     return body, tuple(problems)
 
 
-def encode_quota(body: ClientQuotaBody) -> Json:
+def encode_quota(body: ClientQuotaBody) -> JsonObject:
     """Return the body as plain data; what is as by default is left out."""
-    stated: dict[str, Json] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
+    stated: dict[str, JsonValue] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
     stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
     return stated | ({"adopt": True} if body.adopt else {})
 
 
-def decode_quota(json: Json) -> ClientQuotaBody:
+def decode_quota(json: JsonObject) -> ClientQuotaBody:
     """Return the body that `encode_quota` has written."""
-    entity = QuotaEntity.from_json(json["entity"])
+    names = {field: as_text_or_none(name) for field, name in as_object(json["entity"]).items()}
     return ClientQuotaBody(
-        entity, json["limits"], json.get("removeUnmanaged", False), json.get("adopt", False)
+        QuotaEntity.from_json(names),
+        {key: _decode_limit(limit) for key, limit in as_object(json["limits"]).items()},
+        as_bool(json.get("removeUnmanaged", False)),
+        as_bool(json.get("adopt", False)),
     )
+
+
+def _decode_limit(limit: JsonValue) -> int | float | None:
+    return None if limit is None else as_number(limit)
 
 
 def _parse_entity(spec: EntitySpec) -> QuotaEntity:

@@ -1,28 +1,35 @@
 """Changing topics and configs ad hoc, many in one request (KIP-4)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from kdeclare.app.adhoc.references import resolve_references
 from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
 from kdeclare.app.apply import How
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired
-from kdeclare.core.registry import KINDS
-from kdeclare.manifests.substitution import Unresolved
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.parts import LiveState
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.manifests.syntax.substitution import Unresolved
 from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
-from kdeclare.providers.kafka.commands.topic_summary import summarize_topic
+from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.live import Topic
+from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import KafkaState, Topic
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.topic.asked import Asked, altered, created
+from kdeclare.providers.kafka.topic.diff import true_replicas
 from kdeclare.providers.kafka.topic.spec import TopicBody
-from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
-from kdeclare.report.adhoc_views import AdhocResult, AdhocWords
+from kdeclare.report.adhoc import AdhocResult, AdhocWords
+from kdeclare.report.elements.values import listed, plural
 
 Ask = Callable[[Cluster], AdhocRequest]
 """Makes of the command line what is asked for, given what the cluster has."""
@@ -270,3 +277,53 @@ def alter_broker_configs(
         return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
 
     return run_adhoc(workspace, _command(ask), options, how)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic as metadata has it afterwards.
+
+    factors: sorted. leaderless: partitions without a leader.
+    """
+
+    schema_name = "SeenDocument"
+
+    partitions: int
+    factors: Annotated[tuple[int, ...], Field(description="Replicas a partition: each size once.")]
+    replicas: Annotated[int, Field(description="Over all partitions.")]
+    in_sync: Annotated[int, Field(description="Those of them that the leaders call in sync.")]
+    leaderless: int
+
+    def describe(self) -> str:
+        """Return it in words."""
+        factors = "/".join(map(str, self.factors))
+        replicas = "replica" if factors == "1" else "replicas"
+        behind = self.replicas - self.in_sync
+        sync = (
+            "all in sync" if not behind else f"{behind:,} of {plural(self.replicas, 'replica')} not in sync"
+        )
+        return listed(
+            [
+                f"{plural(self.partitions, 'partition')} × {factors} {replicas}",
+                f"{sync}, as their leaders say",
+                f"{self.leaderless:,} without a leader" if self.leaderless else "",
+            ]
+        )
+
+
+def summarize_topic(resource: ResourceId, live: LiveState) -> TopicSummary | None:
+    """Return what there is to say of a resource; None for what is no topic, or is not there."""
+    if not is_topic(resource):
+        return None
+    cluster = live.get(KafkaState)
+    topic = cluster.topics.get(resource.name)
+    if topic is None:
+        return None
+    replicas = true_replicas(cluster, topic)
+    return TopicSummary(
+        partitions=len(topic.partitions),
+        factors=tuple(sorted({len(r) for r in replicas})),
+        replicas=sum(len(r) for r in replicas),
+        in_sync=sum(len(set(p.isr) & set(r)) for p, r in zip(topic.partitions, replicas, strict=True)),
+        leaderless=sum(p.leader is None for p in topic.partitions),
+    )

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kdeclare.cli.interactive.candidates import Offer, Rule, Value, plainly
+from kdeclare.cli.interactive.grammar import Place
 from kdeclare.cli.interactive.names import Names
-from kdeclare.cli.interactive.offer import Offer, Rule, Value, plainly
-from kdeclare.cli.interactive.place import Place
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
-from kdeclare.providers.kafka.config.catalog.choices import choices
+from kdeclare.providers.kafka.config.catalog.hover import choices
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery

@@ -8,9 +8,9 @@ from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Careful, Format, Reach, Yes
-from kdeclare.core.exits import ExitCode
-from kdeclare.providers.kafka.commands.options import Afterwards, ConfigChanges, Entities
+from kdeclare.cli.options import Format, Reach, Yes
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.providers.kafka.commands.options import Afterwards, ConfigChanges, Entities, Guards
 
 _ALTER = epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
@@ -46,7 +46,7 @@ def alter(
     yes: Yes = False,
     output: Format = "text",
     afterwards: Afterwards,
-    careful: Careful,
+    careful: Guards,
     reach: Reach,
     console: Console,
 ) -> ExitCode:
@@ -115,11 +115,9 @@ def describe(
     console.progress("Reading the cluster", 0, 0)
     view = describe_configs(workspace, which, everything=everything)
     if console.is_json:
-        from kdeclare.providers.kafka.commands.documents import configs_document
-
-        console.out_json(configs_document(view))
+        console.out_document(view)
         return ExitCode.OK
-    from kdeclare.providers.kafka.commands.config_text import configs_text
+    from kdeclare.providers.kafka.commands.topic_text import configs_text
 
     console.notices(view.diagnostics)
     console.out(configs_text(view, console.width, console.style))

@@ -1,17 +1,17 @@
 """Configs of topics and brokers as they are. Nothing is changed, and no state is read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,16 @@
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
-from kdeclare.core.faults import Fault
+from kdeclare.core.documents import describe_as
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.collector import topics_and_moves
+from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 from kdeclare.providers.kafka.commands.views import (
     PartitionView,
     Sizes,
@@ -18,12 +22,9 @@ from kdeclare.providers.kafka.commands.views import (
     TopicView,
 )
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
-from kdeclare.providers.kafka.consistent import topics_and_moves
-from kdeclare.providers.kafka.health import Condition, conditions
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Move, Topic
+from kdeclare.providers.kafka.live import Condition, Move, Topic, conditions
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
-from kdeclare.providers.kafka.topic_selection import chosen, is_pattern, not_there
 
 MIN_ISR = "min.insync.replicas"
 _ABOUT_MIN_ISR = frozenset({Condition.UNDER_MIN_ISR, Condition.AT_MIN_ISR})
@@ -133,13 +134,13 @@ def describe_topics(
         summary = _summary(seen, topic, partitions)
         shown = tuple(p for p in partitions if not wanted or any(c in wanted for c in p.conditions))
         if (shown or not wanted) and (summary.overrides or not overridden):
-            found.append(TopicDetail(summary, shown))
+            found.append(describe_as(TopicDetail, summary, partitions=shown))
     return TopicsView(
         workspace.cluster_name,
-        tuple(found),
+        wanted,
         len(seen.topics),
         sum(len(topic.partitions) for topic in seen.topics),
-        wanted,
+        tuple(found),
         overridden,
         sizes,
         seen.problems,
@@ -214,9 +215,9 @@ def _partitions(seen: _Seen, topic: Topic) -> list[PartitionView]:
                 partition.leader,
                 replicas,
                 partition.isr,
-                replicas if move is None else move.target,
                 () if move is None else move.adding,
                 () if move is None else move.removing,
+                replicas if move is None else move.target,
                 conditions(partition, move, min_isr),
                 None if seen.sizes is None else seen.sizes.of(at, replicas),
             )
@@ -232,8 +233,8 @@ def _summary(seen: _Seen, topic: Topic, partitions: Sequence[PartitionView]) -> 
         len(partitions),
         tuple(sorted({len(partition.target) for partition in partitions})),
         Counter(condition for partition in partitions for condition in partition.conditions),
-        None if seen.configs is None else seen.configs.get(topic.name),
         None if seen.sizes is None else _sizes(seen.sizes, topic.name, partitions),
+        None if seen.configs is None else seen.configs.get(topic.name),
     )
 
 

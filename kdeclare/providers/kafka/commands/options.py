@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import read_settings
+from kdeclare.cli.options import Careful, Chosen, OfProviders, read_settings
+from kdeclare.core.frozen import dataclass
 from kdeclare.providers.kafka.ids import parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.adhoc.run import AdhocOptions
-    from kdeclare.app.scope import Scope
+    from kdeclare.engine.planning.request import Scope
     from kdeclare.providers.kafka.commands.describe_configs import WhichResources
 
 Configs = Mapping[str, object]
@@ -26,7 +27,7 @@ _TYPES = ("topics", "brokers")
 _OTHERS = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TopicNames:
     """Names of topics, as arguments or by Kafka's own option."""
 
@@ -57,7 +58,17 @@ def separated(texts: Iterable[str] | None) -> list[str]:
     return [part.strip() for text in texts or () for part in text.split(",")]
 
 
-@dataclass(frozen=True)
+Deletions = Annotated[Chosen, OfProviders(deletions=True, provider="kafka")]
+
+
+@dataclass(frozen=True, slots=True)
+class Guards(Careful):
+    """What is asked of the brokers beforehand, and how moves are guarded."""
+
+    choices: Annotated[Chosen, OfProviders(provider="kafka")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Entities:
     """Whose configs: the options of Kafka's own tool, and its shortcuts."""
 
@@ -135,7 +146,7 @@ def _unsupported(kind: str) -> str:
     return f"'{kind}' is no type of entity; {known}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Afterwards:
     """What is done once the cluster has done its part."""
 
@@ -152,7 +163,7 @@ class Afterwards:
         return AdhocOptions(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ConfigChanges:
     """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
 

@@ -1,10 +1,11 @@
-"""Topics for people: a line for each, or in full with configs and partitions."""
+"""Topics and configs for people: what they are, and where each value comes from."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kdeclare.providers.kafka.commands.config_text import config_table
+from kdeclare.core.secrets.secret_refs import SHOWN
 from kdeclare.providers.kafka.commands.views import (
+    ConfigsView,
     PartitionView,
     ResourceConfigs,
     TopicDetail,
@@ -12,11 +13,86 @@ from kdeclare.providers.kafka.commands.views import (
     TopicsView,
     TopicView,
 )
-from kdeclare.providers.kafka.health import Condition
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.report.style import PLAIN, Style
-from kdeclare.report.table import SHORTENED, Cell, Column, Cut, Painted, is_cut, table
-from kdeclare.report.values import clean, listed, plural, size
+from kdeclare.providers.kafka.live import Condition, ConfigSource
+from kdeclare.report.elements.terminal import (
+    PLAIN,
+    SHORTENED,
+    Cell,
+    Column,
+    Cut,
+    Painted,
+    Style,
+    is_cut,
+    table,
+)
+from kdeclare.report.elements.values import clean, listed, plural, show, size
+
+_WORDS: Mapping[ConfigSource, str] = {
+    ConfigSource.TOPIC: "set on the topic",
+    ConfigSource.BROKER: "set on the broker",
+    ConfigSource.CLUSTER: "set for all brokers",
+    ConfigSource.STATIC: "file of the broker",
+    ConfigSource.DEFAULT: "Kafka's default",
+    ConfigSource.BROKER_LOGGER: "logger of the broker",
+    ConfigSource.UNKNOWN: "unknown",
+}
+_COLUMNS = (
+    Column("KEY", cut=Cut.MIDDLE, least=20),
+    Column("VALUE", cut=Cut.END),
+    Column("SOURCE"),
+    Column("WITHOUT IT", cut=Cut.END),
+    Column("IN KAFKA'S WORDS"),
+)
+_WIDE = 120
+"""A terminal that has room for the words of Kafka, too."""
+
+
+def configs_text(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
+    """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
+    blocks = ("".join(f"{line}\n" for line in _resource(item, width, style)) for item in view.resources)
+    return "\n".join(blocks) or f"Nothing to show of {clean(view.cluster)}.\n"
+
+
+def config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
+    """The lines of a table of keys; what is not set on the resource itself stands back."""
+    words = width is None or width >= _WIDE
+    return table(_COLUMNS, list(_rows(item, style, words)), width, style, "  ")
+
+
+def _resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
+    own = sum(entry.source is _own(item.resource) for entry in item.entries.values())
+    more = len(item.entries) - own
+    said = f"{plural(own, 'key')} set" if own else "nothing set"
+    yield f"{style.bold(_title(item.resource))}: {said}{f', {more:,} more' if more else ''}"
+    if item.entries:
+        yield from config_table(item, width, style)
+
+
+def _title(resource: ConfigResource) -> str:
+    if resource.scope is ConfigScope.TOPIC:
+        return f"Topic {clean(resource.name)}"
+    return f"Broker {clean(resource.name)}" if resource.name else "All brokers (cluster-wide default)"
+
+
+def _own(resource: ConfigResource) -> ConfigSource:
+    if resource.scope is ConfigScope.TOPIC:
+        return ConfigSource.TOPIC
+    return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
+
+
+def _rows(item: ResourceConfigs, style: Style, words: bool) -> Iterable[tuple[Cell, ...]]:
+    own = _own(item.resource)
+    for key, entry in sorted(item.entries.items()):
+        cells = (
+            clean(key),
+            SHOWN if entry.sensitive else show(entry.value, key),
+            _WORDS[entry.source],
+            "" if entry.beneath is None else show(entry.beneath, key),
+            entry.source.value if words else "",
+        )
+        yield cells if entry.source is own else tuple(Painted(cell, style.dim) for cell in cells)
+
 
 UNKNOWN = "?"
 WORDS: Mapping[Condition, str] = {
@@ -133,7 +209,7 @@ def _list_headline(view: TopicListView, style: Style) -> str:
     counts: Counter[Condition] = Counter()
     for topic in view.topics:
         counts.update(topic.counts)
-    partitions = plural(sum(topic.partitions for topic in view.topics), "partition")
+    partitions = plural(sum(topic.partition_count for topic in view.topics), "partition")
     health = counts_text(counts) or "all in order"
     topics = plural(len(view.topics), "topic")
     return style.bold(f"{topics} with {partitions} on {clean(view.cluster)}: {health}.")
@@ -144,7 +220,7 @@ def _list_row(topic: TopicView, view: TopicListView, style: Style) -> tuple[Cell
     troubles = counts_text(topic.counts)
     return (
         clean(topic.name),
-        f"{topic.partitions:,}",
+        f"{topic.partition_count:,}",
         factors(topic.factors),
         bytes_text(sizes.data) if sizes else "",
         bytes_text(sizes.on_disk) if sizes else "",
@@ -199,15 +275,14 @@ def _found(view: TopicsView, style: Style) -> str:
 
 def _together(view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
     rows = [
-        (clean(detail.topic.name), *_row(partition, view, style))
+        (clean(detail.name), *_row(partition, view, style))
         for detail in view.topics
         for partition in detail.partitions
     ]
     return table(_ANYWHERE, rows, width, style) if rows else iter(())
 
 
-def _block(detail: TopicDetail, view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
-    topic = detail.topic
+def _block(topic: TopicDetail, view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
     yield f"{style.bold(clean(topic.name))}: {_about(topic)}"
     more = _more(topic)
     if more:
@@ -219,13 +294,13 @@ def _block(detail: TopicDetail, view: TopicsView, width: int | None, style: Styl
         yield ""
         yield from config_table(ResourceConfigs(resource, topic.configs), width, style)
     yield ""
-    yield from table(_PARTITION, [_row(p, view, style) for p in detail.partitions], width, style, "  ")
+    yield from table(_PARTITION, [_row(p, view, style) for p in topic.partitions], width, style, "  ")
 
 
 def _about(topic: TopicView) -> str:
     return listed(
         (
-            plural(topic.partitions, "partition"),
+            plural(topic.partition_count, "partition"),
             f"replication factor {factors(topic.factors)}",
             "internal" if topic.internal else "",
         )

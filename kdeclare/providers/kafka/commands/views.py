@@ -1,46 +1,97 @@
-"""What ad hoc commands show of topics and configs, as plain data."""
+"""What ad hoc commands show of topics and configs: to people as text, to scripts as it is here."""
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated, Any
 
-from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.providers.kafka.health import Condition
-from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
+from pydantic import Field, PlainSerializer
+
+from kdeclare.core.documents import Diagnostics, Hidden, OneOf, describe_as, publish_schemas
+from kdeclare.core.frozen import dataclass
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import Condition, ConfigEntry, ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDocument:
+    """One key of one resource."""
+
+    key: str
+    value: Annotated[str | None, Field(description="Null where there is none, and where it is sensitive.")]
+    source: Annotated[ConfigSource, Field(description="As Kafka's DescribeConfigs has it.")]
+    sensitive: bool
+    read_only: bool
+    beneath: Annotated[
+        str | None, Field(description="Of a key set on a broker: what would hold there without it.")
+    ]
+
+
+def _list_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
+    """Keys by name; a sensitive value is null, as nobody is told it."""
+    if entries is None:
+        return None
+    return tuple(
+        describe_as(ConfigDocument, entry, key=key, value=None if entry.sensitive else entry.value)
+        for key, entry in sorted(entries.items())
+    )
+
+
+_Configs = Annotated[
+    Mapping[str, ConfigEntry], PlainSerializer(_list_configs, return_type=tuple[ConfigDocument, ...])
+]
+_ConfigsIfKnown = Annotated[
+    Mapping[str, ConfigEntry] | None,
+    PlainSerializer(_list_configs, return_type=tuple[ConfigDocument, ...] | None),
+]
+_Bytes = Annotated[int | None, Field(description="Null where a broker does not say, or there is no leader.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of a topic; None where a broker does not say, or there is no leader to ask.
+    """Bytes of a topic.
 
-    data: of the leaders' replicas, which is what the topic holds. on_disk: of all replicas, those that are
-    on their way into another log directory too.
+    data: None where a broker does not say, or there is no leader to ask. on_disk: also of what is on its way
+    into another log directory.
     """
 
-    data: int | None
-    on_disk: int | None
+    schema_name = "SizesDocument"
+
+    data: Annotated[_Bytes, Field(description="Of the leaders' replicas.")]
+    on_disk: Annotated[_Bytes, Field(description="Of all replicas.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition.
+    """One partition."""
 
-    replicas: as metadata lists them: during a move the union of old and new.
-    isr: who is in sync, in the leader's view; without a leader, in that of the last one.
-    adding, removing: of an ongoing move. target: the replicas after it; the first is the preferred leader.
-    sizes: bytes of each of ``replicas`` in order, None for one that is not known; None where not asked for.
-    """
+    schema_name = "PartitionDocument"
 
-    index: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    target: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
+    index: Annotated[int, Field(serialization_alias="partition")]
+    leader: Annotated[int | None, Field(description="Null where there is none: the partition is offline.")]
+    replicas: Annotated[
+        tuple[int, ...],
+        Field(description="As metadata lists them; during a move the old and the new ones."),
+    ]
+    isr: Annotated[
+        tuple[int, ...],
+        Field(
+            description="The replicas in sync as their leader sees it; without one, as the last one saw it."
+        ),
+    ]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    target: Annotated[
+        tuple[int, ...], Field(description="Replicas after the move; the first is the preferred leader.")
+    ]
     conditions: tuple[Condition, ...] = ()
-    sizes: tuple[int | None, ...] | None = None
+    sizes: Annotated[
+        tuple[int | None, ...] | None,
+        Field(
+            description="Bytes of each of replicas, in order, null for one that its broker does not tell; "
+            "null as a whole where not asked for."
+        ),
+    ] = None
 
     @property
     def data(self) -> int | None:
@@ -51,88 +102,136 @@ class PartitionView:
 
 
 @dataclass(frozen=True, slots=True)
+class CountsDocument:
+    """How many partitions are what; one can be several of these."""
+
+    offline: Annotated[int, Field(description="Partitions without a leader.")]
+    under_min_isr: Annotated[
+        int, Field(description="0 where configs were not read.", serialization_alias="under-min-isr")
+    ]
+    under_replicated: Annotated[int, Field(serialization_alias="under-replicated")]
+    at_min_isr: Annotated[
+        int, Field(description="0 where configs were not read.", serialization_alias="at-min-isr")
+    ]
+    not_preferred_leader: Annotated[int, Field(serialization_alias="not-preferred-leader")]
+    moving: int
+
+
+def _count_all(counts: Mapping[Condition, int]) -> CountsDocument:
+    return CountsDocument(*(counts.get(condition, 0) for condition in Condition))
+
+
+@dataclass(frozen=True, slots=True)
 class TopicView:
     """One topic as a whole.
 
-    topic_id: as Kafka's tools write it; None where the brokers have none.
-    partitions: how many. factors: their numbers of replicas, sorted; several while they differ. Of a
-        partition that is moving, it is the number after the move.
-    counts: how many partitions are what.
+    topic_id: None where the brokers have none.
     configs: overrides, and ``min.insync.replicas`` wherever it comes from; None where they were not asked
-        for or may not be read.
-    sizes: None where they were not asked for.
+        for or may not be read. overrides: those of them that are set on the topic itself.
     """
 
-    name: str
-    topic_id: str | None
-    internal: bool
-    partitions: int
-    factors: tuple[int, ...]
-    counts: Mapping[Condition, int] = field(default_factory=Counter)
-    configs: Mapping[str, ConfigEntry] | None = None
-    sizes: Sizes | None = None
+    schema_name = "TopicDocument"
 
-    @property
-    def overrides(self) -> Mapping[str, ConfigEntry] | None:
-        """What is set on the topic itself; None where that is not known."""
-        if self.configs is None:
-            return None
-        return {key: entry for key, entry in self.configs.items() if entry.source is ConfigSource.TOPIC}
+    name: str
+    topic_id: Annotated[str | None, Field(description="As Kafka's tools write it.")]
+    internal: bool
+    partition_count: int
+    replication_factor: Annotated[int | None, Field(description="Null while partitions differ.")] = field(
+        init=False, default=None
+    )
+    factors: Annotated[
+        tuple[int, ...],
+        Field(
+            description="All there are, sorted. Of a partition that is moving, the one after it.",
+            serialization_alias="replication_factors",
+        ),
+    ]
+    counts: Annotated[Mapping[Condition, int], PlainSerializer(_count_all)] = field(default_factory=Counter)
+    overrides: Annotated[_ConfigsIfKnown, Field(description="Null where not asked for, or not readable.")] = (
+        field(init=False, default=None)
+    )
+    sizes: Annotated[Sizes | None, Field(description="Null where not asked for.")] = None
+    configs: Hidden[Mapping[str, ConfigEntry] | None] = None
+
+    def __post_init__(self) -> None:
+        if len(self.factors) == 1:
+            object.__setattr__(self, "replication_factor", self.factors[0])
+        if self.configs is not None:
+            own = {key: entry for key, entry in self.configs.items() if entry.source is ConfigSource.TOPIC}
+            object.__setattr__(self, "overrides", own)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicListView:
-    """Topics of a cluster, sorted by name or as they were asked for.
+    """The topics of a cluster.
 
-    with_configs, with_sizes: whether these were asked for.
+    Sorted by name, or as they were asked for. with_configs, with_sizes: whether these were asked for.
     diagnostics: what could not be read.
     """
 
     cluster: str
     topics: tuple[TopicView, ...]
-    with_configs: bool = False
-    with_sizes: bool = False
-    diagnostics: tuple[Diagnostic, ...] = ()
+    with_configs: Hidden[bool] = False
+    with_sizes: Hidden[bool] = False
+    diagnostics: Diagnostics = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDetail:
+class TopicDetail(TopicView):
     """One topic with its partitions, those that were asked for."""
 
-    topic: TopicView
-    partitions: tuple[PartitionView, ...]
+    schema_name = "TopicDetailDocument"
+
+    configs: Annotated[
+        _ConfigsIfKnown,
+        Field(description="Overrides, and min.insync.replicas wherever it comes from; null if not readable."),
+    ] = None
+    partitions: tuple[PartitionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsView:
     """Topics in full.
 
-    only: what partitions were asked for; empty is all of them. A topic without any is left out.
-    overridden: only topics with overrides were asked for.
-    of_topics, of_partitions: how many were looked at.
+    only: a topic without any such partition is left out. overridden: only topics with overrides were asked
+    for.
     """
 
     cluster: str
+    only: Annotated[
+        tuple[Condition, ...],
+        Field(description="Partitions that are any of these were asked for; none: all of them."),
+    ]
+    of_topics: Annotated[int, Field(serialization_alias="topics_looked_at")]
+    of_partitions: Annotated[int, Field(serialization_alias="partitions_looked_at")]
     topics: tuple[TopicDetail, ...]
-    of_topics: int
-    of_partitions: int
-    only: tuple[Condition, ...] = ()
-    overridden: bool = False
-    with_sizes: bool = False
-    diagnostics: tuple[Diagnostic, ...] = ()
+    overridden: Hidden[bool] = False
+    with_sizes: Hidden[bool] = False
+    diagnostics: Diagnostics = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceConfigs:
-    """Keys of one resource, sorted."""
+    """Keys of one resource."""
 
-    resource: ConfigResource
-    entries: Mapping[str, ConfigEntry]
+    schema_name = "ResourceConfigsDocument"
+
+    entity_type: Annotated[str, OneOf("topics", "brokers")] = field(init=False, default="topics")
+    entity_name: Annotated[str | None, Field(description="Null: the cluster-wide defaults of brokers.")] = (
+        field(init=False, default=None)
+    )
+    resource: Hidden[ConfigResource]
+    entries: Annotated[_Configs, Field(serialization_alias="configs")]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entity_name", self.resource.name or None)
+        if self.resource.scope is ConfigScope.BROKER:
+            object.__setattr__(self, "entity_type", "brokers")
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigsView:
-    """Configs of several resources.
+    """Configs of topics or brokers.
 
     everything: also what is not set on the resource itself was asked for.
     diagnostics: what could not be read.
@@ -140,5 +239,12 @@ class ConfigsView:
 
     cluster: str
     resources: tuple[ResourceConfigs, ...]
-    everything: bool = False
-    diagnostics: tuple[Diagnostic, ...] = ()
+    everything: Hidden[bool] = False
+    diagnostics: Diagnostics = ()
+
+
+def document_schemas() -> dict[str, dict[str, Any]]:
+    """By name; see `publish_schemas`."""
+    return publish_schemas(
+        {"config-describe": ConfigsView, "topic-describe": TopicsView, "topic-list": TopicListView}
+    )

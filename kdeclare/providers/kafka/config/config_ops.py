@@ -1,15 +1,18 @@
-"""From the config fields of a change to `configs.alter` operations."""
+"""From the config fields of a change to `configs.alter` operations; thread pools in several steps."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_type import with_inverse
-from kdeclare.core.operations import Operation
-from kdeclare.core.secrets import is_secret, read_secret_ref
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import with_inverse
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretRef
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_record import Applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, topics_of
 from kdeclare.providers.kafka.operations.arguments import (
     OP_NAMES,
@@ -17,7 +20,7 @@ from kdeclare.providers.kafka.operations.arguments import (
     ConfigOpArgs,
     make_config_argument,
 )
-from kdeclare.providers.kafka.topic_identity import identities
+from kdeclare.providers.kafka.operations.kafka_operation_type import identities
 
 PREFIX = "configs."
 _ALTER = AlterConfigs()
@@ -37,11 +40,13 @@ def config_operations(
     resource: ResourceId,
     entity: ConfigResource,
     stages: Sequence[Sequence[FieldChange]],
-    owned: Json,
+    applied: Mapping[str, Applied],
     live: KafkaState,
 ) -> list[Operation]:
-    """One atomic operation a stage, each needing the one before it; empty stages are left out."""
-    records = (owned or {}).get("configs", {})
+    """One atomic operation a stage, each needing the one before it; empty stages are left out.
+
+    applied: what is owned of the resource's configs.
+    """
     operations: list[Operation] = []
     for fields in stages:
         if not fields:
@@ -56,7 +61,7 @@ def config_operations(
             args=AlterConfigsArgs(
                 "TOPIC" if entity.scope is ConfigScope.TOPIC else "BROKER",
                 entity.name,
-                tuple(_op(field, records) for field in fields),
+                tuple(_op(field, applied) for field in fields),
             ),
             expect={key_of(f): f.before for f in fields} | identities(topics_of(entity), live),
             needs=needs,
@@ -78,8 +83,64 @@ def by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
     return stages
 
 
-def _op(field: FieldChange, records: Mapping[str, Json]) -> ConfigOpArgs:
+def _op(field: FieldChange, applied: Mapping[str, Applied]) -> ConfigOpArgs:
     key = key_of(field)
     value = None if field.op is FieldOp.DELETE else field.value if field.value is not None else field.after
-    was = read_secret_ref(records[key]) if is_secret(records.get(key)) else None
-    return ConfigOpArgs(key, OP_NAMES[field.op], make_config_argument(value), was)
+    was = applied.get(key)
+    earlier = was if isinstance(was, SecretRef) else None
+    return ConfigOpArgs(key, OP_NAMES[field.op], make_config_argument(value), earlier)
+
+
+THREAD_POOLS = frozenset(
+    {
+        "background.threads",
+        "log.cleaner.threads",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.alter.log.dirs.threads",
+        "num.replica.fetchers",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+    }
+)
+
+
+def in_steps(
+    stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
+) -> list[list[FieldChange]]:
+    """The same stages, and further ones for pools that are to change by more than a factor of two."""
+    result: list[list[FieldChange]] = [[] for _ in stages]
+    for number, stage in enumerate(stages):
+        for field in stage:
+            for offset, step in enumerate(_steps(field, live)):
+                if number + offset == len(result):
+                    result.append([])
+                result[number + offset].append(step)
+    return result
+
+
+def _steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
+    """Doublings or halvings, and the field itself last. A DELETE leads to what lies beneath the override."""
+    key = key_of(field)
+    if key not in THREAD_POOLS:
+        yield field
+        return
+    info = catalog(ConfigScope.BROKER).get(key)
+    default = info.default if info else None
+    entry = live.get(key)
+    current = _size(entry.value if entry else default)
+    beneath = entry.beneath if entry and entry.beneath else default
+    wanted = _size(beneath if field.op is FieldOp.DELETE else field.after)
+    before = field.before
+    while current and wanted and not current // 2 <= wanted <= current * 2:
+        current = current * 2 if wanted > current else (current + 1) // 2
+        yield FieldChange(field.path, FieldOp.SET, before, str(current))
+        before = str(current)
+    yield replace(field, before=before)
+
+
+def _size(value: JsonValue) -> int | None:
+    return int(value) if isinstance(value, str) and value.isdecimal() else None

@@ -1,10 +1,10 @@
-"""What a manifest can say of one config key, parsed and checked against the catalogue."""
+"""What a manifest can say of one config key, checked against the catalogue, and the same as JSON."""
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any
+from dataclasses import field, replace
+from functools import cache, lru_cache
+from typing import Any, Protocol, runtime_checkable
 
 from kdeclare.core.diagnostics import (
     LITERAL_SECRET,
@@ -15,11 +15,19 @@ from kdeclare.core.diagnostics import (
     error,
     warning,
 )
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Problem
-from kdeclare.core.references import Referenced
-from kdeclare.core.scrubber import SCRUBBER
-from kdeclare.core.secrets import Secret
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_object,
+    as_text,
+    as_text_or_none,
+    as_texts,
+)
+from kdeclare.core.resources.kind import Desired, Problem
+from kdeclare.core.secrets.scrubber import SCRUBBER
+from kdeclare.core.secrets.secret_refs import Referenced, Secret
 from kdeclare.core.units import as_bare_number
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
 from kdeclare.providers.kafka.config.catalog.prefixes import split_prefix
@@ -28,6 +36,7 @@ from kdeclare.providers.kafka.ids import ConfigScope
 UNKNOWN_CONFIG = UNKNOWN_SETTING
 
 _MAX_BYTES = 32767
+_READ_ONLY = "read-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,22 @@ class Unset:
 Wish = Whole | Parts | Unset | Secret
 
 
+@runtime_checkable
+class DeclaresConfigs(Protocol):
+    """A body with configs, whatever they are of."""
+
+    @property
+    def configs(self) -> Mapping[str, Wish]:
+        """What it says of each key."""
+
+
+def get_declared_configs(desired: Desired) -> Mapping[str, Wish]:
+    """Return the configs that a resource declares. Raises TypeError where its kind has none."""
+    if not isinstance(desired.body, DeclaresConfigs):
+        raise TypeError(f"{desired.id} declares no configs")
+    return desired.body.configs
+
+
 def parse_wishes(
     resource: str, configs: Mapping[str, Any], known: Catalog
 ) -> tuple[dict[str, Wish], tuple[Problem, ...]]:
@@ -65,6 +90,11 @@ def parse_wishes(
     problems: list[Problem] = []
     for key, raw in configs.items():
         info = known.get(key)
+        if raw.__class__ is str and info is not None and info.mode != _READ_ONLY:
+            plain = _parse_plain(info.type, raw)
+            if plain is not None:
+                wishes[key] = plain
+                continue
         found = list(_key_problems(resource, key, info, known.scope))
         wish, wrong = _parse_one(resource, key, raw, info)
         found += wrong
@@ -98,7 +128,7 @@ def _key_problems(resource: str, key: str, info: KeyInfo | None, scope: ConfigSc
             resource=resource,
             subject=key,
         )
-    elif info.mode == "read-only":
+    elif info.mode == _READ_ONLY:
         yield error(
             "read-only-config",
             "Config cannot be changed at run time",
@@ -160,6 +190,14 @@ def _parse_scalar(
             hint = f"Kafka takes no units: {shown} is {number}."
         return None, (_wrong(resource, key, f"takes {wrong}, not '{shown}'.", hint=hint),)
     return Whole(text), ()
+
+
+@lru_cache(maxsize=4096)  # most topics of a project say the same
+def _parse_plain(type_name: str, text: str) -> Whole | None:
+    """The wish that a text is for a key of a known type, if nothing is odd about it; no reference is."""
+    if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
+        return None
+    return None if _type_problem(text, type_name) else Whole(text)
 
 
 def as_secret(wish: Whole, *, doubtful: bool = False) -> Secret:
@@ -242,7 +280,7 @@ def config_text(raw: Any) -> str:
     return raw if isinstance(raw, str) else str(raw)
 
 
-def joined(value: Json) -> str:
+def joined(value: JsonValue) -> str:
     """A config value as Kafka takes it; the elements of a list are joined by commas."""
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
@@ -277,3 +315,49 @@ def _wrong(resource: str, key: str, what: str, *, hint: str = "") -> Diagnostic:
         resource=resource,
         subject=key,
     )
+
+
+_UNSET = Unset()
+
+
+def wishes_json(wishes: Mapping[str, Wish], known: Catalog) -> dict[str, JsonValue]:
+    """A text, the elements of a list, parts ``{append, subtract}``, a secret's hash, or null for unset.
+
+    Of a key that is unknown, what the cluster may hold secret is a hash, too. Parts never are: Kafka takes
+    them for lists that it knows, and shows those. A hash is that of the state where it is of the same value,
+    and empty where wishes were not sealed.
+    """
+    return {key: _encoded(key, wish, known) for key, wish in wishes.items()}
+
+
+def wishes_from(stated: JsonObject) -> dict[str, Wish]:
+    """The wishes again; secrets without their values."""
+    return {key: _decoded(value) for key, value in stated.items()}
+
+
+def _encoded(key: str, wish: Wish, known: Catalog) -> JsonValue:
+    if isinstance(wish, Whole) and may_be_secret(key, wish, known):
+        wish = replace(wish.hidden or as_secret(wish, doubtful=True), doubtful=True)
+    if isinstance(wish, Unset):
+        return None
+    if isinstance(wish, Parts):
+        return {"append": list(wish.append), "subtract": list(wish.subtract)}
+    if isinstance(wish, Secret):
+        return {**wish.stated, "doubtful": True} if wish.doubtful else wish.stated
+    if isinstance(wish.value, tuple):
+        return list(wish.value)
+    return str(wish.value)
+
+
+def _decoded(stated: JsonValue) -> Wish:
+    if stated is None:
+        return _UNSET
+    if isinstance(stated, str):
+        return Whole(stated)
+    if isinstance(stated, list):
+        return Whole(as_texts(stated))
+    parts = as_object(stated)
+    if "secret" in parts:
+        reference, digest = as_text_or_none(parts["reference"]), as_text(parts["secret"])
+        return Secret("", reference, digest, doubtful=as_bool(parts.get("doubtful", False)))
+    return Parts(as_texts(parts["append"]), as_texts(parts["subtract"]))

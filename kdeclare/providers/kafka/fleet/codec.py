@@ -8,17 +8,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
-from typing import NoReturn
+from typing import NoReturn, NotRequired, TypedDict
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.live_codec import LiveKey, LiveListing, LiveObject
+from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections, LiveState
+from kdeclare.providers.kafka.collector import topics_and_moves
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog, split_list
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.consistent import topics_and_moves
-from kdeclare.providers.kafka.fleet.facts import override_facts, topic_facts
-from kdeclare.providers.kafka.fleet.rules import BROKER_CONFIG, TOPIC, find_entity
+from kdeclare.providers.kafka.fleet.facts import (
+    BROKER_CONFIG,
+    TOPIC,
+    find_entity,
+    override_facts,
+    topic_facts,
+)
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -33,7 +38,7 @@ from kdeclare.providers.kafka.live import (
 )
 from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, own_source
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
-from kdeclare.providers.kafka.reassignment.placing import Placement, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas, Wish
 
 _FIXED = "read-only"
 _AT_ONCE = 5_000
@@ -50,8 +55,64 @@ def _refuse_to_place(
     raise AssertionError("a resource whose replicas kdeclare places is not compared alone")
 
 
+# Bodies as they come out of their texts, which only this module writes. There are millions of them in an
+# audit, so that their types are stated, and not looked for in every value.
+
+
+class _EntryBody(TypedDict):
+    """One config: what is not stated is as by default."""
+
+    value: str | None
+    source: NotRequired[str]
+    type: NotRequired[str]
+    sensitive: NotRequired[bool]
+    read_only: NotRequired[bool]
+    beneath: NotRequired[str]
+
+
+class _MoveBody(TypedDict):
+    """One move, by the ids of brokers."""
+
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+
+
+class _BrokerBody(TypedDict):
+    """The dynamic configs of a broker, or of all."""
+
+    configs: dict[str, _EntryBody]
+
+
+class _TopicBody(_BrokerBody):
+    """A topic; the replicas of its partitions in order, and moves by the number of the partition."""
+
+    id: str
+    partitions: list[list[int]]
+    moves: NotRequired[dict[str, _MoveBody]]
+    internal: NotRequired[bool]
+
+
+class _MemberBody(TypedDict):
+    """A broker as a member of the cluster."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+
+
+class _SystemBody(TypedDict):
+    """The cluster itself."""
+
+    id: str
+    rf_guard: bool
+    brokers: list[_MemberBody]
+
+
 class KafkaCodec:
-    """See `core.live_codec.LiveCodec`."""
+    """See `LiveCodec`."""
 
     name = "kafka"
     sorts = frozenset({TOPIC, BROKER_CONFIG})
@@ -72,13 +133,16 @@ class KafkaCodec:
         configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         moves: dict[TopicPartition, Move] = {}
         for (sort, key), text in objects:
-            body = json.loads(text)
             entity = find_entity(sort, key)
             if sort == TOPIC:
-                topics[key] = _topic(key, body)
-                for n, move in body.get("moves", {}).items():
+                topic: _TopicBody = json.loads(text)
+                topics[key] = _topic(key, topic)
+                for n, move in topic.get("moves", {}).items():
                     moves[TopicPartition(key, int(n))] = _move(move)
-            configs[entity] = _entries(entity, body["configs"])
+                configs[entity] = _entries(entity, topic["configs"])
+            else:
+                broker: _BrokerBody = json.loads(text)
+                configs[entity] = _entries(entity, broker["configs"])
         return KafkaState(_cluster(system), topics, configs, moves)
 
     def contains(self, key: LiveKey, live: LiveState) -> bool:
@@ -174,9 +238,9 @@ def asked_keys(scope: ConfigScope) -> frozenset[str]:
 
 def topic_json(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
-) -> Json:
+) -> JsonObject:
     """Return one topic as plain data. ``moves`` may be those of the whole cluster."""
-    body: dict[str, Json] = {
+    body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
         "configs": _entries_json(ConfigResource(ConfigScope.TOPIC, topic.name), entries),
@@ -197,7 +261,7 @@ def topic_json(
     return body
 
 
-def system_json(info: ClusterInfo) -> Json:
+def system_json(info: ClusterInfo) -> JsonObject:
     """Return who the cluster is as plain data."""
     return {
         "id": info.id,
@@ -212,12 +276,12 @@ def system_json(info: ClusterInfo) -> Json:
 
 @lru_cache(maxsize=4096)
 def _cluster(text: str) -> ClusterInfo:
-    body = json.loads(text)
+    body: _SystemBody = json.loads(text)
     brokers = tuple(Broker(b["id"], b["host"], b["port"], b["rack"], b["fenced"]) for b in body["brokers"])
     return ClusterInfo(body["id"], brokers, body["rf_guard"])
 
 
-def _topic(name: str, body: Json) -> Topic:
+def _topic(name: str, body: _TopicBody) -> Topic:
     partitions = tuple(_partition(tuple(replicas)) for replicas in body["partitions"])
     return Topic(name, body["id"], partitions, body.get("internal", False))
 
@@ -227,11 +291,11 @@ def _partition(replicas: tuple[int, ...]) -> Partition:
     return Partition(replicas)
 
 
-def _move(move: Json) -> Move:
+def _move(move: _MoveBody) -> Move:
     return Move(tuple(move["replicas"]), tuple(move["adding"]), tuple(move["removing"]))
 
 
-def _entries_json(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> Json:
+def _entries_json(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
     own, keys = own_source(entity), catalog(entity.scope)
     return {
         key: dict(_entry_json(entry, own))
@@ -254,7 +318,7 @@ def _matters(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
     return info is None or not info.is_list or split_list(entry.value or "") != keys.default_list(key)
 
 
-def _entry_json(entry: ConfigEntry, own: ConfigSource) -> Iterator[tuple[str, Json]]:
+def _entry_json(entry: ConfigEntry, own: ConfigSource) -> Iterator[tuple[str, JsonValue]]:
     yield "value", None if entry.sensitive else entry.value
     if entry.source is not own:
         yield "source", str(entry.source)
@@ -268,7 +332,7 @@ def _entry_json(entry: ConfigEntry, own: ConfigSource) -> Iterator[tuple[str, Js
         yield "beneath", entry.beneath
 
 
-def _entries(entity: ConfigResource, stated: Mapping[str, Json]) -> Mapping[str, ConfigEntry]:
+def _entries(entity: ConfigResource, stated: Mapping[str, _EntryBody]) -> Mapping[str, ConfigEntry]:
     own = own_source(entity)
     return {**_inherited(own), **{key: _entry(entry, own) for key, entry in stated.items()}}
 
@@ -288,7 +352,7 @@ def _inherited(own: ConfigSource) -> Mapping[str, ConfigEntry]:
     }
 
 
-def _entry(stated: Mapping[str, Json], own: ConfigSource) -> ConfigEntry:
+def _entry(stated: _EntryBody, own: ConfigSource) -> ConfigEntry:
     value = stated["value"]
     if len(stated) == 1:
         return _plain(value, own)

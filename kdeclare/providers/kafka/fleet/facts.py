@@ -5,18 +5,31 @@ a value, that it is a list of certain elements, or that one element is in it. Fa
 order, or leave it to the diff; they never say what is wrong.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.live_codec import DeclaredFacts, LiveFacts, hash_fact
-from kdeclare.core.secrets import Secret
+from kdeclare.core.jsontypes import JsonValue, as_texts
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveFacts, LiveKey, hash_fact
+from kdeclare.core.parts import LiveState
+from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_refs import Secret
 from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import own_elements, shown_value
-from kdeclare.providers.kafka.config.wishes import Parts, Unset, Whole, Wish, may_be_secret
+from kdeclare.providers.kafka.config.config_diff import ConfigSide, override, shown_value
+from kdeclare.providers.kafka.config.config_record import Applied, get_applied, own_elements
+from kdeclare.providers.kafka.config.wishes import (
+    Parts,
+    Unset,
+    Whole,
+    Wish,
+    get_declared_configs,
+    may_be_secret,
+)
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import ConfigEntry, ConfigType, Move, Topic
-from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigType, KafkaState, Move, Topic
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, own_source
 
 
 def topic_facts(
@@ -64,7 +77,7 @@ def declared_topic_facts(
 
 
 def declared_override_facts(
-    scope: ConfigScope, wishes: Mapping[str, Wish], owned: Mapping[str, Json], *, remove_unmanaged: bool
+    scope: ConfigScope, wishes: Mapping[str, Wish], owned: Mapping[str, Applied], *, remove_unmanaged: bool
 ) -> DeclaredFacts | None:
     """Return the facts of declared configs; None where there are secrets, or parts of lists that are unset.
 
@@ -119,11 +132,11 @@ def _facts(scope: ConfigScope, key: str, value: str, kind: ConfigType) -> tuple[
     return tuple(_facts_shown(key, shown_value(key, entry, catalog(scope))))
 
 
-def _facts_shown(key: str, shown: Json) -> Iterator[int]:
+def _facts_shown(key: str, shown: JsonValue) -> Iterator[int]:
     if isinstance(shown, str):
         yield _scalar(key, shown)
         return
-    elements = frozenset(element.strip() for element in shown)
+    elements = frozenset(element.strip() for element in as_texts(shown))
     yield _list(key, elements)
     for element in sorted(elements):
         yield _element(key, element)
@@ -152,3 +165,55 @@ def _element(key: str, element: str) -> int:
 @lru_cache(maxsize=4096)
 def _key(key: str) -> int:
     return hash_fact("key", key)
+
+
+TOPIC = "Topic"
+BROKER_CONFIG = "BrokerConfig"
+"""The sorts of live objects, which are kinds at the same time."""
+
+_CONFIGS = "configs."
+_UNHEARD_OF = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
+
+
+def find_entity(sort: str, key: str) -> ConfigResource:
+    """Return what has the configs of a live object."""
+    if sort == TOPIC:
+        return ConfigResource(ConfigScope.TOPIC, key)
+    return ConfigResource(ConfigScope.BROKER, "" if key == CLUSTER_DEFAULT else key)
+
+
+def pick_topics(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
+    """Return those of the live objects that are topics of these names."""
+    return [key for key in keys if key.sort == TOPIC and key.key in names]
+
+
+def list_topics(keys: Iterable[LiveKey]) -> Iterator[str]:
+    """Return the names of those of the live objects that are topics."""
+    return (key.key for key in keys if key.sort == TOPIC)
+
+
+class ConfigRules(AuditRules):
+    """Of resources with configs."""
+
+    def list_unmanaged(
+        self, resource: ResourceId, names: Sequence[str], live: LiveState
+    ) -> Iterator[UnmanagedField]:
+        """Return the config keys with their overrides."""
+        if not names:
+            return
+        entity = find_entity(resource.kind, resource.name)
+        entries = live.get(KafkaState).configs[entity]
+        side = ConfigSide(str(resource), entries, own_source(entity), catalog(entity.scope))
+        for key in names:
+            yield UnmanagedField(f"{_CONFIGS}{key}", override(side, key))
+
+    def was_set_by_others(self, path: str, desired: Desired, owned: OwnedRecord | None) -> bool:
+        """Whether it is a key that was set since, where all that is not declared is to be reset."""
+        key = path.removeprefix(_CONFIGS)
+        return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
+
+    def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
+        """Say that a key may not even exist: neither the catalogue has it nor the resource a value of it."""
+        keys = catalog(find_entity(resource.kind, resource.name).scope)
+        known = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
+        return None if all(known) else _UNHEARD_OF

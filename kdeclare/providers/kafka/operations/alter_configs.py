@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Result
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, is_identity, is_other_object
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue, as_texts
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation, Undo
+from kdeclare.core.operations.operation_type import View, is_identity, is_other_object
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secrets import SHOWN, SecretRef, SecretSource, Steps
-from kdeclare.core.undoing import Undo
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef, SecretSource, Steps
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import Catalog, catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.config.config_diff import ConfigSide, elements_of, override
 from kdeclare.providers.kafka.config.wishes import joined
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -26,11 +26,13 @@ from kdeclare.providers.kafka.operations.arguments import (
     make_config_argument,
     show_config_argument,
 )
-from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
+from kdeclare.providers.kafka.operations.kafka_operation_type import (
+    Effect,
+    KafkaOperationType,
+    identities,
+    identity_claims,
+)
 from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic_effects import Effect
-from kdeclare.providers.kafka.topic_identity import identities, identity_claims
 
 CLUSTER_DEFAULT = "cluster-default"
 """The name of the `BrokerConfig` that is for all brokers."""
@@ -39,7 +41,11 @@ CLUSTER_DEFAULT = "cluster-default"
 def entity(op: Operation) -> ConfigResource:
     """The config resource that an operation is on."""
     args = get_arguments(op, AlterConfigsArgs)
-    return ConfigResource(ConfigScope(args.entity_type), args.entity_name)
+    return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
+
+
+# A plan asks for it ten times per operation, and calling the enum takes longer than all the rest.
+_SCOPES = {scope.value: scope for scope in ConfigScope}
 
 
 def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
@@ -200,11 +206,11 @@ class AlterConfigs(KafkaOperationType):
         return Undo(self.name, args, tuple(conflicts), tuple(lost))
 
 
-def _holds(current: Json, elements: Sequence[str]) -> bool:
+def _holds(current: JsonValue, elements: Sequence[str]) -> bool:
     return isinstance(current, list) and all(element in current for element in elements)
 
 
-def _inverse(item: ConfigOpArgs, before: Json, after: Json) -> ConfigOpArgs:
+def _inverse(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
     """The op that leads from ``after`` back to ``before``, by element where that is exact."""
     was = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
@@ -213,12 +219,12 @@ def _inverse(item: ConfigOpArgs, before: Json, after: Json) -> ConfigOpArgs:
         return ConfigOpArgs(item.key, "SET", item.was, was)
     if item.op == FieldOp.APPEND:
         return ConfigOpArgs(item.key, "SUBTRACT", item.value)
-    if item.op == FieldOp.SUBTRACT and [*after, *item.elements] == before:
+    if item.op == FieldOp.SUBTRACT and [*_read_elements(after), *item.elements] == before:
         return ConfigOpArgs(item.key, "APPEND", item.value)
     return ConfigOpArgs(item.key, "SET", make_config_argument(before))
 
 
-def _result(item: ConfigOpArgs, before: Json, keys: Catalog) -> Json:
+def _result(item: ConfigOpArgs, before: JsonValue, keys: Catalog) -> JsonValue:
     value = item.value
     if item.op == FieldOp.DELETE:
         return None
@@ -226,13 +232,18 @@ def _result(item: ConfigOpArgs, before: Json, keys: Catalog) -> Json:
         if isinstance(value, SecretRef):
             return SHOWN
         return keys.canonical(item.key, value) if isinstance(value, str) else show_config_argument(value)
-    start = list(keys.default_list(item.key)) if before is None else list(before)
+    start = list(keys.default_list(item.key)) if before is None else _read_elements(before)
     if item.op == FieldOp.APPEND:
         return start + [e for e in item.elements if e not in start]
     for element in item.elements:
         if element in start:
             start.remove(element)
     return start
+
+
+def _read_elements(value: JsonValue) -> list[str]:
+    """The elements of an override that stands in a plan."""
+    return list(elements_of(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 
 def _request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:

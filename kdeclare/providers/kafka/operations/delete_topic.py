@@ -4,20 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
-from kdeclare.core.faults import Fault, Result
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.live.faults import Fault, Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import HAS_RECORDS, LOSES_DATA, Operation, Undo, Unproven
+from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.undoing import HAS_RECORDS, LOSES_DATA, Undo, Unproven
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.providers.kafka.collector import find_existing
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.existence import find_existing
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
+from kdeclare.providers.kafka.operations.kafka_operation_type import Effect
 from kdeclare.providers.kafka.operations.topics import TopicOperationType, name_topic
 from kdeclare.providers.kafka.plan_options import find_kafka_options
-from kdeclare.providers.kafka.topic_effects import Effect
 
 _NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"

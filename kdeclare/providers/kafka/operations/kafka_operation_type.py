@@ -1,15 +1,122 @@
-"""What all operation types on a Kafka cluster have in common."""
+"""What all operation types on a Kafka cluster have in common, and what they make of topics.
 
-from kdeclare.core.faults import Explanation, Fault, FaultCause
-from kdeclare.core.footprint import Access, Footprint, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_type import OperationType
-from kdeclare.core.operations import Operation
+Whoever judges topics (KIP-201) asks resources and operations for their effects.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from functools import cache, lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import IDENTITY, Access, Footprint, OperationType, Touch
 from kdeclare.core.parts import Connections
+from kdeclare.core.provider.registry import KINDS, type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
-from kdeclare.providers.kafka.topic_effects import find_effects
+
+REPLICAS_FIELD = "replicas."
+"""How the path of a field begins that is about the replicas of one partition, which follows."""
+
+
+def find_field_topic(path: str) -> str | None:
+    """Return the topic whose replicas a field is about; None where it is about something else."""
+    partition = path.removeprefix(REPLICAS_FIELD)
+    return None if partition == path else partition.rpartition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an operation makes of one topic; what it says nothing of stays as it is.
+
+    created, deleted: whether the topic is there only afterwards, or only before.
+    partitions, factor: of a creation None is "Kafka's default".
+    replicas: by partition, those that are named.
+    configs: the overrides as they will be; None is "no override".
+    fields: what it is about, in the words of a plan: ``partitions``, ``replicationFactor``,
+        ``assignments``, ``configs.<key>``.
+    """
+
+    created: bool = False
+    deleted: bool = False
+    partitions: int | None = None
+    factor: int | None = None
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    fields: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a resource says of a topic, as if the topic were created so.
+
+    open: config keys whose value depends on what the topic has, if it is there already.
+    placed: whether kdeclare chooses the replicas of a new topic, which takes a cluster.
+    """
+
+    effect: Effect
+    open: frozenset[str] = frozenset()
+    placed: bool = False
+
+
+@runtime_checkable
+class StatesTopics(Protocol):
+    """A kind whose resources say something of topics."""
+
+    def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, Stated]:
+        """Return what the resource says of which topics without asking any cluster."""
+
+
+@runtime_checkable
+class AffectsTopics(Protocol):
+    """An operation type that makes something of topics."""
+
+    def effects(self, op: Operation) -> Mapping[str, Effect]:
+        """Return what ``op`` makes of which topics."""
+
+
+# Looked up once: checks of protocols are slow, and a plan makes thousands of them.
+
+
+@lru_cache(maxsize=1024)  # each unknown operation type is a value of its own
+def _affecting_topics(operation_type: object) -> AffectsTopics | None:
+    return operation_type if isinstance(operation_type, AffectsTopics) else None
+
+
+@cache
+def _stating_topics(kind: object) -> StatesTopics | None:
+    return kind if isinstance(kind, StatesTopics) else None
+
+
+def find_static_topic_state(desired: Desired) -> Mapping[str, Stated]:
+    """Return what a resource says of which topics without asking any cluster."""
+    kind = _stating_topics(KINDS[desired.id.kind])
+    return kind.find_static_topic_state(desired.id.name, desired.body) if kind is not None else {}
+
+
+def find_effects(op: Operation) -> Mapping[str, Effect]:
+    """Return what an operation makes of which topics; steps that only accompany others make nothing."""
+    operation_type = _affecting_topics(type_of(op))
+    return operation_type.effects(op) if operation_type is not None else {}
+
+
+def identities(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
+    """The part of a view that tells topics from later ones of the same names."""
+    found = {name: live.topics.get(name) for name in sorted(set(topics))}
+    return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in found.items()}
+
+
+def identity_claims(topics: Iterable[str]) -> dict[str, str]:
+    """The claims of those elements; no operation produces them."""
+    return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
+
 
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
@@ -42,7 +149,7 @@ class KafkaOperationType(OperationType):
         return [Touch(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_subjects(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
-        """See `core.operation_type`."""
+        """See `core.operations.operation_type`."""
         return connections.get(KafkaConnection).cluster.deadline_s() if self.has_timeout else None
 
     def find_subjects(self, op: Operation) -> frozenset[str]:

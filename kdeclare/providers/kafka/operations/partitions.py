@@ -3,21 +3,24 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, FaultKind, Result
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import OperationType, View, with_args, with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue, as_ints
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import OperationType, View, with_args, with_inverse
 from kdeclare.core.parts import LiveState
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import PartitionsArgs
-from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic_effects import Effect
-from kdeclare.providers.kafka.topic_identity import identities, identity_claims
+from kdeclare.providers.kafka.operations.kafka_operation_type import (
+    Effect,
+    KafkaOperationType,
+    identities,
+    identity_claims,
+)
 
 
 class PartitionsOperationType(KafkaOperationType):
@@ -31,7 +34,7 @@ class PartitionsOperationType(KafkaOperationType):
         """The true replicas of its partitions: where an ongoing move is heading."""
         state = live.get(KafkaState)
         found = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
-        replicas: dict[str, Json] = {p: None if r is None else list(r) for p, r in found.items()}
+        replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in found.items()}
         return replicas | identities(topics_of(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
@@ -93,7 +96,12 @@ def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
     return get_arguments(op, PartitionsArgs).partitions
 
 
-def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, Json]:
+def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
+    """Return the replicas that an operation expects a partition to have; none where it is not there."""
+    return as_ints(op.expect.get(partition) or ())
+
+
+def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
     """Return replicas by partition as views hold them."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
@@ -123,7 +131,6 @@ def moved(op: Operation) -> Mapping[str, Effect]:
         partition = TopicPartition.parse(name)
         replicas.setdefault(partition.topic, {})[partition.partition] = target
         about = fields.setdefault(partition.topic, {"assignments"})
-        before = op.expect.get(name)
-        if before is not None and len(before) != len(target):
+        if op.expect.get(name) is not None and len(get_replicas_before(op, name)) != len(target):
             about.add("replicationFactor")
     return {t: Effect(replicas=replicas[t], fields=frozenset(fields[t])) for t in replicas}

@@ -3,34 +3,34 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
 
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Outcome, Result
-from kdeclare.core.footprint import Access, Footprint, Touch
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import Placement, View, is_other_object
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import as_int
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Outcome, Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation, Undo
+from kdeclare.core.operations.operation_type import Access, Footprint, Placement, Touch, View, is_other_object
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.undoing import Undo
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
 from kdeclare.providers.kafka.operations.arguments import (
-    CreateTopicArgs,
     DeleteTopicArgs,
-    IncreasePartitionsArgs,
-    TopicArgs,
     show_config_argument,
 )
-from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, KafkaOperationType
-from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic_effects import Effect
-from kdeclare.providers.kafka.topic_identity import identities, identity_claims
+from kdeclare.providers.kafka.operations.kafka_operation_type import (
+    TOPIC,
+    Effect,
+    KafkaOperationType,
+    identities,
+    identity_claims,
+)
+from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
 """What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
@@ -74,7 +74,7 @@ class TopicOperationType(KafkaOperationType):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count; a topic that comes or goes says it by its action."""
-        if not isinstance(op.args, IncreasePartitionsArgs):
+        if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
@@ -102,7 +102,7 @@ class CreateTopic(TopicOperationType):
 
     name = "topic.create"
     done_label = ("topic created", "topics created")
-    arguments = CreateTopicArgs
+    arguments = NewTopic
     validates = True
     creates = True
     right = "Create on topic {topic} or on the cluster"
@@ -120,7 +120,7 @@ class CreateTopic(TopicOperationType):
         topic = state.topics.get(name_topic(op))
         if topic is None:
             return self.ABSENT
-        asked = get_arguments(op, CreateTopicArgs).count
+        asked = get_arguments(op, NewTopic).count
         count = len(topic.partitions) if asked is not None else None
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
         keys = catalog(ConfigScope.TOPIC)
@@ -132,7 +132,7 @@ class CreateTopic(TopicOperationType):
     def expected_state(self, op: Operation) -> View:
         """There, as the args say."""
         keys = catalog(ConfigScope.TOPIC)
-        args = get_arguments(op, CreateTopicArgs)
+        args = get_arguments(op, NewTopic)
         configs = {
             key: keys.canonical(key, value) if isinstance(value, str) else list(value)
             for key, value in args.configs.items()
@@ -141,8 +141,8 @@ class CreateTopic(TopicOperationType):
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The topic as requested."""
-        args = get_arguments(op, CreateTopicArgs)
-        replicas = args.replicas
+        args = get_arguments(op, NewTopic)
+        replicas = args.assignments or {}
         sizes = [len(r) for r in replicas.values()]
         stated = {"partitions": args.count, "replicationFactor": args.replication_factor}
         fields = ASSIGNED if replicas else {name for name, value in stated.items() if value is not None}
@@ -158,7 +158,7 @@ class CreateTopic(TopicOperationType):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """All that is asked for."""
-        args = get_arguments(op, CreateTopicArgs)
+        args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = {len(r) for r in replicas.values()}
         factor = sizes.pop() if len(sizes) == 1 else args.replication_factor
@@ -173,7 +173,7 @@ class CreateTopic(TopicOperationType):
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
         """The replicas that are asked for."""
-        replicas = get_arguments(op, CreateTopicArgs).replicas
+        replicas = get_arguments(op, NewTopic).assignments or {}
         return [Placement(name_topic(op), number, (), after) for number, after in replicas.items()]
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -190,7 +190,7 @@ class CreateTopic(TopicOperationType):
     ) -> Mapping[str, Outcome]:
         """CreateTopics."""
         cluster = connections.get(KafkaConnection).cluster
-        topics = [_new_topic(get_arguments(op, CreateTopicArgs)) for op in ops]
+        topics = [get_arguments(op, NewTopic) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
         return {op.id: results[name_topic(op)] for op in ops}
 
@@ -200,7 +200,7 @@ class CreateTopic(TopicOperationType):
             return Undo()
         if now != self.expected_state(op):
             return Undo(conflicts=("the topic's partitions or configs",))
-        recreate = None if allow_data_loss else get_arguments(op, CreateTopicArgs)
+        recreate = None if allow_data_loss else get_arguments(op, NewTopic)
         # whoever undoes it fills in the id that the run was told
         args = DeleteTopicArgs(name_topic(op), None, not allow_data_loss, recreate)
         return Undo("topic.delete", args)
@@ -211,7 +211,7 @@ class IncreasePartitions(TopicOperationType):
 
     name = "partitions.increase"
     done_label = ("topic given more partitions", "topics given more partitions")
-    arguments = IncreasePartitionsArgs
+    arguments = NewPartitions
     validates = True
     creates = True
     element = "partitions"
@@ -219,6 +219,9 @@ class IncreasePartitions(TopicOperationType):
 
     def find_object(self, op: Operation) -> None:
         """The topic is there already."""
+
+    def _count_before(self, op: Operation) -> int:
+        return as_int(op.expect.get(self.element) or 0)
 
     def view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""
@@ -229,26 +232,26 @@ class IncreasePartitions(TopicOperationType):
 
     def expected_state(self, op: Operation) -> View:
         """The new total."""
-        return {**op.expect, self.element: get_arguments(op, IncreasePartitionsArgs).total}
+        return {**op.expect, self.element: get_arguments(op, NewPartitions).total}
 
     def effects(self, op: Operation) -> Mapping[str, Effect]:
         """The new total, and the replicas of the added partitions."""
-        args = get_arguments(op, IncreasePartitionsArgs)
-        replicas = dict(enumerate(args.assignments or (), start=op.expect.get(self.element) or 0))
+        args = get_arguments(op, NewPartitions)
+        replicas = dict(enumerate(args.assignments or (), start=self._count_before(op)))
         return {
             args.topic: Effect(partitions=args.total, replicas=replicas, fields=frozenset({self.element}))
         }
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
         """The replicas of the added partitions, where they are asked for."""
-        args = get_arguments(op, IncreasePartitionsArgs)
-        added = enumerate(args.assignments or (), start=op.expect.get(self.element) or 0)
+        args = get_arguments(op, NewPartitions)
+        added = enumerate(args.assignments or (), start=self._count_before(op))
         return [Placement(args.topic, number, (), after) for number, after in added] or None
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count, and the replicas of added partitions where it says them."""
-        first = op.expect.get(self.element) or 0
-        added = enumerate(get_arguments(op, IncreasePartitionsArgs).assignments or (), start=first)
+        first = self._count_before(op)
+        added = enumerate(get_arguments(op, NewPartitions).assignments or (), start=first)
         replicas = (
             FieldChange(f"replicas.{name_topic(op)}-{number}", FieldOp.CHANGE, None, list(brokers))
             for number, brokers in added
@@ -261,7 +264,7 @@ class IncreasePartitions(TopicOperationType):
 
     def produces(self, op: Operation) -> frozenset[str]:
         """The count, and the replicas of the added partitions."""
-        added = range(op.expect.get(self.element) or 0, get_arguments(op, IncreasePartitionsArgs).total)
+        added = range(self._count_before(op), get_arguments(op, NewPartitions).total)
         return frozenset(super().claims(op).values()) | {f"replicas/{name_topic(op)}-{n}" for n in added}
 
     def execute(
@@ -274,10 +277,7 @@ class IncreasePartitions(TopicOperationType):
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
         cluster = connections.get(KafkaConnection).cluster
-        items = [
-            NewPartitions(args.topic, args.total, args.assignments)
-            for args in (get_arguments(op, IncreasePartitionsArgs) for op in ops)
-        ]
+        items = [get_arguments(op, NewPartitions) for op in ops]
         results = cluster.create_partitions(items, validate_only=validate_only)
         return {op.id: results[name_topic(op)] for op in ops}
 
@@ -287,8 +287,3 @@ class IncreasePartitions(TopicOperationType):
             return Undo(conflicts=("the topic itself",))
         untouched = now[self.element] == op.expect.get(self.element)
         return Undo() if untouched else Undo(lost=("the former number of partitions",))
-
-
-def _new_topic(args: CreateTopicArgs) -> NewTopic:
-    replicas = None if args.assignments is None else args.replicas
-    return NewTopic(args.topic, args.partitions, args.replication_factor, replicas, args.config_texts)

@@ -1,11 +1,80 @@
-"""Requests as far as manifests alone tell them: what only a cluster knows is not known yet."""
+"""What policies can see of declared topics without a cluster, and of configs: texts by key."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cache, partial
+from operator import attrgetter
 from typing import NoReturn
 
-from kdeclare.core.policy_subjects import NotKnownYet, OfflineRequest, Withholding
-from kdeclare.providers.kafka.topic_effects import Stated
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.policy_subjects import (
+    NotKnownYet,
+    OfflineRequest,
+    PolicyField,
+    PolicyWords,
+    Withholding,
+)
+from kdeclare.core.secrets.secret_refs import Secret
+from kdeclare.providers.kafka.config.catalog import Catalog, catalog
+from kdeclare.providers.kafka.config.wishes import Parts, Unset, Wish, joined
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
+from kdeclare.providers.kafka.operations.kafka_operation_type import Stated
+
+_TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS": str}
+
+
+def find_key_types(known: Catalog) -> Mapping[str, type]:
+    """Return the keys of a catalogue; what is not in `_TYPES` is a number."""
+    return {key: _TYPES.get(info.type, float) for key, info in known.keys.items()}
+
+
+def state_value(known: Catalog, key: str, wish: Wish) -> str | None:
+    """Return the override that a wish comes to where there was none before; None for no override.
+
+    Parts of a list start from the key's own default (KIP-339).
+    """
+    if isinstance(wish, Unset | Secret):
+        return None
+    if not isinstance(wish, Parts):
+        return joined(wish.value)
+    start = [e for e in known.default_list(key) if e not in wish.subtract]
+    return joined([*start, *(e for e in wish.append if e not in start)])
+
+
+def describe_wishes(known: Catalog, wishes: Mapping[str, Wish]) -> dict[str, str]:
+    """Return declared configs as they would be if nothing was set before."""
+    values = {key: "" if isinstance(w, Secret) else state_value(known, key, w) for key, w in wishes.items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def describe_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
+    """Return what is set on a resource itself."""
+    return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
+
+
+@cache
+def _find_keys(scope: ConfigScope) -> Mapping[str, type]:
+    return find_key_types(catalog(scope))
+
+
+TOPIC_WORDS = PolicyWords(
+    fields={
+        "partitions": PolicyField(int, attrgetter("num_partitions")),
+        "replicationFactor": PolicyField(int, attrgetter("replication_factor")),
+        "assignments": PolicyField(
+            dict[int, list[int]], attrgetter("replicas_assignments"), elements="partitions"
+        ),
+        "configs": PolicyField(dict[str, str], attrgetter("configs"), partial(_find_keys, ConfigScope.TOPIC)),
+    },
+    subject="topic",
+    before="pre",
+    after="post",
+)
+
+BROKER_WORDS = PolicyWords(
+    {"configs": PolicyField(dict[str, str], keys=partial(_find_keys, ConfigScope.BROKER))}
+)
 
 
 class _Overrides(Mapping[str, str]):
@@ -121,7 +190,7 @@ class DeclaredRequest(OfflineRequest):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopic:
-    """See `core.policy_subjects.DeclaredSubject`."""
+    """See `DeclaredSubject`."""
 
     topic: str
     stated: Stated

@@ -1,18 +1,22 @@
 """Requests about topics that are judged together: what a plan asks for, and topics as they are."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
+from typing import cast
 
-from kdeclare.core.faults import Fault
-from kdeclare.core.judging import Labels
-from kdeclare.core.policy_subjects import PolicyAction, PolicyEffect, ReviewInputs, find_action
-from kdeclare.providers.kafka.collector import CLUSTER
+from kdeclare.core import parts
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.plans.policy_gate import Labels
+from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyEffect, ReviewInputs, find_action
+from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.policies.facts import Facts
-from kdeclare.providers.kafka.policies.states import LiveState, ResultState
-from kdeclare.providers.kafka.topic_effects import Effect
+from kdeclare.providers.kafka.operations.kafka_operation_type import Effect
+from kdeclare.providers.kafka.policies.facts import Facts, LiveState, ResultState
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 Effects = tuple[Effect, ...]
 
@@ -216,7 +220,7 @@ class ExistingRequest:
 
 @dataclass(frozen=True)
 class TopicReview:
-    """See `core.policy_subjects.Review`."""
+    """See `Review`."""
 
     outlook: Outlook
 
@@ -250,6 +254,35 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
     facts = Facts(cluster, judged, live, CLUSTER.merge(inputs.selections))
     return TopicReview(Outlook(facts, inputs.labels, inputs.applied, inputs.subjects))
+
+
+def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: Labels) -> TopicReview:
+    """Begin to make requests about topics of a snapshot, which has all topics with their overrides."""
+    state = live.get(KafkaState)
+    resources = {ConfigResource(ConfigScope.TOPIC, name) for name in state.topics}
+    known = KafkaSelection(
+        frozenset(state.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
+    )
+    return TopicReview(Outlook(_FactsOfSnapshot(cast(Cluster, _OnlySnapshot()), names, state, known), labels))
+
+
+class _FactsOfSnapshot(Facts):
+    """Of a cluster that nobody asks for anything now."""
+
+    @property
+    def principal(self) -> str | None:
+        """Not known: None would say that nobody is authenticated."""
+        return self._read(self._cluster.describe).principal
+
+
+class _OnlySnapshot:
+    """A cluster of which nothing more can be had."""
+
+    def __getattr__(self, name: str) -> Callable[..., Mapping[str, object]]:
+        def refuse(*_: object, **__: object) -> Mapping[str, object]:
+            raise Fault("NOT_IN_SNAPSHOT", f"a snapshot has no answer to {name}")
+
+        return refuse
 
 
 def _own(effects: Sequence[PolicyEffect]) -> Effects:

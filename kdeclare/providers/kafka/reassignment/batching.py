@@ -8,19 +8,26 @@ Groups with a throttle take turns, since a broker has one rate.
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState
-from kdeclare.core.registry import type_of
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe
-from kdeclare.providers.kafka.operations.partitions import get_targets, list_replicas, part, topics_of
+from kdeclare.providers.kafka.operations.partitions import (
+    get_replicas_before,
+    get_targets,
+    list_replicas,
+    part,
+    topics_of,
+)
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.completion import MOVES, moves_replicas
@@ -32,7 +39,7 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import (
     find_pace,
 )
 from kdeclare.providers.kafka.reassignment.operations.elect import election
-from kdeclare.providers.kafka.reassignment.operations.moves import waiting
+from kdeclare.providers.kafka.reassignment.operations.reassign import waiting
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
@@ -163,7 +170,7 @@ def _shifts(group: Group, live: KafkaState) -> Iterable[throttles.Shift]:
         after_it = bool(group.awaited(op))
         for name, target in get_targets(op).items():
             partition = TopicPartition.parse(name)
-            before = tuple(op.expect.get(name) or ())
+            before = get_replicas_before(op, name)
             move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
             yield throttles.shift(partition, before, move, target)
 

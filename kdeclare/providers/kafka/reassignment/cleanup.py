@@ -3,15 +3,15 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from kdeclare.core.cleanup import Cleanup, CleanupRequest
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.operations import Operation
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.provider.provider import Cleanup, CleanupRequest
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe
 from kdeclare.providers.kafka.operations.partitions import topics_of
-from kdeclare.providers.kafka.plan_options import find_kafka_options
+from kdeclare.providers.kafka.plan_options import CleanupOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.batching import TOGETHER
@@ -39,7 +39,8 @@ def find_cleanup(request: CleanupRequest) -> Cleanup | None:
         pending = replace(left, moves=still).write_to(pending)
     if still and request.patient:
         return Cleanup((), still, pending)
-    keep = find_kafka_options(request.options).keep_throttles
+    chosen = request.options.find(CleanupOptions)
+    keep = chosen is not None and chosen.keep_throttles
     operations = tidying(left, live, _find_relocating(cluster, left), keep_throttles=keep)
     return Cleanup(operations, still, pending)
 

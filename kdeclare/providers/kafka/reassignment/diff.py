@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer, Replicas, Wish
+from kdeclare.providers.kafka.operations.kafka_operation_type import REPLICAS_FIELD
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Placer, Replicas, Wish
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import (
@@ -18,7 +19,6 @@ from kdeclare.providers.kafka.topic.diff import (
     true_replicas,
     under_way,
 )
-from kdeclare.providers.kafka.topic_effects import REPLICAS_FIELD
 
 GUARD = "replication-factor-guard"
 EXPECTED_REPLICAS = "expected-replicas"
@@ -28,8 +28,8 @@ PREFIX = REPLICAS_FIELD
 
 
 def diff_reassignment(resource: ResourceId, desired: Desired, live: KafkaState, place: Placer) -> Difference:
-    """See `core.kind.Kind.diff`."""
-    body: ReassignmentBody = desired.body
+    """See `Kind.diff`."""
+    body = desired.get_body(ReassignmentBody)
     problems: list[Diagnostic] = _unknown(resource, desired, live)
     targets = body.targets
     try:
@@ -101,7 +101,7 @@ def _under_way(
 
 def _unknown(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
     """Topics and target brokers that are not there; of partitions, see `_problem`."""
-    body: ReassignmentBody = desired.body
+    body = desired.get_body(ReassignmentBody)
     known = {broker.id for broker in live.cluster.brokers}
     partitioned = {target.partition.topic for target in body.targets}
     found = [
@@ -148,7 +148,7 @@ def _problem(
     resource: ResourceId, desired: Desired, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
     """What keeps one partition from being moved, if something does."""
-    body: ReassignmentBody = desired.body
+    body = desired.get_body(ReassignmentBody)
     partition = target.partition
     known = {broker.id for broker in live.cluster.brokers}
     if current is None:

@@ -7,7 +7,7 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Broker, KafkaState
 from kdeclare.providers.kafka.reassignment.placement import NotEnoughBrokers, SharedLoad
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Strategy, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Strategy, Wish
 
 _NO_RACK = (
     "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "

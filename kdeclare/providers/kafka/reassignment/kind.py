@@ -4,35 +4,48 @@ from collections.abc import Collection, Iterable, Mapping, Set
 
 from pydantic import BaseModel
 
-from kdeclare.core.capabilities import Evidence
-from kdeclare.core.changes import Action, Change, FieldChange
-from kdeclare.core.collector import Selections
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference, Problem
-from kdeclare.core.live_codec import LiveKey
-from kdeclare.core.operation_type import with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_int,
+    as_ints,
+    as_list,
+    as_object,
+    as_text,
+    as_texts,
+)
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.providers.kafka.fleet.rules import list_topics, pick_topics
+from kdeclare.core.resources.capabilities import Evidence
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
+from kdeclare.providers.kafka.collector import KafkaSelection
+from kdeclare.providers.kafka.fleet.facts import list_topics, pick_topics
+from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.operations.kafka_operation_type import find_field_topic, identities
 from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.plan_evidence import find_proven_of_reassignment
-from kdeclare.providers.kafka.reassignment.body_json import reassignment_from, reassignment_json
 from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.placing import Arrangement, Placement
+from kdeclare.providers.kafka.reassignment.pace import read_pace
+from kdeclare.providers.kafka.reassignment.placement_request import Arrangement, Placement, Strategy
 from kdeclare.providers.kafka.reassignment.spec import (
     EXCLUSIVE,
     ReassignmentBody,
     ReassignmentSpec,
+    Target,
     parse_reassignment,
 )
 from kdeclare.providers.kafka.risks import assess_placement_field
-from kdeclare.providers.kafka.selection import KafkaSelection
-from kdeclare.providers.kafka.topic_effects import find_field_topic
-from kdeclare.providers.kafka.topic_identity import identities
 
 _REASSIGN = ReassignPartitions()
 
@@ -42,14 +55,16 @@ class ReassignmentKind:
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
+    record: type[OwnedRecord] = NoRecord
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 
-    def parse(self, name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
-        """See `core.kind.Kind`."""
-        return parse_reassignment(name, spec)
+    def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+        """See `Kind`."""
+        return parse_reassignment(name, narrow(spec, ReassignmentSpec))
 
-    def select(self, name: str, body: ReassignmentBody | None, owned: Json) -> Selections:
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """The topics of its partitions; all of them where it has patterns."""
+        body = narrow_optional(body, ReassignmentBody)
         return (KafkaSelection(body.names, every_topic=body.has_patterns),) if body else ()
 
     def diff(
@@ -57,10 +72,10 @@ class ReassignmentKind:
         resource: ResourceId,
         desired: Desired | None,
         live: LiveState,
-        owned: Json,
+        owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """See `core.kind.Kind`."""
+        """See `Kind`."""
         if desired is None:
             return Difference(None)
         return diff_reassignment(resource, desired, live.get(KafkaState), context.get(Placement).place)
@@ -69,9 +84,9 @@ class ReassignmentKind:
         """See `providers.kafka.risks`."""
         return assess_placement_field(field)
 
-    def find_affected(self, body: ReassignmentBody) -> Collection[ResourceId]:
+    def find_affected(self, body: object) -> Collection[ResourceId]:
         """The topics that it names; those of patterns are known when it is planned."""
-        return [ResourceId("Topic", topic) for topic in sorted(body.names)]
+        return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
         """The field: operations name partitions as it does."""
@@ -81,14 +96,18 @@ class ReassignmentKind:
         """See `providers.kafka.plan_evidence`."""
         return find_proven_of_reassignment(evidence)
 
-    def list_exclusive_settings(self, name: str, body: ReassignmentBody) -> Mapping[str, Json]:
+    def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """The replicas of its partitions, and with them the replication factor of their topics."""
-        replicas: dict[str, Json] = {f"replicas of {t.partition}": list(t.replicas) for t in body.targets}
+        body = narrow(body, ReassignmentBody)
+        replicas: dict[str, JsonValue] = {
+            f"replicas of {t.partition}": list(t.replicas) for t in body.targets
+        }
         sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
         return replicas | sizes
 
-    def arranges(self, name: str, body: ReassignmentBody, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+    def arranges(self, name: str, body: object, topics: Iterable[str]) -> Mapping[str, Arrangement]:
         """The brokers of its partitions, or its rule for every topic that it is about."""
+        body = narrow(body, ReassignmentBody)
         rule = Arrangement(
             without=body.drain, only=body.target_brokers, strategy=body.strategy, even=body.rebalance
         )
@@ -103,13 +122,18 @@ class ReassignmentKind:
         return find_field_topic(path)
 
     def plan_operations(
-        self, change: Change, desired: Desired | None, live: LiveState, owned: Json, context: PlanContext
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
     ) -> tuple[Operation, ...]:
         """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
-        pace = (desired.body.pace if desired else None) or None
+        pace = (desired.get_body(ReassignmentBody).pace if desired else None) or None
         groups: dict[bool, dict[str, FieldChange]] = {}
         for field in change.fields:
-            resized = len(field.before) != len(field.after)
+            resized = len(as_list(field.before)) != len(as_list(field.after))
             groups.setdefault(resized, {})[field.path.removeprefix(PREFIX)] = field
         operations: list[Operation] = []
         for allow, fields in sorted(groups.items()):
@@ -119,7 +143,7 @@ class ReassignmentKind:
                 verb=_REASSIGN.name,
                 resource=change.id,
                 args=ReassignArgs(
-                    {name: tuple(field.after) for name, field in fields.items()},
+                    {name: as_ints(field.after) for name, field in fields.items()},
                     allow,
                     pace=pace,
                     group=str(change.id) if pace else None,
@@ -130,26 +154,80 @@ class ReassignmentKind:
             operations.append(with_inverse(_REASSIGN, op))
         return tuple(operations)
 
-    def merge_ownership(self, before: Json, after: Json, done: tuple[Operation, ...], all_done: bool) -> Json:
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
         """It owns nothing."""
         return None
 
-    def is_self_contained(self, name: str, body: ReassignmentBody) -> bool:
+    def is_self_contained(self, name: str, body: object) -> bool:
         """Never: it is about topics, and which of them there are, only the cluster knows."""
         return False
 
-    def find_live_key(self, name: str, body: ReassignmentBody | None, owned: Json) -> LiveKey | None:
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
         """None: topics are not its own."""
         return None
 
-    def find_concerned(self, name: str, body: ReassignmentBody, keys: Collection[LiveKey]) -> list[LiveKey]:
+    def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
         """The topics that it is about."""
-        return pick_topics(keys, self.arranges(name, body, list_topics(keys)))
+        return pick_topics(keys, self.arranges(name, narrow(body, ReassignmentBody), list_topics(keys)))
 
-    def to_json(self, name: str, body: ReassignmentBody) -> Json:
+    def to_json(self, name: str, body: object) -> JsonObject:
         """See `providers.kafka.reassignment.body_json`."""
-        return reassignment_json(body)
+        return reassignment_json(narrow(body, ReassignmentBody))
 
-    def from_json(self, json: Json) -> ReassignmentBody:
+    def from_json(self, json: JsonObject) -> ReassignmentBody:
         """See `providers.kafka.reassignment.body_json`."""
         return reassignment_from(json)
+
+
+def reassignment_json(body: ReassignmentBody) -> JsonObject:
+    """See `Kind.to_json`."""
+    return {
+        "partitions": [
+            {
+                "topic": target.partition.topic,
+                "partition": target.partition.partition,
+                "replicas": list(target.replicas),
+                "expectedReplicas": None if target.expected is None else list(target.expected),
+            }
+            for target in body.targets
+        ],
+        "allowReplicationFactorChange": body.allow_replication_factor_change,
+        "topics": list(body.topics),
+        "drain": sorted(body.drain),
+        "targetBrokers": sorted(body.target_brokers),
+        "rebalance": body.rebalance,
+        "strategy": None if body.strategy is None else str(body.strategy),
+        "racks": list(body.racks),
+        "pace": dump_arguments(body.pace),
+    }
+
+
+def reassignment_from(json: JsonObject) -> ReassignmentBody:
+    """See `Kind.from_json`."""
+    strategy = json["strategy"]
+    return ReassignmentBody(
+        targets=tuple(_target(as_object(item)) for item in as_list(json["partitions"])),
+        allow_replication_factor_change=as_bool(json["allowReplicationFactorChange"]),
+        topics=as_texts(json["topics"]),
+        drain=frozenset(as_ints(json["drain"])),
+        target_brokers=frozenset(as_ints(json["targetBrokers"])),
+        rebalance=as_bool(json["rebalance"]),
+        strategy=None if strategy is None else Strategy(as_text(strategy)),
+        racks=as_texts(json["racks"]),
+        pace=read_pace(as_object(json["pace"])),
+    )
+
+
+def _target(item: JsonObject) -> Target:
+    expected = item["expectedReplicas"]
+    return Target(
+        TopicPartition(as_text(item["topic"]), as_int(item["partition"])),
+        as_ints(item["replicas"]),
+        None if expected is None else as_ints(expected),
+    )

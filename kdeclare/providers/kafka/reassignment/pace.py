@@ -1,20 +1,25 @@
 """How moves are to be gone about: throttle, batches, pauses, how long to wait. Also as people write it."""
 
 import re
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.operation_arguments import UNSTATED
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, as_int_or_none, as_number
+from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.parts import PlanOptions
+from kdeclare.core.plans.planning import PlanSettings
 from kdeclare.core.units import Duration
 
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?i?B)/s")
 _SIZE = TypeAdapter(ByteSize)
 
 
-def bytes_per_second(value: Any) -> Any:
+def bytes_per_second(value: object) -> int:
     """``50MiB/s``, or a number, in bytes a second. Raises ValueError for a text that is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -35,7 +40,7 @@ Rate = Annotated[
 class PaceSpec(BaseModel):
     """The fields of a manifest that say how to go about moves."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     throttle: Rate | None = None
     batchSize: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # noqa: N815
     interBatchPause: Duration | None = None  # noqa: N815
@@ -64,6 +69,40 @@ class Pace(Arguments):
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
 
+def read_pace(json: JsonObject) -> Pace:
+    """Return the pace that `dump_arguments` has written. Raises TypeError for what is none."""
+    pause, timeout = json.get("pause_s"), json.get("timeout_s")
+    return Pace(
+        as_int_or_none(json.get("throttle")),
+        as_int_or_none(json.get("batch_size")),
+        None if pause is None else as_number(pause),
+        None if timeout is None else as_number(timeout),
+    )
+
+
 def pace_of(spec: PaceSpec) -> Pace:
     """What a manifest says."""
     return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
+
+
+def find_pace(options: PlanOptions) -> Pace:
+    """Return the pace of moves whose manifest says nothing else, as it was chosen for a plan."""
+    return options.find(Pace) or Pace()
+
+
+def complete_pace(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
+    """Return the options with a pace where the chosen one leaves something open."""
+    pace = find_pace(options)
+    for spec in stated:
+        if isinstance(spec, PaceSpec):
+            pace = pace.over(pace_of(spec))
+    return options.with_part(pace)
+
+
+REASSIGNMENTS = PlanSettings(
+    "reassignments",
+    PaceSpec,
+    complete_pace,
+    description="How moves of replicas are gone about, where a manifest says nothing else.",
+    environment_description="How moves of replicas are gone about here.",
+)

@@ -3,10 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from kdeclare.core.operations import Operation
-from kdeclare.core.provider import PlanSection, SectionLine
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.provider.provider import PlanSection, SectionLine
 from kdeclare.core.units import duration, listed, plural, size
-from kdeclare.providers.kafka.operations.partitions import get_targets
+from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
 from kdeclare.providers.kafka.reassignment.operations.arguments import find_group, find_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
@@ -53,7 +53,7 @@ def _describe_brokers(moves: Sequence[Operation]) -> list[SectionLine]:
     leads: Counter[int] = Counter()
     for op in moves:
         for name, after in get_targets(op).items():
-            before = op.expect.get(name) or []
+            before = get_replicas_before(op, name)
             gains.update(set(after) - set(before))
             losses.update(set(before) - set(after))
             leads.update({after[0]: 1})

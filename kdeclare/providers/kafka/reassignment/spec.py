@@ -1,17 +1,18 @@
 """What a Reassignment manifest can say, and what is wrong with it whatever the cluster has."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.kind import Path, Problem
+from kdeclare.core.frozen import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
+from kdeclare.core.resources.kind import Path, Problem
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
-from kdeclare.providers.kafka.reassignment.placing import PlacementSpec, Strategy
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementSpec, Strategy
 
 INT32 = 2**31 - 1
 
@@ -31,7 +32,7 @@ BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
 class PartitionSpec(BaseModel):
     """One partition's wish; ``expectedReplicas`` makes it a compare-and-set."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: str
     partition: Annotated[int, Field(ge=0, le=INT32)]
     replicas: BrokerIds

@@ -5,15 +5,16 @@ never takes either away by itself, and both may hold what other people have put 
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.frozen import dataclass
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import split_list
+from kdeclare.providers.kafka.config.config_diff import Override
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Move
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.reassignment.leftovers import Entries
-from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, Throttle, ThrottledReplicas
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -49,20 +50,24 @@ def shift(
     return Shift(partition, sources, tuple(r for r in target if r not in sources))
 
 
-def entries(shifts: Iterable[Shift], rate: int, brokers: Collection[int]) -> dict[str, dict[str, Json]]:
+def entries(shifts: Iterable[Shift], rate: int, brokers: Collection[int]) -> Entries:
     """All that throttles these shifts; a broker that is not among ``brokers`` (serving ones) has no rate."""
-    result: dict[str, dict[str, Json]] = {}
+    rates_: dict[str, Mapping[str, Throttle]] = {}
+    named: dict[str, dict[str, list[str]]] = {}
     for item in shifts:
         if not item.destinations:
             continue
         for broker in (*item.sources, *item.destinations):
             if broker in brokers:
-                result[f"{ConfigScope.BROKER}/{broker}"] = dict.fromkeys(RATES, str(rate))
-        lists = result.setdefault(f"{ConfigScope.TOPIC}/{item.partition.topic}", {})
+                rates_[f"{ConfigScope.BROKER}/{broker}"] = dict.fromkeys(RATES, str(rate))
+        lists = named.setdefault(f"{ConfigScope.TOPIC}/{item.partition.topic}", {LEADERS: [], FOLLOWERS: []})
         for key, ids in ((LEADERS, item.sources), (FOLLOWERS, item.destinations)):
-            named = lists.setdefault(key, {"elements": [], "fresh": False})
-            named["elements"] += [f"{item.partition.partition}:{broker}" for broker in ids]
-    return dict(sorted(result.items()))
+            lists[key] += [f"{item.partition.partition}:{broker}" for broker in ids]
+    replicas = {
+        entity: {key: ThrottledReplicas(tuple(elements), False) for key, elements in lists.items()}
+        for entity, lists in named.items()
+    }
+    return dict(sorted({**rates_, **replicas}.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def missing(wanted: Entries, own: Entries, live: KafkaState, declared: Collectio
     own: what kdeclare has put there earlier; only such a rate may be changed. declared: configs
     (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest says so; they are left to it.
     """
-    todo: dict[str, dict[str, Json]] = {}
+    todo: dict[str, dict[str, Throttle]] = {}
     relies_on: dict[str, dict[str, str]] = {}
     foreign: dict[str, str] = {}
     for entity, keys in wanted.items():
@@ -93,7 +98,7 @@ def missing(wanted: Entries, own: Entries, live: KafkaState, declared: Collectio
             now = there.get(key)
             if f"configs/{entity}/{key}" in declared:
                 continue
-            if key in ALL_RATES:
+            if not isinstance(value, ThrottledReplicas):
                 rate = rates_there.get(key)
                 mine = now is not None and now in rates(own.get(entity, {}).get(key))
                 if rate is None or (mine and rate != value):
@@ -103,10 +108,11 @@ def missing(wanted: Entries, own: Entries, live: KafkaState, declared: Collectio
                 if not mine:
                     foreign[entity] = rate
             elif now is None or EVERY not in now:
-                lacking = _lacking(value["elements"], now)
+                lacking = _lacking(value.elements, now)
                 if lacking:
-                    fresh = now is None or bool(_own_list(own, entity, key).get("fresh"))
-                    todo.setdefault(entity, {})[key] = {"elements": lacking, "fresh": fresh}
+                    mine_there = own.get(entity, {}).get(key)
+                    fresh = now is None or (isinstance(mine_there, ThrottledReplicas) and mine_there.fresh)
+                    todo.setdefault(entity, {})[key] = ThrottledReplicas(lacking, fresh)
     return Missing(todo, relies_on, foreign)
 
 
@@ -120,28 +126,25 @@ def in_force(live: KafkaState, entity: str) -> dict[str, str]:
     }
 
 
-def rates(value: Json) -> list[str]:
+def rates(value: Throttle | None) -> tuple[str, ...]:
     """The rates that an entry may stand for."""
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
+    if value is None or isinstance(value, ThrottledReplicas):
+        return ()
+    return (value,) if isinstance(value, str) else value
 
 
-def shown(value: Json) -> str:
+def shown(value: Throttle) -> str:
     """A rate, or the elements of a list, for people."""
-    return ",".join(value["elements"]) if isinstance(value, Mapping) else str(value)
+    return ",".join(value.elements) if isinstance(value, ThrottledReplicas) else " or ".join(rates(value))
 
 
-def _lacking(elements: list[str], now: Json) -> list[str]:
+def _lacking(elements: tuple[str, ...], now: Override) -> tuple[str, ...]:
     if now is None and sum(len(element) + 1 for element in elements) > _LONGEST:
-        return [EVERY]
-    return [element for element in elements if element not in (now or ())]
+        return (EVERY,)
+    return tuple(element for element in elements if element not in (now or ()))
 
 
-def _own_list(own: Entries, entity: str, key: str) -> Mapping[str, Json]:
-    found: Mapping[str, Json] = own.get(entity, {}).get(key) or {}
-    return found
-
-
-def present(live: KafkaState, entity: str) -> dict[str, Json]:
+def present(live: KafkaState, entity: str) -> dict[str, Override]:
     """What is set on an entity: rates as texts, lists as lists; keys that are not set are left out."""
     resource = resource_of(entity)
     source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
@@ -172,34 +175,34 @@ def resource_of(entity: str) -> ConfigResource:
 
 def joined(a: Entries, b: Entries, *, certain: bool = True) -> Entries:
     """What is in either; a rate as in ``b``, or either of the two where that is not certain."""
-    result: dict[str, dict[str, Json]] = {entity: dict(keys) for entity, keys in a.items()}
+    result: dict[str, dict[str, Throttle]] = {entity: dict(keys) for entity, keys in a.items()}
     for entity, keys in b.items():
         mine = result.setdefault(entity, {})
         for key, value in keys.items():
             before = mine.get(key)
-            if key in LISTS and before:
-                both = list(dict.fromkeys([*before["elements"], *value["elements"]]))
-                mine[key] = {"elements": both, "fresh": before["fresh"] or value["fresh"]}
-            elif key in LISTS or certain:
+            if isinstance(value, ThrottledReplicas) and isinstance(before, ThrottledReplicas):
+                both = tuple(dict.fromkeys([*before.elements, *value.elements]))
+                mine[key] = ThrottledReplicas(both, before.fresh or value.fresh)
+            elif isinstance(value, ThrottledReplicas) or certain:
                 mine[key] = value
             else:
-                every = list(dict.fromkeys([*rates(before), *rates(value)]))
+                every = tuple(dict.fromkeys([*rates(before), *rates(value)]))
                 mine[key] = every[0] if len(every) == 1 else every
     return result
 
 
 def less(a: Entries, b: Entries) -> Entries:
     """What is in ``a`` and not in ``b``."""
-    result: dict[str, dict[str, Json]] = {}
+    result: dict[str, dict[str, Throttle]] = {}
     for entity, keys in a.items():
         for key, value in keys.items():
             other = b.get(entity, {}).get(key)
             if other is None:
                 result.setdefault(entity, {})[key] = value
-            elif key in LISTS:
-                rest = [e for e in value["elements"] if e not in other["elements"]]
+            elif isinstance(value, ThrottledReplicas) and isinstance(other, ThrottledReplicas):
+                rest = tuple(e for e in value.elements if e not in other.elements)
                 if rest:
-                    result.setdefault(entity, {})[key] = {**value, "elements": rest}
+                    result.setdefault(entity, {})[key] = replace(value, elements=rest)
     return result
 
 
@@ -209,7 +212,7 @@ def needless(own: Entries, moves: Collection[TopicPartition], involved: Collecti
     A rate is needed as long as a list that stays names a replica on that broker, or the broker is
     ``involved`` in a move: the list that names it may be someone else's.
     """
-    kept: dict[str, dict[str, Json]] = {}
+    kept: dict[str, dict[str, Throttle]] = {}
     brokers = {str(broker) for broker in involved}
     moving = {partition.topic for partition in moves}
     for entity, keys in own.items():
@@ -217,9 +220,11 @@ def needless(own: Entries, moves: Collection[TopicPartition], involved: Collecti
         if resource.scope is not ConfigScope.TOPIC:
             continue
         for key, value in keys.items():
-            needed = [e for e in value["elements"] if _is_needed(e, resource.name, moves, moving)]
+            if not isinstance(value, ThrottledReplicas):
+                continue
+            needed = tuple(e for e in value.elements if _is_needed(e, resource.name, moves, moving))
             if needed:
-                kept.setdefault(entity, {})[key] = {**value, "elements": needed}
+                kept.setdefault(entity, {})[key] = replace(value, elements=needed)
                 brokers.update(e.rpartition(":")[2] for e in needed)
     for entity, keys in own.items():
         resource = resource_of(entity)

@@ -1,7 +1,7 @@
 """Kafka in this process: the port `Cluster` for tests, with explicit time and a plan of faults."""
 
 from kdeclare.providers.kafka.testing.cluster import OLD_BROKER, MemoryCluster
-from kdeclare.providers.kafka.testing.faults import Call
+from kdeclare.providers.kafka.testing.controls import Call
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.testing.faults import Crash, FaultPlan
 

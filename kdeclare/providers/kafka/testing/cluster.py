@@ -1,13 +1,15 @@
 """`MemoryCluster`: the port `Cluster` on brokers that exist only in this process."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import TypeVar, cast
 
-from kdeclare.core.faults import Created, Fault, FaultKind, Outcome, Result
-from kdeclare.core.visibility import Patience
+from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.faults import Created, Fault, FaultKind, Outcome, Result
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, parse_broker_id
-from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Topic
+from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, Move, Partition, Topic
 from kdeclare.providers.kafka.port import (
     Alteration,
     ConfigQuery,
@@ -19,10 +21,10 @@ from kdeclare.providers.kafka.port import (
 )
 from kdeclare.providers.kafka.testing.configs import MAX_VALUE
 from kdeclare.providers.kafka.testing.configs import Configs as ConfigStore
+from kdeclare.providers.kafka.testing.controls import Call, Controls
 from kdeclare.providers.kafka.testing.definitions import TOPIC_KEYS
-from kdeclare.providers.kafka.testing.faults import Call
-from kdeclare.providers.kafka.testing.names import illegal
-from kdeclare.providers.kafka.testing.requests import Requests
+from kdeclare.providers.kafka.testing.topics import find_name_problem
+from kdeclare.testing.faults import run_request
 
 VERSION = "4.3"
 """The release that it takes after."""
@@ -32,6 +34,79 @@ OLD_BROKER = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
 )
+
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+
+class Requests(Controls):
+    """The state, and how requests get to it; the requests themselves are those of `MemoryCluster`."""
+
+    def _read(self, method: str, items: Iterable[str], answer: Callable[[], Answer]) -> Answer:
+        return self._request(Call(method, tuple(items)), lambda _: answer())
+
+    def _change(
+        self,
+        method: str,
+        items: Sequence[Item],
+        key: Callable[[Item], K],
+        text: Callable[[K], str],
+        act: Callable[[Item], R],
+        twice: str,
+        validate_only: bool = False,
+    ) -> dict[K, Fault | R]:
+        """Do ``act`` item by item; what stands in a request twice is refused each time."""
+        counts = Counter(key(item) for item in items)
+
+        def answer(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
+            results: dict[K, Fault | R] = {}
+            for item in items:
+                name = key(item)
+                if counts[name] > 1:
+                    results[name] = Fault("INVALID_REQUEST", twice)
+                elif text(name) in refused:
+                    results[name] = refused[text(name)]
+                else:
+                    results[name] = _attempt(act, item)
+            return results
+
+        call = Call(method, tuple(text(key(item)) for item in items), validate_only)
+        with self._lock:
+            before = self._all_topics() if call.mutating and self.stale_reads else None
+            configs = self._broker_overrides() if call.mutating and self.stale_configs else None
+            try:
+                return self._request(call, answer)
+            finally:
+                if configs is not None and configs != self._broker_overrides():
+                    self._stale_configs, self._stale_configs_left = configs, self.stale_configs
+                if before is not None and before != self._all_topics():
+                    self._stale, self._stale_left = before, self.stale_reads
+
+    def _request(self, call: Call, answer: Callable[[Mapping[str, Fault]], Answer]) -> Answer:
+        def elsewhere() -> "MemoryCluster":
+            return cast("MemoryCluster", self.elsewhere())
+
+        return run_request(self.faults, self.calls, call, answer, elsewhere)
+
+    def _broker_overrides(self) -> dict[ConfigResource, dict[str, str]]:
+        found = self._state.configs.overrides
+        return {r: dict(values) for r, values in found.items() if r.scope is ConfigScope.BROKER}
+
+    def _all_topics(self, names: Sequence[str] | None = None) -> dict[str, Topic]:
+        state = self._state.topics
+        return {
+            name: Topic(
+                name,
+                state[name].topic_id if self.topic_ids else "",
+                tuple(Partition(p.replicas, p.leader, p.isr) for p in state[name].partitions),
+                state[name].internal,
+            )
+            for name in (state if names is None else names)
+            if name in state
+        }
 
 
 class MemoryCluster(Requests):
@@ -162,6 +237,10 @@ class MemoryCluster(Requests):
                 self.tick()
             return found
 
+    def earlier_moves(self) -> Set[TopicPartition]:
+        """See `Cluster.earlier_moves`; these brokers are asked each time."""
+        return self.moves().keys()
+
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """See `Cluster.record_counts`."""
         with self._lock:
@@ -186,13 +265,13 @@ class MemoryCluster(Requests):
             if not existing:
                 existing.append(frozenset(self._state.topics))
             self._state.create(topic, existing[0], validate_only=validate_only)
-            return None if validate_only else self._made(topic.name)
+            return None if validate_only else self._made(topic.topic)
 
-        _check_wire(value for topic in topics for value in topic.configs.values())
+        _check_wire(value for topic in topics for value in topic.config_texts.values())
         return self._change(
             "create_topics",
             topics,
-            lambda t: t.name,
+            lambda t: t.topic,
             str,
             create,
             "Duplicate topic name.",
@@ -341,7 +420,7 @@ def _check_wire(values: Iterable[str | None]) -> None:
 def _check_topic_name(name: str) -> None:
     if not name:
         raise Fault("INVALID_REQUEST", "Default topic resources are not allowed.")
-    wrong = illegal(name)
+    wrong = find_name_problem(name)
     if wrong is not None:
         raise Fault("INVALID_TOPIC_EXCEPTION", wrong)
 
@@ -354,3 +433,10 @@ def _no_broker(resource: ConfigResource) -> Fault | None:
 
 def _text(resource: ConfigResource) -> str:
     return f"{resource.scope.value}/{resource.name}"
+
+
+def _attempt(act: Callable[[Item], R], item: Item) -> Fault | R:
+    try:
+        return act(item)
+    except Fault as fault:
+        return fault

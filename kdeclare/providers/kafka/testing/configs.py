@@ -6,8 +6,8 @@ After ConfigAdminManager (broker side), ConfigurationControlManager and ConfigHe
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kdeclare.core.changes import FieldOp
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import ConfigOp

@@ -1,4 +1,4 @@
-"""What a test can do to the in-process cluster that no client can: time, brokers, records, copies."""
+"""What a test can do to the in-process cluster that no client can: time, brokers, records, copies, faults."""
 
 from __future__ import annotations
 
@@ -9,18 +9,47 @@ from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
-from kdeclare.core.jsontypes import Json
+from kdeclare.core.frozen import dataclass
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, Configs
 from kdeclare.providers.kafka.testing.controller import Controller
-from kdeclare.providers.kafka.testing.faults import Call
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.providers.kafka.testing.topics import BrokerState
+from kdeclare.testing import faults
 from kdeclare.testing.faults import FaultPlan
 
 if TYPE_CHECKING:
     from kdeclare.providers.kafka.testing.cluster import MemoryCluster
+
+
+MUTATING = frozenset(
+    {
+        "create_topics",
+        "delete_topics",
+        "create_partitions",
+        "alter_configs",
+        "alter_quotas",
+        "reassign",
+        "elect_leaders",
+        "move_log_dirs",
+    }
+)
+"""The methods of the port that change something unless they only validate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(faults.Call):
+    """One request: the port's method, and what it was about.
+
+    Items are written as ``orders``, ``TOPIC/orders``, ``orders-0``, and ``orders-0@1`` for the replica on
+    broker 1.
+    """
+
+    @property
+    def mutating(self) -> bool:
+        """Whether it was meant to change something."""
+        return self.method in MUTATING and not self.validate_only
 
 
 class Controls:
@@ -193,8 +222,8 @@ class Controls:
         with self._lock:
             return self._state.effective_min_isr(topic)
 
-    def dump(self, *, ids: bool = False) -> Json:
-        """Everything that a client could see, as plain data; equal for clusters that look equal.
+    def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
+        """Everything that a client could see, to be indexed; equal for clusters that look equal.
 
         ids: topic ids too, which differ when a topic was deleted and created again.
         """

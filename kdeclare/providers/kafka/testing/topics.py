@@ -4,18 +4,49 @@ After ReplicationControlManager and ClusterControlManager of Apache Kafka. Every
 raises Fault with Kafka's error name and words, and has then changed nothing.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
-from kdeclare.core.faults import Fault
+from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
-from kdeclare.providers.kafka.testing import names
 from kdeclare.providers.kafka.testing.configs import Configs
-from kdeclare.providers.kafka.testing.partitions import Ids, PartitionState, elect
-from kdeclare.providers.kafka.testing.placement import Impossible, place
+from kdeclare.providers.kafka.testing.partitions import Ids, Impossible, PartitionState, elect, place
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+MAX_LENGTH = 249
+
+
+def find_name_problem(name: str) -> str | None:
+    """What is wrong with a topic name, in Kafka's words; None if nothing is."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > MAX_LENGTH:
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
+            f"{MAX_LENGTH}"
+        )
+    if not _LEGAL.fullmatch(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
+    """Another existing topic whose metrics would have the same name (``.`` and ``_`` are one)."""
+    same = name.replace(".", "_")
+    if "." not in name and "_" not in name:
+        return None
+    return next(
+        (other for other in sorted(existing) if other != name and other.replace(".", "_") == same), None
+    )
 
 
 @dataclass
@@ -62,26 +93,26 @@ class Topics:
 
     def create(self, new: NewTopic, existing: Iterable[str], *, validate_only: bool) -> None:
         """CreateTopics for one topic; ``existing`` is what was there before the request."""
-        if new.name == "__cluster_metadata":
-            raise Fault("INVALID_REQUEST", f"Creation of internal topic {new.name} is prohibited.")
-        wrong = names.illegal(new.name)
+        if new.topic == "__cluster_metadata":
+            raise Fault("INVALID_REQUEST", f"Creation of internal topic {new.topic} is prohibited.")
+        wrong = find_name_problem(new.topic)
         if wrong:
             raise Fault("INVALID_TOPIC_EXCEPTION", wrong)
-        other = names.collision(new.name, existing)
+        other = find_name_collision(new.topic, existing)
         if other:
             raise Fault(
-                "INVALID_TOPIC_EXCEPTION", f"Topic '{new.name}' collides with existing topic: {other}"
+                "INVALID_TOPIC_EXCEPTION", f"Topic '{new.topic}' collides with existing topic: {other}"
             )
-        if new.name in self.topics:
-            raise Fault("TOPIC_ALREADY_EXISTS", f"Topic '{new.name}' already exists.")
-        overrides = self.configs.for_new_topic(new.configs)
+        if new.topic in self.topics:
+            raise Fault("TOPIC_ALREADY_EXISTS", f"Topic '{new.topic}' already exists.")
+        overrides = self.configs.for_new_topic(new.config_texts)
         lists = self._assigned(new) if new.assignments else self._placed(new)
         if validate_only:
             return
         self.made += 1
         partitions = [self._new_partition(replicas) for replicas in lists]
-        self.topics[new.name] = TopicState(str(UUID(int=self.made)), partitions)
-        self.configs.store(ConfigResource(ConfigScope.TOPIC, new.name), overrides)
+        self.topics[new.topic] = TopicState(str(UUID(int=self.made)), partitions)
+        self.configs.store(ConfigResource(ConfigScope.TOPIC, new.topic), overrides)
 
     def _assigned(self, new: NewTopic) -> list[Ids]:
         given = new.assignments or {}

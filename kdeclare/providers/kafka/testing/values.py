@@ -6,8 +6,9 @@ Follows org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Ra
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kdeclare.core.frozen import dataclass
 
 
 class Type(StrEnum):

@@ -6,11 +6,12 @@ among them; without that, only the added ones are placed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
-from kdeclare.core.ids import ResourceId
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.wishes import parse_wishes
 from kdeclare.providers.kafka.ids import ConfigScope

@@ -2,19 +2,23 @@
 
 from collections.abc import Sequence
 
-from kdeclare.core.adoption import adoption_of
-from kdeclare.core.capabilities import PREVENT_DESTROY
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, info, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired, Difference
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.resources.adoption import adoption_of
+from kdeclare.core.resources.capabilities import PREVENT_DESTROY
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.owned_record import is_protected
+from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, ConfigSide, diff_configs
+from kdeclare.providers.kafka.config.config_record import Applied, AppliedParts, get_applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
-from kdeclare.providers.kafka.reassignment.placing import PlacementError, Placer, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Placer, Replicas, Wish
 from kdeclare.providers.kafka.risks import assess_topic_field
+from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 RECREATED = "recreated"
@@ -31,19 +35,19 @@ IN_THE_WAY = (
 
 
 def diff_topic(
-    resource: ResourceId, desired: Desired | None, live: KafkaState, owned: Json, place: Placer
+    resource: ResourceId, desired: Desired | None, live: KafkaState, owned: TopicRecord | None, place: Placer
 ) -> Difference:
-    """See `core.kind.Kind.diff`."""
+    """See `Kind.diff`."""
     topic = live.topics.get(resource.name)
     recreated = is_recreated(owned, topic)
     if desired is None:
         return _released(resource) if recreated else _undeclared(resource, topic, owned)
     if recreated:
         owned = None  # it is another topic, to which nothing was ever applied
-    body: TopicBody = desired.body
+    body = desired.get_body(TopicBody)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     side = ConfigSide(str(resource), entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
-    was = (owned or {}).get("configs", {}) if topic else {}
+    was = get_applied(owned) if topic else {}
     configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
     placed, misplaced = _placed(resource, desired, live, topic, place)
     if topic is None:
@@ -51,12 +55,12 @@ def diff_topic(
     return _update(resource, desired, live, topic, configs, owned, placed, misplaced, recreated=recreated)
 
 
-def is_recreated(owned: Json, topic: Topic | None) -> bool:
+def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
     """Whether the topic that was applied is gone, and another one has its name.
 
     Nothing proves it where the state or the cluster has no id.
     """
-    applied = (owned or {}).get(TOPIC_ID)
+    applied = owned.topicId if owned is not None else None
     return bool(applied and topic is not None and topic.topic_id and topic.topic_id != applied)
 
 
@@ -64,7 +68,7 @@ def _placed(
     resource: ResourceId, desired: Desired, live: KafkaState, topic: Topic | None, place: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
     """Where a declared strategy puts the partitions; empty where none is declared."""
-    body: TopicBody = desired.body
+    body = desired.get_body(TopicBody)
     if body.strategy is None:
         return (), []
     current = true_replicas(live, topic) if topic else []
@@ -76,21 +80,19 @@ def _placed(
         return (), [not_placed(str(resource), str(reason), desired.source)]
 
 
-def _owned_record(desired: Desired, configs: ConfigDiff, topic: Topic | None) -> Json:
+def _owned_record(desired: Desired, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
     """What is owned then; the id of a topic that is yet to be created, its run adds."""
-    body: TopicBody = desired.body
-    record: dict[str, Json] = {"configs": configs.owned, "preventDestroy": body.prevent_destroy}
-    if topic is not None and topic.topic_id:
-        record[TOPIC_ID] = topic.topic_id
-    if desired.labels:
-        record["labels"] = dict(desired.labels)  # policies judge the deletion by them
-    if body.assignments is not None:
-        record["assignments"] = {str(n): list(replicas) for n, replicas in body.assignments.items()}
-    if body.partitions is not None:
-        record["partitions"] = body.partitions
-    if body.replication_factor is not None:
-        record["replicationFactor"] = body.replication_factor
-    return record
+    body = desired.get_body(TopicBody)
+    assigned = body.assignments
+    return TopicRecord(
+        configs.owned,
+        body.prevent_destroy,
+        (topic.topic_id or None) if topic is not None else None,
+        dict(desired.labels),
+        None if assigned is None else {str(n): tuple(replicas) for n, replicas in assigned.items()},
+        body.partitions,
+        body.replication_factor,
+    )
 
 
 def _creation(
@@ -98,11 +100,11 @@ def _creation(
     desired: Desired,
     live: KafkaState,
     configs: ConfigDiff,
-    owned: Json,
+    owned: TopicRecord | None,
     placed: tuple[Replicas, ...],
     misplaced: list[Diagnostic],
 ) -> Difference:
-    body: TopicBody = desired.body
+    body = desired.get_body(TopicBody)
     fields: list[FieldChange] = []
     if body.assignments is not None:
         fields += [_change(f"assignments.{n}", None, list(r)) for n, r in body.assignments.items()]
@@ -125,23 +127,24 @@ def _update(
     live: KafkaState,
     topic: Topic,
     configs: ConfigDiff,
-    owned: Json,
+    owned: TopicRecord | None,
     placed: tuple[Replicas, ...],
     misplaced: list[Diagnostic],
     *,
     recreated: bool,
 ) -> Difference:
-    fields, problems = _shape(resource, desired, live, topic, placed)
+    current = true_replicas(live, topic)
+    fields, problems = _shape(resource, desired, live, current, placed)
     problems += misplaced
-    moving = [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
+    moving = _find_moving(live, topic)
     waits = any(f.path == f"configs.{MIN_ISR}" and raises_min_isr(f) for f in configs.fields)
     if moving and (fields or waits):
         problems.append(_moving(resource, desired, live, topic, moving))
     elif moving:
         problems.append(under_way(str(resource), [TopicPartition(topic.name, n) for n in moving], live))
-    drifted = (*_shape_drifted(live, topic, owned), *(f"configs.{key}" for key in configs.drifted))
+    drifted = (*_shape_drifted(current, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
-    problems += min_isr_problems(desired, _factor(live, topic))
+    problems += min_isr_problems(desired, min(map(len, current)))
     if owned is None and fields:
         problems.append(adoption_of(desired, fields, recreated=recreated))
     elif recreated:
@@ -160,25 +163,31 @@ def _update(
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 
+def _find_moving(live: KafkaState, topic: Topic) -> list[int]:
+    """The partitions of a topic that are being moved."""
+    if not live.moves:
+        return []
+    return [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
+
+
 def _shape(
     resource: ResourceId,
     desired: Desired,
     live: KafkaState,
-    topic: Topic,
+    current: Sequence[Replicas],
     placed: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
     """Partitions, replication factor and assignments: what differs, and what cannot be had."""
-    body: TopicBody = desired.body
-    count = len(topic.partitions)
+    body = desired.get_body(TopicBody)
+    count = len(current)
     fields: list[FieldChange] = []
     problems: list[Diagnostic] = []
     if body.partitions is not None and body.partitions < count:
         problems.append(_fewer_partitions(resource, desired, count))
     elif body.partitions is not None and body.partitions > count:
         fields.append(_change("partitions", count, body.partitions))
-    current = true_replicas(live, topic)
     if body.assignments is None and body.replication_factor is not None:
-        sizes = sorted({len(replicas) for replicas in current})
+        sizes = sorted({*map(len, current)})
         if sizes != [body.replication_factor]:
             before_size = sizes[0] if len(sizes) == 1 else sizes
             fields.append(_change("replicationFactor", before_size, body.replication_factor))
@@ -196,23 +205,18 @@ def true_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
-def _factor(live: KafkaState, topic: Topic) -> int:
-    return min(len(replicas) for replicas in true_replicas(live, topic))
-
-
-def _shape_drifted(live: KafkaState, topic: Topic, owned: Json) -> list[str]:
+def _shape_drifted(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
     """Paths beside the configs where live is no longer what was last applied."""
-    if not owned:
+    if owned is None:
         return []
     found: list[str] = []
-    partitions, factor = owned.get("partitions"), owned.get("replicationFactor")
-    if partitions is not None and partitions != len(topic.partitions):
+    partitions, factor = owned.partitions, owned.replicationFactor
+    if partitions is not None and partitions != len(current):
         found.append("partitions")
-    current = true_replicas(live, topic)
-    if factor is not None and any(len(replicas) != factor for replicas in current):
+    if factor is not None and {*map(len, current)} - {factor}:
         found.append("replicationFactor")
-    for n, replicas in (owned.get("assignments") or {}).items():
-        if int(n) < len(current) and list(current[int(n)]) != replicas:
+    for n, replicas in (owned.assignments or {}).items():
+        if int(n) < len(current) and tuple(current[int(n)]) != replicas:
             found.append(f"assignments.{n}")
     return found
 
@@ -241,15 +245,15 @@ def _released(resource: ResourceId) -> Difference:
     return Difference(None, None, (), (found,))
 
 
-def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Difference:
+def _undeclared(resource: ResourceId, topic: Topic | None, owned: TopicRecord | None) -> Difference:
     if topic is None:
         return Difference(None)
     fields = (
         _change("partitions", len(topic.partitions), None),
         *(
-            FieldChange(f"configs.{key}", FieldOp.DELETE, record.get("value", record.get("append")), None)
-            for key, record in sorted((owned or {}).get("configs", {}).items())
-            if "secret" not in record and record.get("value", "") is not None
+            FieldChange(f"configs.{key}", FieldOp.DELETE, before, None)
+            for key, applied in sorted(get_applied(owned).items())
+            if (before := _show_applied(applied)) is not None
         ),
     )
     fields = tuple(assess_topic_field(Action.DELETE, field) for field in fields)
@@ -257,11 +261,19 @@ def _undeclared(resource: ResourceId, topic: Topic | None, owned: Json) -> Diffe
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:
         problems = (_never_deleted(resource, "It is one of Kafka's internal topics.", ""),)
-    elif (owned or {}).get("preventDestroy"):
+    elif is_protected(owned):
         why = "Its lifecycle.preventDestroy was true when last applied."
         hint = f"Declare it (again), or let go of it with 'kdeclare apply --forget {resource}'."
         problems = (_never_deleted(resource, why, hint),)
     return Difference(change, None, (), problems)
+
+
+def _show_applied(applied: Applied) -> JsonValue:
+    """What goes with a key of a deleted topic; None where nothing is to be shown."""
+    if isinstance(applied, SecretRef):
+        return None
+    value = applied.append if isinstance(applied, AppliedParts) else applied.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _never_deleted(resource: ResourceId, why: str, hint: str) -> Diagnostic:
@@ -280,7 +292,7 @@ def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Dia
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
         f"Topic '{resource.name}' has {count} partitions, but the manifest declares "
-        f"{desired.body.partitions}. Kafka cannot remove partitions.",
+        f"{desired.get_body(TopicBody).partitions}. Kafka cannot remove partitions.",
         hint=f"Declare {count} or more, or create another topic and copy the records.",
         place=desired.source,
         resource=str(resource),
@@ -328,9 +340,11 @@ def raises_min_isr(field: FieldChange) -> bool:
 
 def _unknown_brokers(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
     """Brokers of declared assignments that the cluster does not have."""
-    body: TopicBody = desired.body
+    assignments = desired.get_body(TopicBody).assignments
+    if not assignments:
+        return []
     known = {broker.id for broker in live.cluster.brokers}
-    named = {broker for replicas in (body.assignments or {}).values() for broker in replicas}
+    named = {broker for replicas in assignments.values() for broker in replicas}
     if named <= known:
         return []
     return [
@@ -348,7 +362,7 @@ def _unknown_brokers(resource: ResourceId, desired: Desired, live: KafkaState) -
 
 def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
     """Kafka takes min.insync.replicas above the factor; see docs/kafka-observed.md for what comes of it."""
-    body: TopicBody = desired.body
+    body = desired.get_body(TopicBody)
     wish = body.configs.get("min.insync.replicas")
     sizes = [len(r) for r in (body.assignments or {}).values()]
     factor = min(sizes) if sizes else body.replication_factor or live_factor
@@ -369,9 +383,9 @@ def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[
     )
 
 
-def _change(path: str, before: Json, after: Json) -> FieldChange:
+def _change(path: str, before: JsonValue, after: JsonValue) -> FieldChange:
     return FieldChange(path, FieldOp.CHANGE, before, after)
 
 
-def _list(replicas: tuple[int, ...] | None) -> Json:
+def _list(replicas: tuple[int, ...] | None) -> JsonValue:
     return None if replicas is None else list(replicas)

@@ -1,32 +1,41 @@
-"""The operations of a topic's change, and the edges among them."""
+"""The operations of a topic's change, the edges among them, and among topics whose names collide.
 
-from collections.abc import Mapping, Sequence
+Kafka cannot rename, so a new name for a topic that exists is a new, empty topic.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 
-from kdeclare.core.changes import Action, Change
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.diagnostics import Diagnostic, Place, denied, warning
+from kdeclare.core.jsontypes import as_ints, canonical_json
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import with_inverse
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.changes import Action, Change, Reason
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Compared
+from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.config.config_record import get_applied
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
 from kdeclare.providers.kafka.live import KafkaState, Topic
 from kdeclare.providers.kafka.operations.arguments import (
-    CreateTopicArgs,
     DeleteTopicArgs,
-    IncreasePartitionsArgs,
     make_config_argument,
 )
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
+from kdeclare.providers.kafka.operations.kafka_operation_type import identities
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
+from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.placing import Placer, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import Placer, Wish
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
 from kdeclare.providers.kafka.topic.diff import MIN_ISR, raises_min_isr, true_replicas
+from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic
 from kdeclare.providers.kafka.topic.spec import TopicBody
-from kdeclare.providers.kafka.topic_identity import identities
 
 _CREATE, _DELETE = CreateTopic(), DeleteTopic()
 _INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
@@ -37,7 +46,7 @@ _ASSIGNMENTS = "assignments."
 
 
 def topic_operations(
-    change: Change, body: TopicBody | None, live: KafkaState, owned: Json, place: Placer
+    change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, place: Placer
 ) -> tuple[Operation, ...]:
     """Create, delete, or: configs, more partitions and reassignments in the order that is safe."""
     if change.action is Action.CREATE and body is not None:
@@ -51,14 +60,14 @@ def topic_operations(
 
 
 def _create(change: Change, body: TopicBody) -> Operation:
-    assignments = {str(number): replicas for number, replicas in _assigned(change).items()}
+    assignments = _assigned(change)
     # the last field of a key holds its end value: parts are resolved, as the list is new
     configs = ((key_of(field), make_config_argument(field.after)) for field in config_fields(change.fields))
     op = Operation(
         id=f"{_CREATE.name}:{change.id}",
         verb=_CREATE.name,
         resource=change.id,
-        args=CreateTopicArgs(
+        args=NewTopic(
             change.id.name,
             partitions=None if assignments else body.partitions,
             replication_factor=None if assignments else body.replication_factor,
@@ -83,7 +92,7 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
 
 
 def _update(
-    change: Change, body: TopicBody, live: KafkaState, topic: Topic, owned: Json, place: Placer
+    change: Change, body: TopicBody, live: KafkaState, topic: Topic, owned: TopicRecord | None, place: Placer
 ) -> tuple[Operation, ...]:
     current = true_replicas(live, topic)
     fields = {f.path.split(".")[0]: f for f in change.fields}
@@ -104,7 +113,7 @@ def _update(
 def _assigned(change: Change) -> dict[int, tuple[int, ...]]:
     """The partitions whose replicas are named, declared or placed by a strategy."""
     named = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS)]
-    return {int(f.path.removeprefix(_ASSIGNMENTS)): tuple(f.after) for f in named}
+    return {int(f.path.removeprefix(_ASSIGNMENTS)): as_ints(f.after) for f in named}
 
 
 def _increase(
@@ -127,7 +136,7 @@ def _increase(
         id=f"{_INCREASE.name}:{resource}",
         verb=_INCREASE.name,
         resource=resource,
-        args=IncreasePartitionsArgs(topic.name, total, added),
+        args=NewPartitions(topic.name, total, added),
         expect={"partitions": count} | identities([topic.name], live),
         irreversible=NO_FEWER_PARTITIONS,
     )
@@ -135,7 +144,7 @@ def _increase(
 
 
 def _added(increase: Operation | None) -> list[tuple[int, ...]]:
-    assignments = get_arguments(increase, IncreasePartitionsArgs).assignments if increase else None
+    assignments = get_arguments(increase, NewPartitions).assignments if increase else None
     return list(assignments or ())
 
 
@@ -178,7 +187,7 @@ def _ordered(
     change: Change,
     increase: Operation | None,
     moves: tuple[Operation, ...],
-    owned: Json,
+    owned: TopicRecord | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
     """min.insync.replicas goes down before the replication factor, and up after it."""
@@ -189,7 +198,7 @@ def _ordered(
     early = [f for f in min_isr if not raises_min_isr(f)]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
     stages = by_occurrence(f for f in fields if f not in late)
-    configs = config_operations(change.id, entity, [*stages, late], owned, live)
+    configs = config_operations(change.id, entity, [*stages, late], get_applied(owned), live)
     if late:
         because = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}
         configs[-1] = replace(configs[-1], needs=because)
@@ -197,3 +206,127 @@ def _ordered(
         because = {configs[0].id: "lower min.insync.replicas before the replication factor"}
         moves = tuple(replace(op, needs={**op.needs, **because}) if op in resized else op for op in moves)
     return (*configs, *([increase] if increase else ()), *moves)
+
+
+RENAME = "rename"
+NAME_COLLISION = "name-collision"
+
+_SIMILAR = 0.6
+"""difflib's own bound for close matches."""
+
+
+def order_colliding_names(
+    operations: tuple[Operation, ...], live: Mapping[str, Topic]
+) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
+    """Create a topic only after the one that its name collides with is deleted, or not at all.
+
+    Kafka refuses 'a.b' while 'a_b' exists: their metrics have the same name. Without the edge, the old topic
+    could be deleted and the new one still be refused.
+    """
+    deletions = {name: op.id for op in operations if type_of(op).deletes and (name := _find_topic(op))}
+    creations = {op.id: name for op in operations if type_of(op).creates and (name := _find_topic(op))}
+    metrics = {_metric_name(name) for name in creations.values()}
+    existing: dict[str, list[str]] = {}
+    for name in sorted(live):
+        if (metric := _metric_name(name)) in metrics:
+            existing.setdefault(metric, []).append(name)
+    if not existing:
+        return operations, []
+    ordered: list[Operation] = []
+    problems: list[Diagnostic] = []
+    for op in operations:
+        created = creations.get(op.id, "")
+        for other in existing.get(_metric_name(created), ()):
+            if other == created:
+                continue
+            if other in deletions:
+                reason = f"Kafka refuses the name while '{other}' exists"
+                op = replace(op, needs={**op.needs, deletions[other]: reason})
+                problems.append(_rename(str(op.resource), created, other, deleted=True))
+            else:
+                problems.append(_collision(op, created, other))
+        ordered.append(op)
+    return tuple(ordered), problems
+
+
+def _find_topic(op: Operation) -> str:
+    """The topic that an operation creates or deletes; empty where it does neither."""
+    found = type_of(op).find_object(op)
+    return found.name if found is not None and is_topic(found) else ""
+
+
+def find_renames(compared: Sequence[Compared], reported: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Topics with a similar name and the same declaration as the only one that is not declared anymore.
+
+    reported: what is known already; a new name is reported once.
+    """
+    known = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
+    undeclared = [i for i in compared if i.desired is None and _is_topic(i)]
+    if not undeclared:
+        return
+    old = _by_declaration(undeclared, lambda i: i.owned)
+    new = _by_declaration([i for i in compared if _is_new(i)], lambda i: i.difference.owned)
+    for declaration, items in new.items():
+        former = old.get(declaration, [])
+        if len(items) != 1 or len(former) != 1 or str(items[0].id) in known:
+            continue
+        if SequenceMatcher(None, items[0].id.name, former[0].id.name).ratio() >= _SIMILAR:
+            change = former[0].change
+            deleted = change is not None and change.action is Action.DELETE and not change.blocked
+            place = items[0].desired.source if items[0].desired else None
+            yield _rename(str(items[0].id), items[0].id.name, former[0].id.name, deleted=deleted, place=place)
+
+
+def _is_topic(item: Compared) -> bool:
+    return item.id.kind == "Topic" and item.change is not None and item.change.action is not Action.FORGET
+
+
+def _is_new(item: Compared) -> bool:
+    change = item.change
+    return (
+        item.id.kind == "Topic"
+        and change is not None
+        and change.action is Action.CREATE
+        and change.reason is Reason.DECLARED
+    )
+
+
+def _by_declaration(
+    items: Sequence[Compared], record: Callable[[Compared], OwnedRecord | None]
+) -> dict[str, list[Compared]]:
+    """By what was declared of each; ids and protection say nothing of the topic itself."""
+    found: dict[str, list[Compared]] = {}
+    for item in items:
+        owned = narrow_topic(record(item))
+        stated = replace(owned, topicId=None, preventDestroy=False).to_json() if owned is not None else {}
+        found.setdefault(canonical_json(stated), []).append(item)
+    return found
+
+
+def _metric_name(topic: str) -> str:
+    """What Kafka's metrics make of a name (`Topic.unifyCollisionChars`)."""
+    return topic.replace(".", "_")
+
+
+def _rename(resource: str, name: str, other: str, *, deleted: bool, place: Place | None = None) -> Diagnostic:
+    fate = f"'{other}' is deleted with all its records" if deleted else f"'{other}' keeps its records"
+    return warning(
+        RENAME,
+        "Kafka cannot rename topics",
+        f"'{name}' looks like a new name for '{other}'. It is created empty, and {fate}.",
+        hint="To keep the records, copy them and move the clients before the old topic is deleted.",
+        place=place,
+        resource=resource,
+    )
+
+
+def _collision(op: Operation, name: str, other: str) -> Diagnostic:
+    return denied(
+        NAME_COLLISION,
+        "Names collide",
+        f"Topic '{name}' cannot be created while '{other}' exists: Kafka treats '.' and '_' as the same "
+        "character in metric names.",
+        hint="Choose another name. If this is meant as a rename: Kafka cannot rename topics; the old topic "
+        "has to be deleted, with its records, in the same plan.",
+        resource=str(op.resource),
+    )

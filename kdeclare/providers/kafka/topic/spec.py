@@ -2,18 +2,29 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.kind import NAME, Problem
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import (
+    JsonObject,
+    JsonValue,
+    as_bool,
+    as_int_or_none,
+    as_ints,
+    as_object,
+    as_text,
+    as_texts,
+)
+from kdeclare.core.resources.kind import NAME, Problem
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
-from kdeclare.providers.kafka.config.wishes import Wish, parse_wishes
+from kdeclare.providers.kafka.config.wishes import Wish, parse_wishes, wishes_from, wishes_json
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.reassignment.placing import PlacementSpec, Strategy
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementSpec, Strategy
 
 INT32 = 2**31 - 1
 """The largest number of partitions, and broker id, that the protocol can carry."""
@@ -31,7 +42,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 class TopicLifecycle(BaseModel):
     """What must never happen to a topic, and what may."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     preventDestroy: bool = False  # noqa: N815
     adopt: bool = False
 
@@ -39,7 +50,7 @@ class TopicLifecycle(BaseModel):
 class TopicSpec(BaseModel):
     """``spec`` of a Topic manifest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
     replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
     assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
@@ -148,3 +159,43 @@ def _assignment_problems(resource: str, spec: TopicSpec) -> list[Problem]:
         Problem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
         for path, text in found
     ]
+
+
+def topic_json(name: str, body: TopicBody) -> JsonObject:
+    """See `Kind.to_json`; what is not stated, or as by default, is left out."""
+    assignments = body.assignments
+    stated: dict[str, JsonValue] = {
+        "partitions": body.partitions,
+        "replicationFactor": body.replication_factor,
+        "assignments": None if assignments is None else {str(n): list(r) for n, r in assignments.items()},
+        "strategy": None if body.strategy is None else str(body.strategy),
+        "racks": list(body.racks) or None,
+        "removeUnmanaged": body.remove_unmanaged or None,
+        "preventDestroy": body.prevent_destroy or None,
+        "adopt": body.adopt or None,
+    }
+    configs = wishes_json(body.configs, catalog(ConfigScope.TOPIC))
+    return {"configs": configs, **{field: value for field, value in stated.items() if value is not None}}
+
+
+def topic_from(json: JsonObject) -> TopicBody:
+    """See `Kind.from_json`."""
+    strategy = json.get("strategy")
+    return TopicBody(
+        partitions=as_int_or_none(json.get("partitions")),
+        replication_factor=as_int_or_none(json.get("replicationFactor")),
+        assignments=_read_assignments(json.get("assignments")),
+        strategy=None if strategy is None else Strategy(as_text(strategy)),
+        racks=as_texts(json.get("racks", ())),
+        configs=wishes_from(as_object(json["configs"])),
+        remove_unmanaged=as_bool(json.get("removeUnmanaged", False)),
+        prevent_destroy=as_bool(json.get("preventDestroy", False)),
+        adopt=as_bool(json.get("adopt", False)),
+    )
+
+
+def _read_assignments(json: JsonValue) -> dict[int, tuple[int, ...]] | None:
+    if json is None:
+        return None
+    stated = as_object(json)
+    return {n: as_ints(stated[str(n)]) for n in sorted(map(int, stated))}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kdeclare.cli.interactive.completer import completed
 from kdeclare.cli.interactive.grammar import Command, Parameter, grammar
 from kdeclare.cli.interactive.words import quoted
-from kdeclare.core.capabilities import list_names
 from kdeclare.core.parts import Connections
+from kdeclare.core.resources.capabilities import list_names
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

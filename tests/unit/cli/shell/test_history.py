@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.interactive.history import LineHistory, history_file
+from kdeclare.cli.interactive.session import LineHistory, history_file
 
 SECRET = "config alter --broker 1 --add-config ssl.key.password=x"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.interactive.script import logical_lines
+from kdeclare.cli.interactive.lines import logical_lines
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster
 from tests.unit.cli.command_line import CommandLine, Ran
@@ -185,7 +185,8 @@ def test_a_pipe_stops_with_the_line_and_its_exit_code(tmp_path: Path) -> None:
 
 READER = """
 import sys
-from kdeclare.cli import lock, main
+from kdeclare.cli import main
+from kdeclare.cli.commands import lock
 from kdeclare.cli.console import Console
 
 def show(*, console: Console):

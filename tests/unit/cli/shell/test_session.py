@@ -14,19 +14,18 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from kdeclare.app.keeping import KeptConnections
+from kdeclare.app.connections import KeptConnections
 from kdeclare.app.workspace import Options
-from kdeclare.cli import paging
+from kdeclare.cli import pager
 from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.completer import LineCompleter
 from kdeclare.cli.interactive.grammar import grammar
 from kdeclare.cli.interactive.lines import Lines
 from kdeclare.cli.interactive.names import LiveNames
-from kdeclare.cli.interactive.prompt import named, prompt
-from kdeclare.cli.interactive.session import Session
+from kdeclare.cli.interactive.session import Session, prompt, shorten_name
 from kdeclare.cli.line import Shared
 from kdeclare.cli.options import Talk
-from kdeclare.cli.paging import Pager
+from kdeclare.cli.pager import Pager
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.commands.completion import find_overrides
@@ -127,8 +126,8 @@ def test_the_prompt_names_project_environment_and_cluster(kdeclare: CommandLine,
 
 
 def test_long_names_are_cut() -> None:
-    assert named("broker.example.com:9092") == "broker.example.com:9092"
-    assert named("a" * 50) == "a" * 39 + "…"
+    assert shorten_name("broker.example.com:9092") == "broker.example.com:9092"
+    assert shorten_name("a" * 50) == "a" * 39 + "…"
 
 
 def test_names_are_those_of_the_cluster_the_state_and_the_project(
@@ -191,7 +190,7 @@ def test_paths_of_home_are_completed(kdeclare: CommandLine, shared: Shared, tmp_
 def test_a_pager_that_is_not_there_ends_the_line_and_not_the_shell(
     kdeclare: CommandLine, shared: Shared
 ) -> None:
-    kdeclare.monkeypatch.setattr(paging, "fits", lambda *_: False)
+    kdeclare.monkeypatch.setattr(pager, "fits", lambda *_: False)
     kdeclare.monkeypatch.setattr(sys, "stdout", Terminal())
     console = Console(Talk(), "text", "", Pager(("no-such-pager",)))
     assert Lines(shared, console).run("help") == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kdeclare.cli.interactive.words import arguments, is_continued, quoted, words
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
 from kdeclare.version import VERSION
 
 Progress = Callable[[str], None]

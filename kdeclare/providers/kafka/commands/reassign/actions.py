@@ -2,28 +2,35 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kdeclare.app.apply import How, confirmed, judge_finished
 from kdeclare.app.plan import complete_options
 from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovering import recover_locked
-from kdeclare.app.scope import Scope
+from kdeclare.app.recovery import recover_locked
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.registry import type_of
-from kdeclare.core.run import RunResult, Status
-from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.provider.registry import type_of
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.collector import KafkaSelection, observe, replica_dirs
 from kdeclare.providers.kafka.commands.reassign.assignments_file import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.commands.reassign.checks import (
+    Out,
+    Told,
     check_names,
     check_places,
     check_topics,
+    clear,
     existing_moves,
+    foreign,
+    limits,
+    settle_and_clear,
 )
 from kdeclare.providers.kafka.commands.reassign.plans import (
     Execution,
@@ -46,27 +53,16 @@ from kdeclare.providers.kafka.commands.reassign.text import (
     started,
     verify_text,
 )
-from kdeclare.providers.kafka.commands.reassign.throttle_notices import (
-    Out,
-    Told,
-    clear,
-    foreign,
-    limits,
-    settle_and_clear,
-)
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe, replica_dirs
 from kdeclare.providers.kafka.operations.partitions import get_targets
-from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES, find_kafka_options, with_pace
+from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
-from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
-from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, parse
-from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.selection import KafkaSelection
+from kdeclare.providers.kafka.reassignment.operations.reassign import CancelMoves, RelocateReplicas, parse
+from kdeclare.providers.kafka.reassignment.pace import Pace, find_pace
 
 _CANCEL, _RELOCATE = CancelMoves(), RelocateReplicas()
 _POLL_S = 0.1
@@ -247,8 +243,8 @@ def _execution(
     workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions
 ) -> Execution:
     """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
-    chosen = with_pace(PlanOptions(), Pace(throttle=options.throttle))
-    pace = find_kafka_options(complete_options(chosen, workspace.project)).pace
+    chosen = PlanOptions(Pace(throttle=options.throttle))
+    pace = find_pace(complete_options(chosen, workspace.project))
     return Execution(
         targets={a.partition: a.replicas for a in assignments},
         directories=_directories(assignments),

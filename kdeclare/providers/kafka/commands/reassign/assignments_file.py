@@ -8,17 +8,189 @@ no cluster can have, which it finds out late, some when the moves have begun; in
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.jsontypes import Json
-from kdeclare.providers.kafka.commands.reassign.json_source import MAX_INT, VERSION, Path, Source
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.topic.spec import is_legal_name
+
+VERSION = 1
+"""The one version of these files."""
+MAX_INT = 2**31 - 1
+
+_SHOWN = 80
+_MAX_DEPTH = 100
+_TOO_DEEP = f"Nested more than {_MAX_DEPTH} levels deep"
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+# Strings are matched first, so that nothing is found inside of one.
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
+
+Path = tuple[str | int, ...]
+
+
+class Source:
+    """A file as JSON, and the mistakes found in it. What is wrong is read as None."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
+        self._file = file
+        self._problems: list[Diagnostic] = []
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._children: dict[int, dict[str | int, int]] = {}
+
+    def items(self, field: str) -> list[tuple[Path, JsonValue]] | None:
+        """What stands in the list that the file is about, with its path; None where that is no list.
+
+        Raise KdeclareError where nothing can be told about it: this is no JSON, or of another version.
+        """
+        document = self.object(self._document(), ())
+        if document is None:
+            return None
+        version = self.integer(document.get("version", VERSION), ("version",))
+        if version not in (None, VERSION):
+            detail = f"Not supported version field value {version}"
+            self.wrong(("version",), "unsupported-version", "Not supported version", detail)
+            self.check()
+        items = document.get(field, [])
+        if not isinstance(items, list):
+            self._not("JSON array", items, (field,))
+            return None
+        return [((field, n), item) for n, item in enumerate(items)]
+
+    def object(self, value: JsonValue, path: Path) -> dict[str, JsonValue] | None:
+        """The value, which must be an object."""
+        if isinstance(value, dict):
+            return value
+        self._not("JSON object", value, path)
+        return None
+
+    def member(self, item: dict[str, JsonValue], name: str, path: Path) -> tuple[Path, JsonValue] | None:
+        """A field that must be there, with its path."""
+        if name in item:
+            return (*path, name), item[name]
+        self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
+        return None
+
+    def array(self, value: JsonValue, path: Path) -> list[tuple[Path, JsonValue]] | None:
+        """The elements, with their paths, of a value which must be an array."""
+        if isinstance(value, list):
+            return [((*path, n), item) for n, item in enumerate(value)]
+        self._not("`JSON array` value", value, path)
+        return None
+
+    def integer(self, value: JsonValue, path: Path) -> int | None:
+        """The value, which must be a whole number of 32 bits."""
+        if type(value) is int and -MAX_INT - 1 <= value <= MAX_INT:
+            return value
+        self._not("`Integer` value", value, path)
+        return None
+
+    def string(self, value: JsonValue, path: Path) -> str | None:
+        """The value, which must be a text."""
+        if isinstance(value, str):
+            return value
+        self._not("`String` value", value, path)
+        return None
+
+    def wrong(self, path: Path, code: str, summary: str, detail: str) -> None:
+        """Note a mistake in what ``path`` leads to."""
+        place = self._place(self._position(path))
+        self._problems.append(error(code, summary, f"{detail}{_show_path(path)}", place=place))
+
+    def check(self) -> None:
+        """Raise KdeclareError if there are mistakes."""
+        if self._problems:
+            raise KdeclareError(*self._problems)
+
+    def _not(self, expected: str, value: JsonValue, path: Path) -> None:
+        received = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        if len(received) > _SHOWN:
+            received = f"{received[:_SHOWN]}…"
+        self.wrong(path, "json-type", "Unexpected value", f"Expected {expected}, received {received}")
+
+    def _document(self) -> JsonValue:
+        if not self._text.strip():
+            self._no_json("The input string shouldn't be empty", 0)
+        try:
+            document: JsonValue = json.loads(self._text, parse_constant=_refuse)
+        except json.JSONDecodeError as problem:
+            self._no_json(problem.msg, problem.pos)
+        except ValueError:
+            found = next(m for m in _NO_NUMBER.finditer(self._text) if m[1])
+            self._no_json(f"'{found[1][:_SHOWN]}' is no number of JSON's", found.start())
+        except RecursionError:
+            self._no_json(_TOO_DEEP, 0)
+        if _is_deep(document):
+            self._no_json(_TOO_DEEP, 0)
+        return document
+
+    def _no_json(self, detail: str, position: int) -> NoReturn:
+        summary = "The input string is not a valid JSON"
+        raise KdeclareError(error("json-syntax", summary, detail, place=self._place(position)))
+
+    def _place(self, position: int) -> Place:
+        line = bisect_right(self._lines, position)
+        return Place(self._file, line, position - self._lines[line - 1] + 1)
+
+    def _position(self, path: Path) -> int:
+        """Where a value begins; for a mistake only, as the values are read once more to find it."""
+        position = _skip(self._text, 0)
+        for step in path:
+            if position not in self._children:
+                self._children[position] = dict(_children(self._text, position))
+            position = self._children[position][step]
+        return position
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _is_deep(value: JsonValue) -> bool:
+    """Whether it is nested so deep that to read it once more, for a place, could run into Python's limit."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
+        level = list(chain.from_iterable(nested))
+    return any(isinstance(v, dict | list) for v in level)
+
+
+def _show_path(path: Path) -> str:
+    """A path for a person: `` (partitions[3].replicas)``; nothing for the whole file."""
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return f" ({steps.removeprefix('.')})" if steps else ""
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _children(text: str, position: int) -> Iterator[tuple[str | int, int]]:
+    """Where the values in an object or array begin. The text is known to be JSON."""
+    decode = json.JSONDecoder().raw_decode
+    named = text[position] == "{"
+    position = _skip(text, position + 1)
+    for index in count():
+        if text[position] in "]}":
+            return
+        key: str | int = index
+        if named:
+            key, end = decode(text, position)
+            position = _skip(text, _skip(text, end) + 1)  # after the colon
+        yield key, position
+        position = _skip(text, decode(text, position)[1])
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+
 
 ANY_LOG_DIR = "any"
 """Stands for whatever log directory the broker chooses."""
@@ -118,7 +290,7 @@ def reassignment_json(assignments: Iterable[Assignment]) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def _assignment(source: Source, item: Json, path: Path) -> Assignment | None:
+def _assignment(source: Source, item: JsonValue, path: Path) -> Assignment | None:
     entry = source.object(item, path)
     if entry is None:
         return None
@@ -141,7 +313,7 @@ def _assignment(source: Source, item: Json, path: Path) -> Assignment | None:
     return Assignment(where, replicas, log_dirs)
 
 
-def _topic(source: Source, item: Json, path: Path) -> str | None:
+def _topic(source: Source, item: JsonValue, path: Path) -> str | None:
     entry = source.object(item, path)
     member = source.member(entry, "topic", path) if entry is not None else None
     if member is None:
@@ -156,7 +328,7 @@ def _topic(source: Source, item: Json, path: Path) -> str | None:
     return None
 
 
-def _partition(source: Source, entry: dict[str, Json], path: Path) -> int | None:
+def _partition(source: Source, entry: dict[str, JsonValue], path: Path) -> int | None:
     member = source.member(entry, "partition", path)
     if member is None:
         return None
@@ -169,7 +341,7 @@ def _partition(source: Source, entry: dict[str, Json], path: Path) -> int | None
     return partition
 
 
-def _replicas(source: Source, entry: dict[str, Json], path: Path) -> tuple[int, ...] | None:
+def _replicas(source: Source, entry: dict[str, JsonValue], path: Path) -> tuple[int, ...] | None:
     member = source.member(entry, "replicas", path)
     items = source.array(member[1], member[0]) if member is not None else None
     if items is None:
@@ -194,7 +366,7 @@ def _check_replicas(source: Source, partition: TopicPartition, replicas: tuple[i
         source.wrong(at, "duplicate-replica", summary, detail)
 
 
-def _log_dirs(source: Source, entry: dict[str, Json], path: Path) -> tuple[str, ...] | None:
+def _log_dirs(source: Source, entry: dict[str, JsonValue], path: Path) -> tuple[str, ...] | None:
     if "log_dirs" not in entry:
         return None
     items = source.array(entry["log_dirs"], (*path, "log_dirs"))

@@ -1,15 +1,35 @@
-"""What `kdeclare reassign` refuses before anything is done, in the words of Kafka's tool."""
+"""What `kdeclare reassign` refuses or warns of, in the words of Kafka's tool."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kdeclare.core.diagnostics import KdeclareError, denied, error
-from kdeclare.core.exits import ExitCode
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.name_scope import NameScope, out_of_scope
+from kdeclare.app.recovery import about, recover_locked, tidy_up, under_way
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, denied, error, warning
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.run import Status
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.name_scope import NameScope, out_of_scope
+from kdeclare.engine.executor.recovery import unfinished
+from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
-from kdeclare.providers.kafka.commands.reassign.plans import Replica
+from kdeclare.providers.kafka.commands.reassign.plans import Execution, Replica
+from kdeclare.providers.kafka.commands.reassign.text import (
+    VERIFY_AGAIN,
+    dirs_throttle_set,
+    throttle_set,
+    throttles_cleared,
+)
+from kdeclare.providers.kafka.config.config_diff import Override
+from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.port import LogDir
+from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
+from kdeclare.providers.kafka.port import Cluster, LogDir
+from kdeclare.providers.kafka.reassignment import throttles
+from kdeclare.providers.kafka.reassignment.leftovers import Entries, Throttle, ThrottledReplicas, leftovers_of
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 
 _EXISTING = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this "
@@ -76,3 +96,93 @@ def _check_directories(directories: Mapping[Replica, str], there: Mapping[int, S
             problems.append(error("unknown-log-dir", "No such log directory", detail, hint=hint))
     if problems:
         raise KdeclareError(*problems)
+
+
+Out = Callable[[str], None]
+"""Takes what the tool prints, piece by piece; each ends in a new line."""
+Told = Callable[[Iterable[Diagnostic]], None]
+"""Takes what else should be known."""
+
+_CLEAR = ClearThrottle()
+
+
+def limits(workspace: Workspace, wanted: Execution) -> str:
+    """What is said of the throttles that are in force now."""
+    state = workspace.store.read()
+    set_: Entries = leftovers_of(state).throttles
+    rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATES}
+    text = ""
+    if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATES[0]]:
+        text += throttle_set(wanted.throttle)
+    if wanted.dirs_throttle is not None and str(wanted.dirs_throttle) in rates[throttles.DIRS_RATE]:
+        text += dirs_throttle_set(wanted.dirs_throttle)
+    return VERIFY_AGAIN + text if text else ""
+
+
+def settle_and_clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
+    """Settle what earlier runs left open, and take their throttles away."""
+    store = workspace.store
+    state = store.read()
+    if not unfinished(store) and not (state and state.pending_cleanup):
+        return
+    try:
+        with store.lock(what):
+            tell(recover_locked(workspace, connections, what, options=KEEP_THROTTLES))
+            clear(workspace, connections, what, out, tell)
+    except KdeclareError as taken:
+        tell(under_way(taken))
+
+
+def clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
+    """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
+    tidied = tidy_up(workspace, connections, what)
+    results = tidied.run.results if tidied.run else {}
+    brokers: set[int] = set()
+    topics: set[str] = set()
+    for op in tidied.run.plan.operations if tidied.run else ():
+        if op.verb == _CLEAR.name and op.id in results and results[op.id].status is Status.DONE:
+            resources = [throttles.resource_of(entity) for entity in get_arguments(op, ThrottleArgs).entries]
+            brokers.update(throttles.brokers_of(get_arguments(op, ThrottleArgs).entries))
+            topics.update(r.name for r in resources if r.scope is ConfigScope.TOPIC)
+    out(throttles_cleared(brokers, topics))
+    tell(d for d in about(tidied) if d.severity is not Severity.INFO)
+
+
+def foreign(workspace: Workspace, cluster: Cluster, topics: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
+    state = workspace.store.read()
+    own: Entries = leftovers_of(state).throttles
+    entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
+    entities += [f"{ConfigScope.TOPIC}/{name}" for name in sorted(topics)]
+    seen = observe(cluster, throttles.query(entities))
+    found = {entity: _others(throttles.present(seen, entity), own.get(entity, {})) for entity in entities}
+    return tuple(_left_alone(entity, values) for entity, values in found.items() if values)
+
+
+def _others(there: Mapping[str, Override], own: Mapping[str, Throttle]) -> dict[str, str]:
+    """What is set that kdeclare has not put there."""
+    result: dict[str, str] = {}
+    for key, value in there.items():
+        mine = own.get(key)
+        if isinstance(value, list):
+            elements = mine.elements if isinstance(mine, ThrottledReplicas) else ()
+            rest: str | None = ",".join(e for e in value if e not in elements)
+        else:
+            rest = value if mine != value else None
+        if rest:
+            result[key] = rest
+    return result
+
+
+def _left_alone(entity: str, values: Mapping[str, str]) -> Diagnostic:
+    resource = throttles.resource_of(entity)
+    kind = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
+    said = ", ".join(f"{key}={value}" for key, value in values.items())
+    return warning(
+        "foreign-throttle",
+        "Throttles of others are left alone",
+        f"{entity}: {said}",
+        hint="Where nobody needs them: kafka-configs --bootstrap-server … --alter --entity-type "
+        f"{kind} --entity-name {resource.name} --delete-config {','.join(values)}",
+        subject=entity,
+    )

@@ -1,20 +1,21 @@
 """``kdeclare reassign``: the options, the files and the output of kafka-reassign-partitions."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli.asking import Asking
 from kdeclare.cli.command import command
+from kdeclare.cli.confirmation import Asking
 from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import epilog
 from kdeclare.cli.options import Overriding, Servers, Yes
-from kdeclare.cli.running import Manner, carry_out
+from kdeclare.cli.run_output import Manner, carry_out
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.exits import ExitCode
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
 
 if TYPE_CHECKING:
     from kdeclare.app.apply import How
@@ -50,7 +51,7 @@ _NEEDED = {
 _TIMEOUT_MS = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Action:
     """What is to be done; one of them."""
 
@@ -80,7 +81,7 @@ class Action:
         return chosen[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Details:
     """What goes with the actions."""
 

@@ -5,44 +5,52 @@ directories, a throttle for what is on its way already, and partitions that alon
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
 from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.kind import Desired
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import with_inverse
-from kdeclare.core.operations import Operation
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Inverse, Operation
+from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.plan import Base, ClusterRef, Plan, Summary
+from kdeclare.core.plans.plan import Base, ClusterRef, Plan, Summary
 from kdeclare.core.progress import Progress
-from kdeclare.core.registry import type_of
-from kdeclare.core.secrets import SecretSource
+from kdeclare.core.provider.registry import type_of
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.planning.build import build_plan, check_cluster_id
-from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.engine.planning.request import PlanRequest, Scope
+from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.observe import observe
+from kdeclare.providers.kafka.operations.kafka_operation_type import identities
 from kdeclare.providers.kafka.operations.partitions import get_targets, topics_of
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.completion import moves_replicas
 from kdeclare.providers.kafka.reassignment.diff import GUARD, PREFIX
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers, leftovers_of
+from kdeclare.providers.kafka.reassignment.leftovers import (
+    Entries,
+    Leftovers,
+    ThrottledReplicas,
+    leftovers_of,
+)
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, RelocateArgs, ThrottleArgs
-from kdeclare.providers.kafka.reassignment.operations.moves import CancelMoves
-from kdeclare.providers.kafka.reassignment.operations.relocate import RelocateReplicas, named
+from kdeclare.providers.kafka.reassignment.operations.reassign import (
+    CancelMoves,
+    RelocateReplicas,
+    name_replica,
+)
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
-from kdeclare.providers.kafka.topic_identity import identities
 
 RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED = ResourceId("Reassignment", "resized")
@@ -89,8 +97,10 @@ def execution_plan(
     resized = {} if wanted.resize else _resized(wanted.targets, live)
     targets = tuple(Target(p, t, None) for p, t in sorted(wanted.targets.items()) if p not in resized)
     body = ReassignmentBody(targets, wanted.resize, pace=Pace(throttle=wanted.throttle))
-    chosen = KafkaPlanOptions(override_moves=wanted.additional, client_guard=wanted.resize)
-    scope = PlanScope(complete=False, overrides=request.scope.overrides, options=PlanOptions(chosen))
+    chosen = KafkaPlanOptions(
+        rf_guard="client" if wanted.resize else None, override_reassignments=wanted.additional
+    )
+    scope = Scope(complete=False, overrides=request.scope.overrides, options=PlanOptions(chosen))
     declared = (Desired(RESOURCE, body),) if targets else ()
     plan = build_plan(replace(request, desired=declared, scope=scope), connections, secrets, progress)
     plan = replace(
@@ -148,8 +158,8 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
 
 def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState) -> Operation:
     """The operation that sends replicas into other log directories of their brokers."""
-    args = RelocateArgs({named(r): path for r, path in sorted(relocations.items())})
-    before = {named(r): path for r in sorted(relocations) if (path := _heading(live, r))}
+    args = RelocateArgs({name_replica(r): path for r, path in sorted(relocations.items())})
+    before = {name_replica(r): path for r in sorted(relocations) if (path := _heading(live, r))}
     inverse = Inverse(_RELOCATE.name, RelocateArgs(before))
     bare = Operation(f"{_RELOCATE.name}:{resource}", _RELOCATE.name, resource, args, {}, inverse=inverse)
     return replace(bare, expect=_RELOCATE.view(bare, LiveState(live)))
@@ -214,9 +224,9 @@ def _throttle_fields(op: Operation, seen: KafkaState) -> tuple[FieldChange, ...]
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         now = throttles.present(seen, entity)
-        for key in keys:
-            if key in throttles.ALL_RATES and key not in fields:
-                fields[key] = FieldChange(key, FieldOp.CHANGE, now.get(key), keys[key])
+        for key, value in keys.items():
+            if not isinstance(value, ThrottledReplicas) and key not in fields:
+                fields[key] = FieldChange(key, FieldOp.CHANGE, now.get(key), value)
     return tuple(fields.values())
 
 
@@ -349,8 +359,8 @@ def _origin(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _cancelling(moving: Collection[TopicPartition], live: KafkaState) -> Operation:
-    heading: dict[str, Json] = {str(p): list(live.moves[p].target) for p in moving}
+    heading: dict[str, JsonValue] = {str(p): list(live.moves[p].target) for p in moving}
     stays = MovesArgs({str(p): live.moves[p].origin for p in moving})
-    expect: Mapping[str, Json] = heading | identities(topics_of(heading), live)
+    expect: Mapping[str, JsonValue] = heading | identities(topics_of(heading), live)
     bare = Operation(f"{_CANCEL.name}:{CANCELLED}", _CANCEL.name, CANCELLED, stays, expect)
     return with_inverse(_CANCEL, bare)

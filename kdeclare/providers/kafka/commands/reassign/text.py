@@ -1,8 +1,8 @@
 """What Kafka's kafka-reassign-partitions tool prints, to the letter: scripts read it."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from kdeclare.core.frozen import dataclass
 from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment, reassignment_json
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move, ReplicaDirs

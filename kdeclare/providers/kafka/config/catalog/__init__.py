@@ -6,11 +6,11 @@ serve offline checks only; a live cluster's own word wins over them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from kdeclare.core.provider import TypedSetting
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.provider import TypedSetting
 from kdeclare.providers.kafka.config.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 

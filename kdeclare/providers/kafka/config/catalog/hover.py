@@ -1,7 +1,6 @@
-"""The config keys for editors: what JSON Schema says of each, with words to read while one types.
+"""What editors show about config keys: meanings, and the few words that a value can be.
 
-`meanings.json` is written by hand, of the keys that can be declared: what a key means, its unit, and when one
-changes it. Types and defaults are the catalogue's.
+No broker tells them, so they are written down here, for those who type; Kafka itself judges what is typed.
 """
 
 import json
@@ -9,13 +8,46 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 
-from kdeclare.core.jsontypes import Json
+from pydantic.json_schema import JsonSchemaValue
+
 from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
-from kdeclare.providers.kafka.config.catalog.choices import choices
 from kdeclare.providers.kafka.ids import ConfigScope
 
+_CLEANUP = ("delete", "compact")
+_COMPRESSION = ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+_STORE_TYPES = ("JKS", "PKCS12", "PEM")
+_TIMESTAMP = ("CreateTime", "LogAppendTime")
+_TLS = ("TLSv1.2", "TLSv1.3")
+
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "cleanup.policy": _CLEANUP,
+    "compression.type": _COMPRESSION,
+    "log.cleanup.policy": _CLEANUP,
+    "log.message.timestamp.type": _TIMESTAMP,
+    "message.timestamp.type": _TIMESTAMP,
+    "sasl.enabled.mechanisms": ("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+    "ssl.client.auth": ("required", "requested", "none"),
+    "ssl.enabled.protocols": _TLS,
+    "ssl.keystore.type": _STORE_TYPES,
+    "ssl.protocol": _TLS,
+    "ssl.truststore.type": _STORE_TYPES,
+}
+_LISTENER_PREFIXED = tuple(f".{key}" for key in _WORDS if key.startswith(("sasl.", "ssl.")))
+
+
+def choices(catalog: Catalog, key: str) -> tuple[str, ...]:
+    """The values that a key can have, as words; of a list, its elements. Nothing where they are not few."""
+    info = catalog.get(key)
+    if info is None:
+        return ()
+    if info.type == "BOOLEAN":
+        return ("true", "false")
+    plain = next((end[1:] for end in _LISTENER_PREFIXED if key.endswith(end)), key)
+    return _WORDS.get(plain, ())
+
+
 _READ_ONLY = "read-only"
-_SCALAR: Json = {"type": ["string", "number", "boolean", "null"]}
+_SCALAR: JsonSchemaValue = {"type": ["string", "number", "boolean", "null"]}
 _HOW = {
     "topic": "",
     "cluster-wide": "Of the whole cluster: belongs in cluster-default.",
@@ -24,13 +56,13 @@ _HOW = {
 }
 
 
-def config_keys(scope: ConfigScope) -> Callable[[Json], None]:
+def config_keys(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
     """For ``json_schema_extra`` of a mapping of configs: adds a property for each key that can be declared.
 
     Other keys stay allowed, as a newer broker may have some. Nothing is read before a schema is asked for.
     """
 
-    def add(schema: Json) -> None:
+    def add(schema: JsonSchemaValue) -> None:
         known = catalog(scope)
         schema["properties"] = {
             key: {"description": described(known, key), **_values(known, key)}
@@ -52,13 +84,13 @@ def described(known: Catalog, key: str) -> str:
     return "\n\n".join(text for text in (meanings(known.scope)[key], facts, _HOW[info.mode]) if text)
 
 
-def _values(known: Catalog, key: str) -> Json:
+def _values(known: Catalog, key: str) -> JsonSchemaValue:
     info = known.keys[key]
     words = _words(known, key, info)
     if not info.is_list:
         return {"anyOf": [{"enum": words}, _SCALAR]} if words else _SCALAR
-    element: Json = {"anyOf": [{"enum": words}, _SCALAR]} if words else _SCALAR
-    elements = {"anyOf": [{"type": "array", "items": element}, {"type": ["string", "null"]}]}
+    element: JsonSchemaValue = {"anyOf": [{"enum": words}, _SCALAR]} if words else _SCALAR
+    elements: JsonSchemaValue = {"anyOf": [{"type": "array", "items": element}, {"type": ["string", "null"]}]}
     parts = {
         "append": {"description": "Elements that must be in it; others are left alone.", **elements},
         "subtract": {"description": "Elements that must not be in it.", **elements},

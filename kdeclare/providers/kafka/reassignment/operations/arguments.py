@@ -1,22 +1,22 @@
 """The arguments of operations that move replicas."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kdeclare.core.arguments import Arguments
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import UNSTATED
-from kdeclare.core.operations import Operation
-from kdeclare.providers.kafka.operations.arguments import BrokerId, PartitionName, PartitionsArgs
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.operation import Arguments, Operation
+from kdeclare.providers.kafka.operations.arguments import PartitionName, PartitionsArgs
+from kdeclare.providers.kafka.port import BrokerId
+from kdeclare.providers.kafka.reassignment.leftovers import Throttle
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES, LISTS
 
 ReplicaName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)@(0|[1-9][0-9]*)$")]
 _Throttled = Annotated[str, Field(pattern=r"^(TOPIC/.+|BROKER/.*)$")]
-_Keys = Mapping[Literal[*LISTS, *ALL_RATES], Json]  # type: ignore[valid-type]
+_Key = Literal[*LISTS, *ALL_RATES]  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class ThrottleArgs(Arguments):
     partitions: for whose moves they are. relies_on: rates by entity and key that are there and have to hold.
     """
 
-    entries: Mapping[_Throttled, _Keys]
+    entries: Mapping[_Throttled, Mapping[_Key, Throttle]]
     partitions: tuple[PartitionName, ...]
     pace: Annotated[Pace | None, UNSTATED] = None
-    relies_on: Annotated[Mapping[_Throttled, _Keys] | None, UNSTATED] = None
+    relies_on: Annotated[Mapping[_Throttled, Mapping[_Key, str]] | None, UNSTATED] = None
 
 
 def find_partitions(op: Operation) -> Collection[str]:

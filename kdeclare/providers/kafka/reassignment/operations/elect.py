@@ -3,30 +3,28 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.changes import FieldChange
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Result
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, with_args
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Inverse, Operation, Undo
+from kdeclare.core.operations.operation_type import View, with_args
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.run import Status
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import PendingCleanup
-from kdeclare.core.undoing import Undo
+from kdeclare.core.plans.run import Status
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
 from kdeclare.providers.kafka.operations.partitions import joined_result, topics_of
 from kdeclare.providers.kafka.reassignment.completion import MOVES
-from kdeclare.providers.kafka.reassignment.leftovers import read_leftovers
+from kdeclare.providers.kafka.reassignment.leftovers import read_elections, with_elections
 from kdeclare.providers.kafka.reassignment.operations.arguments import ElectArgs
 from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.selection import KafkaSelection
 
 
 class ElectLeaders(KafkaOperationType):
@@ -48,7 +46,7 @@ class ElectLeaders(KafkaOperationType):
     def view(self, op: Operation, live: LiveState) -> View:
         """Who leads."""
         state = live.get(KafkaState)
-        view: dict[str, Json] = {}
+        view: dict[str, JsonValue] = {}
         for name in _leaders(op):
             topic, number = TopicPartition.parse(name)
             there = state.topics.get(topic)
@@ -113,12 +111,11 @@ class ElectLeaders(KafkaOperationType):
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What has to wait for moves, or for the preferred leader, is left for later."""
         mine = _leaders(op)
-        left = read_leftovers(before)
+        left = read_elections(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
-            return replace(left, elections={**left.elections, **mine}).write_to(before)
+            return with_elections(before, {**left, **mine})
         if status is Status.DONE:
-            rest = {p: b for p, b in left.elections.items() if p not in mine}
-            return replace(left, elections=rest).write_to(before)
+            return with_elections(before, {p: b for p, b in left.items() if p not in mine})
         return before
 
 

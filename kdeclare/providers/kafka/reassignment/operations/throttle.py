@@ -3,20 +3,19 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.arguments import Inverse
-from kdeclare.core.changes import FieldChange, FieldOp
-from kdeclare.core.collector import Selections
-from kdeclare.core.faults import Fault, Result
-from kdeclare.core.ids import ResourceId
-from kdeclare.core.jsontypes import Json
-from kdeclare.core.operation_arguments import get_arguments
-from kdeclare.core.operation_type import View, with_args
-from kdeclare.core.operations import Operation
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Fault, Result
+from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.operation import Inverse, Operation, Undo
+from kdeclare.core.operations.operation_type import View, with_args
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.run import Status
-from kdeclare.core.secrets import SecretSource
-from kdeclare.core.state import PendingCleanup
-from kdeclare.core.undoing import Undo
+from kdeclare.core.plans.run import Status
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.resources.changes import FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.providers.kafka.config.config_diff import Override
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
@@ -25,7 +24,13 @@ from kdeclare.providers.kafka.operations.partitions import topics_of
 from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
 from kdeclare.providers.kafka.reassignment.completion import MOVES
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, read_leftovers
+from kdeclare.providers.kafka.reassignment.leftovers import (
+    Entries,
+    Throttle,
+    ThrottledReplicas,
+    read_throttles,
+    with_throttles,
+)
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.throttles import LISTS
 
@@ -45,12 +50,12 @@ class ThrottleOperationType(KafkaOperationType):
     def view(self, op: Operation, live: LiveState) -> View:
         """The rates, and of the lists one's own elements: other people's come and go."""
         state = live.get(KafkaState)
-        view: dict[str, Json] = {}
+        view: dict[str, JsonValue] = {}
         for entity, keys in _entries(op).items():
             there = throttles.present(state, entity)
             for key, value in keys.items():
                 now = there.get(key)
-                view[f"{entity} {key}"] = _own(value, now) if key in LISTS else now
+                view[f"{entity} {key}"] = _own(value, now) if isinstance(value, ThrottledReplicas) else now
         for entity, keys in _relied(op).items():
             rates = throttles.in_force(state, entity)
             view |= {f"{entity} {key}": rates.get(key) for key in keys}
@@ -71,8 +76,7 @@ class ThrottleOperationType(KafkaOperationType):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a rate or list."""
-        relied = {e: dict(keys) for e, keys in _relied(op).items()}
-        return _claims(_entries(op)) | _claims(relied)
+        return _claims(_entries(op)) | _claims(_relied(op))
 
     def item(self, op: Operation) -> str:
         """Two of them may be about the same topic."""
@@ -116,7 +120,7 @@ class SetThrottle(ThrottleOperationType):
         relies_on = _relied(op)
         relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
         return relied | {
-            f"{entity} {key}": list(value["elements"]) if key in LISTS else value
+            f"{entity} {key}": list(value.elements) if isinstance(value, ThrottledReplicas) else value
             for entity, keys in _entries(op).items()
             for key, value in keys.items()
         }
@@ -138,9 +142,8 @@ class SetThrottle(ThrottleOperationType):
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         done = status is Status.DONE
-        left = read_leftovers(before)
-        both = throttles.joined(left.throttles, _entries(op), certain=done)
-        return replace(left, throttles=both).write_to(before)
+        both = throttles.joined(read_throttles(before), _entries(op), certain=done)
+        return with_throttles(before, both)
 
 
 class ClearThrottle(ThrottleOperationType):
@@ -177,8 +180,7 @@ class ClearThrottle(ThrottleOperationType):
         """What was there before, less its entries once they are gone."""
         if status is not Status.DONE:
             return before
-        left = read_leftovers(before)
-        return replace(left, throttles=throttles.less(left.throttles, _entries(op))).write_to(before)
+        return with_throttles(before, throttles.less(read_throttles(before), _entries(op)))
 
 
 def _args(op: Operation) -> ThrottleArgs:
@@ -189,11 +191,11 @@ def _entries(op: Operation) -> Entries:
     return _args(op).entries
 
 
-def _relied(op: Operation) -> Entries:
+def _relied(op: Operation) -> Mapping[str, Mapping[str, str]]:
     return _args(op).relies_on or {}
 
 
-def _claims(entries: Entries) -> dict[str, str]:
+def _claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {f"{e} {key}": f"throttle/{e}/{key}" for e, keys in entries.items() for key in keys}
 
 
@@ -206,7 +208,7 @@ def remove(cluster: Cluster, entries: Entries) -> Result:
     down = [broker.id for broker in cluster.describe().brokers if broker.fenced]
     here, held = throttles.without_brokers(entries, down)
     fault = _altered(cluster, _there(cluster, here), _take)
-    fresh = {e: {k: v for k, v in ks.items() if k in LISTS and v["fresh"]} for e, ks in here.items()}
+    fresh = {e: {k: v for k, v in ks.items() if _is_fresh(v)} for e, ks in here.items()}
     if fault is None:
         fault = _altered(cluster, _empty(cluster, {e: ks for e, ks in fresh.items() if ks}), _unset)
     if fault is None and held:
@@ -215,14 +217,19 @@ def remove(cluster: Cluster, entries: Entries) -> Result:
     return fault
 
 
+def _is_fresh(value: Throttle) -> bool:
+    return isinstance(value, ThrottledReplicas) and value.fresh
+
+
 def _there(cluster: Cluster, entries: Entries) -> Entries:
     """What of the entries is set; a rate counts only if it is the very one."""
-    result: dict[str, dict[str, Json]] = {}
+    result: dict[str, dict[str, Throttle]] = {}
     for entity, now in _read(cluster, entries).items():
         for key, value in entries[entity].items():
-            if key in LISTS and (mine := _own(value, now.get(key))):
-                result.setdefault(entity, {})[key] = {**value, "elements": mine}
-            elif key not in LISTS and now.get(key) in throttles.rates(value):
+            if isinstance(value, ThrottledReplicas):
+                if mine := _own(value, now.get(key)):
+                    result.setdefault(entity, {})[key] = replace(value, elements=tuple(mine))
+            elif now.get(key) in throttles.rates(value):
                 result.setdefault(entity, {})[key] = value
     return result
 
@@ -233,7 +240,7 @@ def _empty(cluster: Cluster, entries: Entries) -> Entries:
     return {e: keys for e, keys in empty.items() if keys}
 
 
-def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Json]]:
+def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Override]]:
     if not entries:
         return {}
     queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
@@ -254,22 +261,22 @@ def throttling(
     return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
 
 
-_Op = Callable[[str, Json], ConfigOp]
+_Op = Callable[[str, Throttle], ConfigOp]
 
 
-def _put(key: str, value: Json) -> ConfigOp:
-    if key in LISTS:
-        return ConfigOp(key, FieldOp.APPEND, ",".join(value["elements"]))
-    return ConfigOp(key, FieldOp.SET, value)
+def _put(key: str, value: Throttle) -> ConfigOp:
+    if isinstance(value, ThrottledReplicas):
+        return ConfigOp(key, FieldOp.APPEND, ",".join(value.elements))
+    return ConfigOp(key, FieldOp.SET, throttles.rates(value)[-1])
 
 
-def _take(key: str, value: Json) -> ConfigOp:
-    if key in LISTS:
-        return ConfigOp(key, FieldOp.SUBTRACT, ",".join(value["elements"]))
+def _take(key: str, value: Throttle) -> ConfigOp:
+    if isinstance(value, ThrottledReplicas):
+        return ConfigOp(key, FieldOp.SUBTRACT, ",".join(value.elements))
     return _unset(key, value)
 
 
-def _unset(key: str, value: Json) -> ConfigOp:
+def _unset(key: str, value: Throttle) -> ConfigOp:
     return ConfigOp(key, FieldOp.DELETE, None)
 
 
@@ -290,6 +297,5 @@ def _altered(cluster: Cluster, entries: Entries, op: _Op) -> Result:
     return Fault(fault.error, f"{resource.scope}/{resource.name}: {fault.message}", fault.kind)
 
 
-def _own(value: Mapping[str, Json], now: Json) -> list[str]:
-    there: Iterable[str] = now or ()
-    return [element for element in value["elements"] if element in there]
+def _own(value: ThrottledReplicas, now: Override) -> list[str]:
+    return [element for element in value.elements if element in (now or ())]

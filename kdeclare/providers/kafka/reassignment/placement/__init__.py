@@ -5,10 +5,8 @@ repairs (`rules`), preferred leaders (`leading`), and for a rebalance `evening` 
 gain. What they share is a `Board` of seats with numbers of replicas by broker and by topic.
 """
 
-from kdeclare.providers.kafka.reassignment.placement.errors import FewerPartitions, NotEnoughBrokers
-from kdeclare.providers.kafka.reassignment.placement.ground import Load
-from kdeclare.providers.kafka.reassignment.placement.place import place
-from kdeclare.providers.kafka.reassignment.placement.racks import rack_findings
-from kdeclare.providers.kafka.reassignment.placement.shared import SharedLoad
+from kdeclare.providers.kafka.reassignment.placement.assignment import Load
+from kdeclare.providers.kafka.reassignment.placement.place import SharedLoad, place, rack_findings
+from kdeclare.providers.kafka.reassignment.placement.slots import FewerPartitions, NotEnoughBrokers
 
 __all__ = ["FewerPartitions", "Load", "NotEnoughBrokers", "SharedLoad", "place", "rack_findings"]

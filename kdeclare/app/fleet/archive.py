@@ -1,0 +1,320 @@
+"""A fleet's files in one archive, for tasks on other machines.
+
+It holds secrets. It is never a file, and travels with the code of the tasks over connections that Spark
+encrypts. Where a task runs, the files lie as on the driver, in a temporary folder of Spark's, which is
+deleted when the executor or the application ends, however it ends.
+"""
+
+import atexit
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import field, replace
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from kdeclare.app.connections import read_settings
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
+from kdeclare.engine.state.local import RUNS, STATE
+from kdeclare.manifests.fleet import Fleet, project_of
+from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
+from kdeclare.manifests.syntax.files import Files
+from kdeclare.manifests.syntax.reference_limits import CI_VARIABLE
+
+_REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
+_READABLE_BY_OWNER = 0o600
+
+
+def pack(
+    fleet: Fleet,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    command_config: Path | None = None,
+    state: str | None = None,
+) -> bytes:
+    """Make the archive, a zip.
+
+    In it: the fleet file, projects with their manifests, overlays and policies, the files by which systems
+    are reached, states and their last runs, which a crash can have left open, what is referred to as
+    ``${file.PATH}``, and those variables of ``environ`` that are referred to.
+    command_config, state: of all clusters, as `reach.Reach` has them. Raises KdeclareError.
+    """
+    found = _Found(environ, {} if command_config is None else {"command-config": str(command_config)})
+    found.text(fleet.file, fleet.folder)
+    read = cache(read_project)
+    for entry in fleet.clusters:
+        try:
+            project = project_of(entry, fleet, environ, read)
+        except KdeclareError:  # to be said by its task, which finds as much of it as there is
+            found.add(entry.project)
+        else:
+            found.project(project, state)
+    return _zip(found)
+
+
+class _Found:
+    """What is to be packed. Paths are kept as they lead to files; what is not there is left out.
+
+    files: absolute paths. variables: those that are referred to and set.
+    """
+
+    def __init__(self, environ: Mapping[str, str], options: Mapping[str, str]) -> None:
+        self.files: set[str] = set()
+        # what limits references on the driver limits them in the tasks, too, and hashes are made alike
+        always = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
+        self.variables: dict[str, str] = {name: environ[name] for name in always if name in environ}
+        self._environ, self._options = environ, options
+        self._seen: set[object] = set()
+
+    def add(self, file: Path | None) -> None:
+        """A file as it is."""
+        if file is not None and file.is_file():
+            self.files.add(os.path.abspath(file))  # noqa: PTH100  # links stay as they are spelt
+
+    def text(self, file: Path, folder: Path) -> None:
+        """A file in which references may stand; ``folder`` is what those of files are relative to."""
+        if not self._is_new((file, folder)) or not file.is_file():
+            return
+        self.add(file)
+        for what, name in _REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")):
+            if what == "file":
+                self.add(folder / name)
+            elif name in self._environ:
+                self.variables[name] = self._environ[name]
+
+    def project(self, project: Project, state: str | None) -> None:
+        """All that a project in an environment needs."""
+        environment = project.environment
+        if project.file is not None:
+            self.text(project.file, project.folder)
+        default = (project.folder / MANIFESTS_FOLDER,)
+        self._tree(project, default if project.manifests is None else project.manifests, project.all_overlays)
+        self._tree(project, environment.overlays, ())
+        if project.policies and self._is_new(("policies", project.folder)):
+            for file in _of_policies(project.folder):
+                self.add(file)
+        self._settings(project)
+        folder = state_folder(state or project.state)
+        if folder is not None:
+            self._state(folder / project.name / environment.name)
+
+    def _state(self, folder: Path) -> None:
+        self.add(folder / STATE)
+        runs = folder / RUNS
+        last = max((run for run in runs.iterdir() if run.is_dir()), default=None) if runs.is_dir() else None
+        for file in last.iterdir() if last is not None else ():
+            self.add(file)
+
+    def _settings(self, project: Project) -> None:
+        """The files by which its systems are reached."""
+        for provider in load_providers():
+            if provider.connection is None:
+                continue
+            with suppress(KdeclareError):  # to be said by the task that connects
+                settings = read_settings(provider.name, provider.connection, project)
+                for item in provider.connection.list_files(settings, self._options):
+                    if item.holds_references:
+                        self.text(item.path, item.path.parent)
+                    else:
+                        self.add(item.path)
+
+    def _tree(self, project: Project, roots: tuple[Path, ...], left_out: tuple[Path, ...]) -> None:
+        if self._is_new((project.folder, roots, left_out)):
+            for file in Files(project.file, left_out).find(roots):
+                self.text(Path(file), project.folder)
+
+    def _is_new(self, item: object) -> bool:
+        if item in self._seen:
+            return False
+        self._seen.add(item)
+        return True
+
+
+def _of_policies(folder: Path) -> Iterator[Path]:
+    """What a project's policies can import or read: modules beside its file, and packages with their data.
+
+    No environments.
+    """
+    for here, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if _is_package(Path(here, name))]
+        modules = [name for name in files if name.endswith(".py")]
+        is_package = modules and Path(here) != folder
+        yield from (Path(here, name) for name in (files if is_package else modules))
+
+
+def _is_package(folder: Path) -> bool:
+    """Whether Python can find modules there by their names."""
+    caches = folder.name == "__pycache__"
+    return folder.name.isidentifier() and not caches and not (folder / "pyvenv.cfg").exists()
+
+
+def _zip(found: _Found) -> bytes:
+    cwd = str(Path.cwd())
+    root = os.path.commonpath([cwd, *map(os.path.dirname, found.files)])
+    inside = os.path.relpath(cwd, root)
+    contents = {"cwd": inside, "driver": cwd, "variables": found.variables}
+    archive = io.BytesIO()
+    try:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+            zipped.writestr(CONTENTS, json.dumps(contents))
+            zipped.mkdir(os.path.normpath(f"{FILES}/{inside}"))
+            for file in sorted(found.files):
+                _put(zipped, file, f"{FILES}/{os.path.relpath(file, root)}")
+    except OSError as e:
+        why = (e.strerror or "it cannot be written").lower()
+        detail = f"'{e.filename}' cannot be packed: {why}."
+        raise KdeclareError(error("not-packed", "Files of the fleet cannot be packed", detail)) from None
+    return archive.getvalue()
+
+
+def _put(zipped: zipfile.ZipFile, file: str, name: str) -> None:
+    member = zipfile.ZipInfo(name)
+    member.external_attr = _READABLE_BY_OWNER << 16
+    member.compress_type = zipfile.ZIP_DEFLATED
+    zipped.writestr(member, Path(file).read_bytes())
+
+
+CONTENTS = "environ.json"
+"""``driver``: the working folder there; ``cwd``: where that is in the archive; ``variables``."""
+FILES = "files"
+"""The folder of all files, which keep their places relative to each other."""
+
+_SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
+"""The variable by which Spark tells the Python of a task its temporary folders, separated by commas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """An archive that was unpacked.
+
+    folder: what is here in place of the driver's working folder ``cwd``.
+    """
+
+    folder: Path
+    cwd: str
+    environ: Mapping[str, str] = field(repr=False)
+
+    def enter(self) -> None:
+        """Make relative paths mean what they mean on the driver, for all of this process.
+
+        But for packages that Spark has shipped: they are imported by paths relative to where a task began,
+        which so have to lead there from here, too.
+        """
+        if Path.cwd() == self.folder:
+            return
+        for package in map(Path, sys.path):
+            if package.is_file() and not package.is_absolute():
+                with suppress(FileExistsError):  # another task was here
+                    (self.folder / package).symlink_to(package.absolute())
+        os.chdir(self.folder)
+
+    def moved(self, path: Path) -> Path:
+        """A path as it is spelt on the driver, as it leads to the same file from ``folder``."""
+        return Path(os.path.relpath(path, self.cwd)) if path.is_absolute() else path
+
+    def moved_project(self, project: Project) -> Project:
+        """A project with paths that lead somewhere here."""
+        environment = project.environment
+        client_file = environment.client_config_file
+        manifests = project.manifests
+        return replace(
+            project,
+            manifests=None if manifests is None else tuple(map(self.moved, manifests)),
+            state=self.moved_state(project.state),
+            environment=replace(
+                environment,
+                client_config_file=None if client_file is None else self.moved(client_file),
+                overlays=tuple(map(self.moved, environment.overlays)),
+            ),
+            all_overlays=tuple(map(self.moved, project.all_overlays)),
+            stated={self.moved(path): place for path, place in project.stated.items()},
+        )
+
+    def moved_state(self, location: str) -> str:
+        """A state's location, likewise."""
+        folder = state_folder(location)
+        return location if folder is None else str(self.moved(folder))
+
+
+def state_folder(location: str) -> Path | None:
+    """The folder that a state's location means; None where it is on no machine's disk."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if parts.scheme else Path(location)
+
+
+_unpacked: dict[bytes, Unpacked] = {}
+"""The archives that this process has unpacked, by their hashes."""
+_entered: list[Unpacked] = []
+"""Those that it is working in, the innermost last."""
+
+
+@contextmanager
+def unpacked(archive: bytes) -> Iterator[None]:
+    """Make relative paths mean what they mean on the driver, in this process, for the block.
+
+    An archive is unpacked once a process. Raises KdeclareError where there is no room for it.
+    """
+    key = hashlib.sha256(archive).digest()
+    if key not in _unpacked:
+        _unpacked[key] = _unpack(archive)
+    here, before = _unpacked[key], Path.cwd()
+    here.enter()
+    _entered.append(here)
+    try:
+        yield
+    finally:
+        _entered.remove(here)
+        os.chdir(before)
+
+
+def entered() -> Unpacked:
+    """The archive that this process works in. Raises KdeclareError where there is none."""
+    if _entered:
+        return _entered[-1]
+    raise KdeclareError(
+        error(
+            "no-archive",
+            "Files of the fleet are not there",
+            "The archive with the fleet's files has not been unpacked where this task runs.",
+        )
+    )
+
+
+def _unpack(archive: bytes) -> Unpacked:
+    of_spark = os.environ.get(_SPARK_FOLDERS, "").split(",")
+    folders = [folder for folder in of_spark if folder and Path(folder).is_dir()]
+    try:
+        root = Path(tempfile.mkdtemp(prefix="kdeclare-", dir=folders[0] if folders else None)).absolute()
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+            zipped.extractall(root)
+        contents = json.loads((root / CONTENTS).read_bytes())
+    except OSError as cause:
+        raise _not_unpacked(cause) from None
+    return Unpacked(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
+
+
+def _not_unpacked(cause: OSError) -> KdeclareError:
+    reason = cause.strerror or str(cause)
+    return KdeclareError(
+        error(
+            "not-unpacked",
+            "Files of the fleet cannot be unpacked",
+            f"The files of the fleet cannot be unpacked where this task runs: {reason}.",
+            hint="Check the temporary folders of Spark's executors (spark.local.dir).",
+        )
+    )

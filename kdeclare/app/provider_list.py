@@ -1,0 +1,45 @@
+"""List the installed providers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from kdeclare.core.diagnostics import KdeclareError, gist
+from kdeclare.core.documents import describe_as
+from kdeclare.core.provider.installed_providers import (
+    InstalledProvider,
+    find_providers,
+    load_provider,
+    load_together,
+)
+from kdeclare.report.provider_list import ProviderStatus
+
+
+def list_providers() -> tuple[ProviderStatus, ...]:
+    """List all of them by name, also those that cannot be used."""
+    found = {installed: _status(installed) for installed in find_providers()}
+    conflicts = _find_conflicts([installed for installed, status in found.items() if status.problem is None])
+    return tuple(
+        replace(status, problem=status.problem or conflicts.get(installed))
+        for installed, status in found.items()
+    )
+
+
+def _status(installed: InstalledProvider) -> ProviderStatus:
+    try:
+        provider = load_provider(installed)
+    except KdeclareError as problem:
+        return describe_as(ProviderStatus, installed, problem=gist(problem.diagnostics))
+    kinds = tuple(kind.name for kind in provider.kinds)
+    return describe_as(ProviderStatus, installed, api_version=provider.api_version, kinds=kinds)
+
+
+def _find_conflicts(usable: Sequence[InstalledProvider]) -> dict[InstalledProvider, str]:
+    """Why providers that can be loaded cannot be used together."""
+    conflicts: dict[InstalledProvider, str] = {}
+    for pair in combinations(usable, 2):
+        try:
+            load_together(pair)
+        except KdeclareError as problem:
+            conflicts |= dict.fromkeys(pair, gist(problem.diagnostics))
+    return conflicts

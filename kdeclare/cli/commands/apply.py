@@ -1,0 +1,109 @@
+"""``kdeclare apply``."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, VisibilityTimeout, Yes, measured
+from kdeclare.cli.run_output import Manner, carry_out, run_shown
+from kdeclare.core.exit_codes import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare apply                      plan, show, ask, apply",
+    "kdeclare apply it.plan              exactly the plan that was saved",
+    "kdeclare apply --yes --format json  in a script",
+    codes=(0, 1, 3, 4, 5, 6, 64, 130),
+)
+QUESTION = "Apply these changes?"
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "apply", epilog=_EPILOG)(apply)
+
+
+def apply(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Files or folders with manifests (default: all of the project's), or one plan file.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    yes: Yes = False,
+    output: RunFormat = "text",
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="Begin nothing more once something has failed.")
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
+    ] = False,
+    move_timeout: Annotated[
+        float,
+        typer.Option(
+            "--move-timeout",
+            metavar="SECONDS",
+            min=1,
+            callback=measured,
+            help="How long to wait for moves to end.",
+        ),
+    ] = 3600.0,
+    follow_timeout: FollowTimeout = 30.0,
+    visibility_timeout: VisibilityTimeout = 120.0,
+    skip_stale: Annotated[
+        bool,
+        typer.Option("--skip-stale", help="Of a saved plan, leave out what no longer holds, not all of it."),
+    ] = False,
+    planning: Planning,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Make the cluster what the manifests say.
+
+    Shows the plan and asks first. Given a saved plan, it does exactly what that says; options about
+    planning do not go with it.
+    """
+    from kdeclare.app.apply import apply_manifests, apply_saved
+    from kdeclare.engine.planning.planfile import is_plan_file, load_plan
+
+    files = paths or []
+    plan_file = next((file for file in files if is_plan_file(file)), None)
+    manner = Manner(
+        fail_fast, not no_wait, move_timeout, follow_timeout, visibility_timeout, skip_stale=skip_stale
+    )
+    asking = Asking(console, QUESTION, yes)
+    if plan_file is None:
+        if skip_stale:
+            raise typer.BadParameter("goes with a plan file only.", param_hint="--skip-stale")
+        scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
+        workspace = reach.workspace()
+        return carry_out(
+            console,
+            asking,
+            manner,
+            lambda how: apply_manifests(workspace, files, scope, how),
+            run_shown(console, workspace),
+        )
+    if len(files) > 1:
+        raise typer.BadParameter(f"{plan_file} is a plan; it goes alone.", param_hint="PATH")
+    if planning.is_given:
+        raise typer.BadParameter(
+            f"{plan_file} is a plan already; options about planning do not go with it.", param_hint="PATH"
+        )
+    loaded = load_plan(plan_file)
+    workspace = reach.workspace()
+    return carry_out(
+        console,
+        asking,
+        manner,
+        lambda how: apply_saved(workspace, loaded, how),
+        run_shown(console, workspace, loaded.plan_id),
+    )

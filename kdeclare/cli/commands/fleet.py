@@ -1,0 +1,402 @@
+"""``kdeclare fleet``."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import FollowTimeout, Format, Planning, Yes, measured, pairs
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.frozen import dataclass
+
+if TYPE_CHECKING:
+    from kdeclare.app.fleet.job import FleetOptions
+    from kdeclare.fleet.findings import FindingKind
+    from kdeclare.fleet.overview import AppliedCluster, FleetPlan
+    from kdeclare.manifests.fleet import Rollout
+
+
+_SNAPSHOT_EPILOG = epilog(
+    "kdeclare fleet snapshot fleet.yaml --out snapshots",
+    "kdeclare fleet snapshot fleet.yaml --out s3a://bucket/kafka --master spark://host:7077",
+    codes=(0, 1, 64, 130),
+)
+_AUDIT_EPILOG = epilog(
+    "kdeclare fleet audit fleet.yaml --out audits                  read the clusters and compare",
+    "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     the latest snapshot instead",
+    "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
+    codes=(0, 1, 2, 64, 130),
+)
+_PLAN_EPILOG = epilog(
+    "kdeclare fleet plan fleet.yaml --out plans && kdeclare fleet apply fleet.yaml --out plans",
+    codes=(0, 1, 2, 3, 64, 130),
+)
+_APPLY_EPILOG = epilog(
+    "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
+    codes=(0, 1, 3, 4, 5, 6, 64, 130),
+)
+_HISTORY_EPILOG = epilog(
+    "kdeclare fleet history eu-1 orders --out snapshots",
+    codes=(0, 1, 64, 130),
+)
+
+FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file (kind Fleet).")]
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """Where results are, and where Spark runs."""
+
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder of the results: here, or any that Spark can write.")
+    ]
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where tasks run: local[N], spark://…, yarn, k8s://… (default: what Spark's own settings "
+            "say, else local[*]).",
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; before kdeclare's own. Repeatable."),
+    ] = None
+    shared_folders: Annotated[
+        bool,
+        typer.Option(
+            "--shared-folders",
+            help="Declare that local folders are mounted on every executor at the same path. Needed for a "
+            "local DIR unless tasks run in this process.",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters(OnSpark):
+    """The same, and which clusters of the fleet."""
+
+    cluster: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this cluster of the fleet. Repeatable.")
+    ] = None
+    cluster_selector: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only clusters with this label. Repeatable."),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for a cluster."),
+    ] = 10.0
+
+    def options(self, fleet: Path) -> "FleetOptions":
+        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        from kdeclare.app.fleet.job import FleetOptions
+
+        return FleetOptions(
+            fleet,
+            self.out,
+            tuple(self.cluster or ()),
+            pairs("--cluster-selector", self.cluster_selector),
+            self.master,
+            pairs("--conf", self.conf),
+            self.timeout,
+            self.shared_folders,
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "snapshot", epilog=_SNAPSHOT_EPILOG)(snapshot)
+    command(group, "audit", epilog=_AUDIT_EPILOG)(audit)
+    command(group, "plan", epilog=_PLAN_EPILOG)(plan)
+    command(group, "apply", epilog=_APPLY_EPILOG)(apply)
+    command(group, "history", epilog=_HISTORY_EPILOG)(history)
+    app.add_typer(group, name="fleet", help="Many clusters at once: snapshots, audits, plans. Runs on Spark.")
+
+
+def snapshot(fleet: FleetFile, *, output: Format = "text", clusters: Clusters, console: Console) -> ExitCode:
+    """Read all clusters of a fleet into Parquet: one row a resource.
+
+    A cluster that cannot be reached is in the snapshot with its error, and the exit code is 1. A run that
+    fails leaves no snapshot.
+    """
+    import os
+
+    from kdeclare.app.fleet.snapshot import take_snapshot
+    from kdeclare.report.fleet.fleet_runs import snapshot_exit
+
+    record = take_snapshot(clusters.options(fleet), os.environ, console.progress)
+    if console.is_json:
+        console.out_document(record)
+    else:
+        from kdeclare.report.fleet.snapshot_text import snapshot_text
+
+        console.out(snapshot_text(record, clusters.out, console.style))
+    return snapshot_exit(record)
+
+
+def audit(
+    fleet: FleetFile,
+    *,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Take what fleet snapshot wrote there, and ask no cluster."),
+    ] = None,
+    snapshot_id: Annotated[str, typer.Option(metavar="ID", help="Which snapshot of that folder.")] = "latest",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="ID|latest", help="Compare with this audit of DIR (default: its latest)."),
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when an apply would change something.")
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="KIND[,…]", help="Exit with 2 when such is found, as in changed,missing."),
+    ] = None,
+    no_unmanaged_configs: Annotated[
+        bool,
+        typer.Option(
+            "--no-unmanaged-configs",
+            help="Leave out config keys that nobody declared; where many topics have some, much quicker.",
+        ),
+    ] = False,
+    output: Format = "text",
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Find what has drifted anywhere in a fleet, since when, and whose it is. Changes nothing.
+
+    Writes findings/ and summary/ (Parquet), summary.json, report.md and report.html.
+    """
+    import os
+
+    from kdeclare.app.fleet.audit import Looking, audit_fleet
+    from kdeclare.report.fleet.fleet_runs import audit_exit
+
+    kinds = _kinds(fail_on)
+    if snapshot is None and snapshot_id != "latest":
+        raise typer.BadParameter("goes with --snapshot DIR.", param_hint="--snapshot-id")
+    looking = Looking(None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs)
+    found = audit_fleet(clusters.options(fleet), looking, os.environ, console.progress)
+    if console.is_json:
+        console.out_document(found.summary)
+    else:
+        from kdeclare.report.fleet.audit_text import audit_text
+
+        console.out(audit_text(found, console.style))
+        console.note(f"The report: {clusters.out.rstrip('/')}/report.html")
+    return audit_exit(found.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
+
+
+def plan(
+    fleet: FleetFile,
+    *,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+    ] = False,
+    output: Format = "text",
+    planning: Planning,
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Plan every cluster of a fleet, each as kdeclare plan would; the plans are saved in DIR."""
+    import os
+
+    from kdeclare.app.fleet.saved_plans import plan_fleet
+    from kdeclare.report.fleet.fleet_runs import plans_exit
+
+    scope = planning.scope()
+    command = without_settings(console.command)
+    made = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, command)
+    if console.is_json:
+        console.out_document(made)
+    else:
+        from kdeclare.report.fleet.fleet_runs import fleet_plan_text
+
+        console.out(fleet_plan_text(made, clusters.out, console.style))
+    return plans_exit(made, detailed_exitcode=detailed_exitcode)
+
+
+def apply(
+    fleet: FleetFile,
+    *,
+    canary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label of the clusters to begin with. Repeatable."),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many clusters a wave has after that.")
+    ] = None,
+    max_failures: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Begin no more clusters when more than N failed. A canary that is not done always stops the "
+            "rollout.",
+        ),
+    ] = None,
+    yes: Yes = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="In a cluster, begin nothing more once something has failed.")
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
+    ] = False,
+    move_timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=1, callback=measured, help="How long to wait for moves to end."),
+    ] = 3600.0,
+    follow_timeout: FollowTimeout = 30.0,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Apply also what fleet plan --adopt takes over from others.")
+    ] = False,
+    output: Format = "text",
+    clusters: Clusters,
+    console: Console,
+) -> ExitCode:
+    """Apply the plans that fleet plan saved in DIR, in waves: canaries first, then batches.
+
+    Shows what it will do and asks first. The same command again goes on where the last one ended.
+    """
+    import os
+
+    from kdeclare.app.fleet.apply import HowFleet, apply_fleet
+    from kdeclare.cli.run_output import cut_short, stopping
+    from kdeclare.engine.executor.progress_tracker import RunOptions
+    from kdeclare.report.fleet.fleet_runs import apply_exit
+
+    begun = False
+
+    def confirm(planned: "FleetPlan", waves: tuple[tuple[str, ...], ...]) -> bool:
+        nonlocal begun
+        from kdeclare.report.fleet.fleet_runs import waves_text
+
+        must_ask = bool(waves) and not yes
+        if must_ask or not console.is_json:
+            show = console.say if console.is_json else console.out
+            show(waves_text(planned, waves, console.style))
+        begun = not must_ask or is_yes(console, "Apply these plans?")
+        return begun
+
+    def told(cluster: "AppliedCluster", done: int, total: int) -> None:
+        console.note(f"{done}/{total} {cluster.name}: {cluster.status}")
+        console.progress("Applying", done, total)
+
+    run_options = RunOptions(
+        fail_fast, not no_wait, move_timeout_s=move_timeout, follow_timeout_s=follow_timeout
+    )
+    rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
+    how = HowFleet(
+        without_settings(console.command), confirm, told, run_options, rollout.over, stopping, adopt
+    )
+    try:
+        run = apply_fleet(clusters.options(fleet), how, os.environ)
+    except KeyboardInterrupt:
+        raise cut_short(begun=begun) from None
+    if run is None:
+        if console.is_json:
+            return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
+        console.say("Nothing was changed.")
+        return ExitCode.ERROR
+    if console.is_json:
+        console.out_document(run)
+    else:
+        from kdeclare.report.fleet.fleet_runs import fleet_apply_text
+
+        console.out(fleet_apply_text(run, console.style))
+    return apply_exit(run)
+
+
+def history(
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="[FLEET] CLUSTER TOPIC", help="Which topic; a fleet file may stand before."),
+    ],
+    *,
+    output: Format = "text",
+    spark: OnSpark,
+    console: Console,
+) -> ExitCode:
+    """Show what one topic was at the times of the snapshots in DIR, and what changed between them."""
+    from kdeclare.app.fleet.job import FleetOptions
+    from kdeclare.app.fleet.snapshot import topic_history
+
+    if len(words) not in (2, 3):
+        raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
+    cluster, topic = words[-2:]
+    options = FleetOptions(
+        Path(),
+        spark.out,
+        master=spark.master,
+        conf=pairs("--conf", spark.conf),
+        shared_folders=spark.shared_folders,
+    )
+    versions = topic_history(options, cluster, topic, console.progress)
+    if all(version.body is None and version.error is None for version in versions):
+        detail = f"None of {len(versions)} snapshots has a topic '{topic}' in cluster '{cluster}'."
+        raise KdeclareError(error("no-such-topic", "No such topic", detail))
+    if console.is_json:
+        from kdeclare.report.fleet.snapshot_text import describe_topic_history
+
+        console.out_document(describe_topic_history(cluster, topic, versions))
+    else:
+        from kdeclare.report.fleet.snapshot_text import topic_history_text
+
+        console.out(topic_history_text(cluster, topic, versions, console.style))
+    return ExitCode.OK
+
+
+def without_settings(command: str) -> str:
+    """A command as it may be recorded: settings of Spark can be keys to a store of objects."""
+    words = shlex.split(command)
+    for number, word in enumerate(words):
+        if word.startswith("--conf="):
+            words[number] = f"--conf={word.removeprefix('--conf=').partition('=')[0]}=…"
+        elif number and words[number - 1] == "--conf":
+            words[number] = f"{word.partition('=')[0]}=…"
+    return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waves:
+    """What the options say of waves; what they leave open, the fleet file says."""
+
+    canary: dict[str, str]
+    batch_size: int | None
+    max_failures: int | None
+
+    def over(self, stated: "Rollout") -> "Rollout":
+        """Put over what the file states."""
+        from kdeclare.manifests.fleet import Rollout
+
+        return Rollout(
+            self.canary or stated.canary,
+            self.batch_size or stated.batch_size,
+            stated.max_failures if self.max_failures is None else self.max_failures,
+        )
+
+
+def _kinds(text: str | None) -> "frozenset[FindingKind]":
+    from kdeclare.core.suggest import did_you_mean
+    from kdeclare.fleet.findings import FindingKind
+
+    found = set()
+    for word in (text or "").split(",") if text is not None else ():
+        try:
+            found.add(FindingKind(word.strip()))
+        except ValueError:
+            known = [kind.value for kind in FindingKind]
+            guess = did_you_mean(word.strip(), known) or f"There are {', '.join(known)}."
+            raise typer.BadParameter(
+                f"'{word}' is no kind of finding. {guess}", param_hint="--fail-on"
+            ) from None
+    return frozenset(found)

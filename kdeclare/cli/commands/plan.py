@@ -1,0 +1,129 @@
+"""``kdeclare plan`` and ``kdeclare show``."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach, VisibilityTimeout
+from kdeclare.core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.app.workspace import Options
+    from kdeclare.core.plans.plan import Plan
+
+
+_PLAN_EPILOG = epilog(
+    "kdeclare plan                                        the whole project",
+    "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
+    "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
+    "kdeclare plan --format markdown > comment.md         for a pull request",
+    "kdeclare plan --format html > plan.html              one page, with pictures",
+    codes=(0, 1, 2, 3, 6, 64, 130),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    command(app, "plan", epilog=_PLAN_EPILOG)(plan)
+    command(app, "show", epilog=epilog("kdeclare show it.plan --graph"))(show)
+
+
+def plan(
+    paths: Paths = None,
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save the plan, for apply.")
+    ] = None,
+    output: PlanFormat = "text",
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+    ] = False,
+    graph: Graph = False,
+    visibility_timeout: VisibilityTimeout = 120.0,
+    planning: Planning,
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Show what would change in the cluster, and why.
+
+    Compares the manifests with the cluster and with what was applied last. Changes nothing.
+    """
+    from kdeclare.app.plan import make_plan, save_plan
+    from kdeclare.report.outcome import plan_outcome
+
+    options = reach.options()
+    console.concerns(options.project, lambda: _category(options))
+    scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
+    workspace = reach.workspace()
+    console.progress("Connecting", 0, 0)
+    planned = make_plan(workspace, paths or (), scope, console.progress, console.command)
+    console.notices(planned.notices)
+    made = planned.plan
+    outcome = plan_outcome(made, detailed_exitcode)
+    saved = out is not None and not made.has_errors
+    if out is not None and saved:
+        save_plan(made, out)
+    show_plan(console, made, graph=graph)
+    if saved:
+        console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
+    elif out is not None:
+        console.note(f"Not saved as {out}: the plan has errors.")
+    return outcome.exit_code
+
+
+def show(
+    file: Annotated[Path, typer.Argument(metavar="PLANFILE", help="What plan --out wrote.")],
+    *,
+    output: PlanFormat = "text",
+    graph: Graph = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Project file, where --format sarif shows what is about no file."),
+    ] = None,
+    console: Console,
+) -> ExitCode:
+    """Show a saved plan. No cluster is asked."""
+    from kdeclare.engine.planning.planfile import load_plan
+
+    console.concerns(project)
+    loaded = load_plan(file)
+    if console.is_json:
+        console.out(file.read_text(encoding="utf-8-sig"))
+    else:
+        show_plan(console, loaded.plan, graph=graph, identity=loaded.plan_id)
+    return ExitCode.OK
+
+
+def _category(options: "Options") -> str | None:
+    from kdeclare.app.known_names import project_and_environment
+    from kdeclare.report.sarif import plan_category
+
+    names = project_and_environment(options.project, options.env)
+    return plan_category(*names) if names else None
+
+
+def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
+    """To stdout, in the format that was asked for. identity: the id of a plan that was read from a file."""
+    if console.output == "json":
+        console.out_plan(plan)
+    elif console.output == "sarif":
+        from kdeclare.report.sarif import plan_sarif
+
+        console.out_json(plan_sarif(plan, console.checkout()))
+    elif console.output == "markdown":
+        from kdeclare.report.plan.plan_markdown import plan_markdown
+
+        console.out(plan_markdown(plan, identity))
+    elif console.output == "html":
+        from kdeclare.report.plan.plan_page import plan_html
+
+        console.out_page(plan_html(plan, identity))
+    else:
+        from kdeclare.report.plan.plan_text import plan_text
+
+        console.out(plan_text(plan, console.style, graph))

@@ -1,0 +1,108 @@
+"""``kdeclare policy``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Paths, Reach, Setting
+from kdeclare.core.exit_codes import ExitCode
+
+_CHECK_EPILOG = epilog(
+    "kdeclare policy check                     the manifests of the project",
+    "kdeclare policy check --live              everything that the cluster has",
+    "kdeclare policy check --live --format json > findings.json",
+    codes=(0, 1, 3, 64, 130),
+)
+_TEST_EPILOG = epilog(
+    "kdeclare policy test policy-tests         all files of a folder",
+    "kdeclare policy test gold-topics.yaml -v  with the cases that passed",
+    "",
+    "and in gold-topics.yaml:",
+    "",
+    "apiVersion: kdeclare/v1",
+    "kind: PolicyTest",
+    "metadata: {name: gold-topics}",
+    "spec:",
+    "  cases:",
+    "    - name: two replicas are too few",
+    "      request:",
+    "        action: CREATE",
+    "        topic: orders",
+    "        labels: {tier: gold}",
+    "        post: {partitions: 3, replicationFactor: 2}",
+    "      expect: deny",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the commands into the application."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    command(group, "check", epilog=_CHECK_EPILOG)(check)
+    command(group, "test", epilog=_TEST_EPILOG)(run_cases)
+    app.add_typer(group, name="policy", help="Try policies: on manifests, on a cluster, on cases.")
+
+
+def check(
+    paths: Paths = None,
+    *,
+    live: Annotated[
+        bool, typer.Option("--live", help="Judge what the cluster has as it is, declared or not.")
+    ] = False,
+    output: Format = "text",
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Show which resources are against a policy, without planning anything.
+
+    Of manifests, as if their resources were created now; no cluster is asked. With --live, of the topics and
+    other resources as they are, with the labels that the manifests give them. Changes nothing.
+    """
+    from kdeclare.app.policy_check import check_cluster, check_manifests
+    from kdeclare.report.policy import check_outcome, check_text
+
+    workspace = reach.workspace()
+    if live:
+        view = check_cluster(workspace, paths or (), console.progress)
+    else:
+        view = check_manifests(workspace, paths or ())
+    if console.is_json:
+        from kdeclare.report.policy import describe_check
+
+        console.out_document(describe_check(view))
+    else:
+        console.notices(view.diagnostics)
+        console.out(check_text(view, console.style, everything=console.verbose))
+    return check_outcome(view).exit_code
+
+
+def run_cases(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files or folders with cases.")],
+    *,
+    output: Format = "text",
+    setting: Setting,
+    console: Console,
+) -> ExitCode:
+    """Run test cases against the policies of the project.
+
+    A case is a request with what is expected: allow, warn or deny. Needs neither a cluster nor a state.
+    Exits with 1 when a case fails.
+    """
+    import os
+
+    from kdeclare.app.policy_check import run_policy_tests
+    from kdeclare.report.policy import cases_outcome, cases_text
+
+    options = setting.options()
+    view = run_policy_tests(options.project, options.env, files, os.environ)
+    if console.is_json:
+        from kdeclare.report.policy import describe_cases
+
+        console.out_document(describe_cases(view))
+    else:
+        console.notices(view.diagnostics)
+        console.out(cases_text(view, console.style, everything=console.verbose))
+    return cases_outcome(view).exit_code

@@ -1,0 +1,33 @@
+"""``kdeclare providers``."""
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format
+from kdeclare.core.exit_codes import ExitCode
+
+_EPILOG = epilog("kdeclare providers", "kdeclare providers --format json", codes=(0, 1))
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "providers", epilog=_EPILOG)(providers)
+
+
+def providers(*, output: Format = "text", console: Console) -> ExitCode:
+    """List the installed providers and the kinds that they add.
+
+    Providers are Python packages; each adds kinds of resources of one external system, whose manifests begin
+    with its APIVERSION. Exits with 1 if one of them cannot be used.
+    """
+    from kdeclare.app.provider_list import list_providers
+    from kdeclare.report.provider_list import ProviderList, providers_text
+
+    found = list_providers()
+    if console.is_json:
+        console.out_document(ProviderList(found))
+    else:
+        console.out(providers_text(found, console.style, console.width))
+    return ExitCode.ERROR if any(item.problem for item in found) else ExitCode.OK

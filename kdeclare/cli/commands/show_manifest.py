@@ -1,0 +1,54 @@
+"""``kdeclare show-manifest``."""
+
+from typing import Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.completion import resources
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Setting, one_resource
+from kdeclare.core.exit_codes import ExitCode
+
+_EPILOG = epilog(
+    "kdeclare show-manifest Topic/orders",
+    "kdeclare show-manifest Topic/orders --env production --format json",
+    codes=(0, 1, 64),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "show-manifest", epilog=_EPILOG)(show_manifest)
+
+
+def show_manifest(
+    resource: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="What a manifest declares.", autocompletion=resources)
+    ],
+    *,
+    output: Format = "text",
+    setting: Setting,
+    console: Console,
+) -> ExitCode:
+    """Show a resource as it is planned, and where each field comes from.
+
+    Overlays, defaults and variables are in it, with the file, line and column of each field and of what
+    it won over. Values that come from outside of the project are shown by reference, but for numbers where
+    a number is due; secrets, unless they are one reference and nothing else, not at all.
+    """
+    import os
+
+    from kdeclare.app.authoring.show_manifest import show_manifest as effective
+
+    wanted = one_resource("KIND/NAME", resource)
+    options = setting.options()
+    manifest = effective(options.project, options.env, wanted, os.environ)
+    if console.is_json:
+        console.out_document(manifest)
+    else:
+        from kdeclare.report.manifest.effective_manifest import manifest_text
+
+        console.out(manifest_text(manifest, console.width, console.style))
+    return ExitCode.OK

@@ -1,0 +1,77 @@
+"""``kdeclare status``."""
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Format, Reach
+from kdeclare.core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.core.diagnostics import Diagnostic
+    from kdeclare.report.run.views import StatusView
+
+
+_EPILOG = epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))
+_POLL_S = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into the application."""
+    command(app, "status", epilog=_EPILOG)(status)
+
+
+def status(
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again and again until nothing goes on any more.")
+    ] = False,
+    output: Format = "text",
+    reach: Reach,
+    console: Console,
+) -> ExitCode:
+    """Show what goes on right now.
+
+    Unfinished runs, the work that goes on in the systems, such as moves of replicas, and who holds the lock
+    of the state.
+
+    A run that died is settled on the way: what it had under way is looked up. With --watch, what the work has
+    left behind is seen to once it is over: throttles go, preferred leaders are elected.
+    """
+    from kdeclare.app.status import looks
+
+    workspace = reach.workspace()
+    console.progress("Reading the cluster", 0, 0)
+    shown = ""
+    told: tuple[Diagnostic, ...] = ()
+    for view, notices in looks(workspace, tidies=watch):
+        console.notices(notice for notice in notices if notice not in told)
+        told = notices
+        text = _rendered(console, view, one_line=watch)
+        if text != shown:
+            clear = _CLEAR if watch and console.style.on and sys.stdout.isatty() else ""
+            console.out(clear + text, pages=not watch)
+        shown = text
+        if not watch or not (view.unfinished or view.ongoing or view.lock):
+            break
+        time.sleep(_POLL_S)
+    return ExitCode.OK
+
+
+def _rendered(console: Console, view: "StatusView", *, one_line: bool) -> str:
+    """one_line: of many documents, each stands on a line of its own."""
+    if console.is_json:
+        from kdeclare.report.run.documents import status_document
+
+        document = status_document(view)
+        return json.dumps(document, indent=None if one_line else 2, ensure_ascii=False) + "\n"
+    from kdeclare.report.run.status_text import status_text
+
+    return status_text(view, console.style)

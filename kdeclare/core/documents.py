@@ -1,0 +1,190 @@
+"""Documents that kdeclare prints and saves: one typed value each, written and described by pydantic.
+
+A value is a frozen dataclass whose fields stand in the order of the JSON. The published schemas
+(docs/schemas) say what is written: every field is there, and no other. They call a dataclass by its name with
+``Document`` at the end, or by its ``schema_name``. A field that follows from others is not given
+(``init=False``): ``__post_init__`` sets it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from inspect import getdoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from kdeclare.core.clock import format_second
+from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.jsontypes import JsonValue
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FORMAT_VERSION: Final = "1.0"
+
+_Shape = TypeVar("_Shape")
+_Dataclass = TypeVar("_Dataclass", bound="DataclassInstance")
+
+_VERSION_SCHEMA = {"const": FORMAT_VERSION, "title": "Format Version", "type": "string"}
+
+
+def format_time(moment: datetime) -> str:
+    """Return UTC in ISO 8601, with fractions of a second where there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+Second = Annotated[datetime, PlainSerializer(format_second, return_type=str)]
+
+Time = Annotated[datetime, PlainSerializer(format_time, return_type=str), Field(description="UTC, ISO 8601.")]
+
+ResourceText = Annotated[str, Field(pattern=r"^[^/]+/.+$", description="Kind/name")]
+
+PathText = Annotated[Path, PlainSerializer(str), WithJsonSchema({"type": "string"})]
+
+Diagnostics = Annotated[tuple[Diagnostic, ...], PlainSerializer(in_order, return_type=tuple[Diagnostic, ...])]
+"""Written in the order in which people read them."""
+
+
+class _Opaque:
+    """Keeps pydantic from looking into a type."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.any_schema()
+
+
+Opaque = Annotated[_Shape, _Opaque()]
+"""What is written as whatever it is."""
+
+Hidden = Annotated[_Shape, _Opaque(), Field(exclude=True)]
+"""What a document is rendered from, too, and does not have."""
+
+
+class OneOf:
+    """Says in the published schema that a text is one of a few."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return handler(schema) | {"enum": [*self._words]}
+
+
+def describe_as(shape: type[_Dataclass], source: object, **more: object) -> _Dataclass:
+    """Return a document whose fields are attributes of another value, except for those given."""
+    names = {field.name for field in fields(shape) if field.init and hasattr(source, field.name)}
+    return shape(**{name: getattr(source, name) for name in names - more.keys()}, **more)
+
+
+def dump_document(value: object) -> dict[str, JsonValue]:
+    """Return the JSON of a dataclass, with the format version before it."""
+    document: dict[str, JsonValue] = _adapter(type(value)).dump_python(value, mode="json", by_alias=True)
+    return {"format_version": FORMAT_VERSION, **document}
+
+
+def publish_schemas(shapes: Mapping[str, type], *, name_enums: bool = False) -> dict[str, JsonSchemaValue]:
+    """Return the JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts.
+
+    name_enums: define enumerations by their name, not where they are used.
+    """
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in shapes}
+    return {
+        name: head | _schema_of(shape, name_enums=name_enums) | titles[name] for name, shape in shapes.items()
+    }
+
+
+def read_document(shape: type[_Shape], text: str) -> _Shape:
+    """Return the value of a dataclass that a JSON text holds. Raises ValueError where a type is another."""
+    value = _adapter(shape).validate_json(text, strict=True)
+    if not isinstance(value, shape):
+        raise TypeError(f"a {type(value).__name__} was read, not a {shape.__name__}")
+    return value
+
+
+_adapters: dict[type, TypeAdapter[object]] = {}
+"""Made when they are first needed: each takes some milliseconds."""
+
+
+def _adapter(shape: type) -> TypeAdapter[object]:
+    if shape not in _adapters:
+        _adapters[shape] = TypeAdapter(shape)
+    return _adapters[shape]
+
+
+def _schema_of(shape: type, *, name_enums: bool) -> JsonSchemaValue:
+    schema = _adapter(shape).json_schema(mode="serialization", schema_generator=_Published)
+    definitions, references = {}, {}
+    for name, definition in schema.pop("$defs", {}).items():
+        if "enum" in definition and not name_enums:
+            references[f"#/$defs/{name}"] = {key: definition[key] for key in ("enum", "type")}
+        else:
+            definitions[definition["title"]] = definition
+            references[f"#/$defs/{name}"] = {"$ref": f"#/$defs/{definition['title']}"}
+    if definitions:
+        schema["$defs"] = {name: definitions[name] for name in sorted(definitions)}
+    schema = _resolve(schema, references)
+    if "format_version" not in schema["properties"]:  # a dataclass: `dump_document` puts it there
+        schema["properties"] = {"format_version": _VERSION_SCHEMA, **schema["properties"]}
+        schema["required"] = ["format_version", *schema["required"]]
+    return schema
+
+
+def _resolve(schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
+    """Replace references; a property gets the title that it has where there is no reference."""
+    resolved: JsonSchemaValue = {}
+    for key, item in schema.items():
+        if key == "$ref":
+            resolved |= references[item]
+        elif key in ("properties", "$defs"):
+            resolved[key] = {name: _resolve(part, references) for name, part in item.items()}
+        elif isinstance(item, dict):
+            resolved[key] = _resolve(item, references)
+        elif isinstance(item, list):
+            resolved[key] = [_resolve(part, references) if isinstance(part, dict) else part for part in item]
+        else:
+            resolved[key] = item
+    for name, part in resolved.get("properties", {}).items():
+        if any("$ref" in option for option in (part, *part.get("anyOf", ()))):
+            part.pop("title", None)
+        else:
+            part.setdefault("title", name.replace("_", " ").title())
+        resolved["properties"][name] = dict(sorted(part.items()))
+    return dict(sorted(resolved.items()))
+
+
+class _Published(GenerateJsonSchema):
+    """The schema of what is written: defaults are for those who make a value, not for those who read it."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        found, cls = super().dataclass_schema(schema), schema["cls"]
+        summary = (getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
+        name = cls.__name__
+        title = getattr(cls, "schema_name", name if name.endswith("Document") else f"{name}Document")
+        return found | {"additionalProperties": False, "description": summary, "title": title}
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        if field["type"] == "dataclass-field":
+            return field.get("serialization_exclude_if") is None
+        return super().field_is_required(field, total)

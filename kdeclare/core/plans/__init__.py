@@ -1,0 +1,1 @@
+"""Plans: their values, the context in which kinds plan, the policy gate, runs and states."""

@@ -1,0 +1,1 @@
+"""Providers: what one declares, how they are found, connected to and examined."""

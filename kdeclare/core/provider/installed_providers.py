@@ -1,0 +1,219 @@
+"""The providers that are installed, found by the entry points of their distributions.
+
+kdeclare's own are found in the same way. Nothing is imported before a kind or an operation type is asked for.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
+from kdeclare.core.provider.provider import CONTRACT, Provider
+
+GROUP = "kdeclare.providers"
+"""The group of entry points. Each leads to a `Provider`; its name is the provider's name."""
+
+_API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledProvider:
+    """One entry point, not imported yet.
+
+    distribution, version: of the package that brings it; empty where it has no metadata.
+    reference: ``module:attribute``.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    reference: str
+
+
+@cache
+def find_providers() -> tuple[InstalledProvider, ...]:
+    """Find what is installed, by name. Imports nothing."""
+    found = (
+        InstalledProvider(point.name, point.distribution, point.version, point.value)
+        for point in find_entry_points(GROUP)
+    )
+    return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.name, item.distribution)))
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """The providers that this process was told to use; None where it uses what is installed."""
+
+    providers: tuple[InstalledProvider, ...] | None = None
+
+
+_chosen = _Chosen()
+
+
+def list_providers() -> tuple[InstalledProvider, ...]:
+    """Return what this process uses: what it was told to, else what is installed. Imports nothing."""
+    return find_providers() if _chosen.providers is None else _chosen.providers
+
+
+def find_raiser(raised: BaseException) -> InstalledProvider | None:
+    """Return the provider in whose package an exception was raised, or that called what raised it.
+
+    None where no frame is of a provider outside kdeclare. Of several, it is the innermost. Imports nothing.
+    """
+    packages = {
+        provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
+    }
+    packages.pop("kdeclare", None)
+    found, at = None, raised.__traceback__
+    while at is not None:
+        package = str(at.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        found, at = packages.get(package, found), at.tb_next
+    return found
+
+
+def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
+    """Have this process use these providers and no others; None is what is installed.
+
+    Tasks of Spark call it with what their driver uses. Raises KdeclareError where a distribution is missing
+    here, or is there in another version: a task with other code would answer something else than its driver.
+    """
+    chosen = None if providers is None else tuple(providers)
+    if chosen == _chosen.providers:
+        return
+    for provider in chosen or ():
+        _refuse_other_version(provider)
+    _chosen.providers = chosen
+    load_providers.cache_clear()
+
+
+def _refuse_other_version(wanted: InstalledProvider) -> None:
+    if not wanted.distribution:
+        return
+    from importlib.metadata import PackageNotFoundError, version  # here: only tasks of fleets ask for it
+
+    try:
+        here: str | None = version(wanted.distribution)
+    except PackageNotFoundError:
+        here = None
+    if here == wanted.version:
+        return
+    found = "does not have it" if here is None else f"has version {here}"
+    raise KdeclareError(
+        error(
+            "provider-missing",
+            "A provider is missing where a task runs",
+            f"This command uses the provider {_titled(wanted)}, and the Python of a task {found}.",
+            hint=f"Install {wanted.distribution}=={wanted.version} on every executor.",
+        )
+    )
+
+
+def load_provider(installed: InstalledProvider) -> Provider:
+    """Import one. Raises KdeclareError where that fails, or where it is for another contract."""
+    try:
+        provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
+    except Exception as cause:  # whatever the code of a provider raises
+        raise KdeclareError(_broken(installed, f"{type(cause).__name__}: {cause}")) from cause
+    if not isinstance(provider, Provider):
+        raise KdeclareError(_broken(installed, f"{installed.reference} is a {type(provider).__name__}"))
+    if provider.contract != CONTRACT:
+        raise KdeclareError(
+            error(
+                "provider-contract",
+                "Provider is for another kdeclare",
+                f"The provider {_titled(installed)} is written for version {provider.contract} of the "
+                f"provider contract; this kdeclare has version {CONTRACT}.",
+                hint="Install a version of the provider for this kdeclare, or uninstall it.",
+            )
+        )
+    if provider.name != installed.name:
+        raise KdeclareError(_broken(installed, f"it calls itself '{provider.name}', unlike its entry point"))
+    if not _API_VERSION.fullmatch(provider.api_version):
+        why = f"its api_version '{provider.api_version}' is not like flags.example/v1"
+        raise KdeclareError(_broken(installed, why))
+    return provider
+
+
+@cache
+def load_providers() -> tuple[Provider, ...]:
+    """Import all; those that others build on come first.
+
+    Raises KdeclareError, also where two have the same name for something or share an API group.
+    """
+    return load_together(list_providers())
+
+
+def load_together(found: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
+    """Import these, as `load_providers` does with all. Raises KdeclareError."""
+    _refuse_twins(found, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in found})
+    providers = {item.name: load_provider(item) for item in found}
+    _refuse_shared_groups(found, providers)
+    _refuse_twins(found, "kind", {p.name: [kind.name for kind in p.kinds] for p in providers.values()})
+    _refuse_twins(
+        found, "operation type", {p.name: [t.name for t in p.operation_types] for p in providers.values()}
+    )
+    return tuple(providers[name] for name in _in_order(providers) if name in providers)
+
+
+def _in_order(providers: Mapping[str, Provider]) -> list[str]:
+    try:
+        return list(TopologicalSorter({p.name: p.builds_on for p in providers.values()}).static_order())
+    except CycleError as cycle:
+        names = " → ".join(cycle.args[1])
+        raise KdeclareError(
+            error("provider-cycle", "Providers build on each other", f"The circle is {names}.")
+        ) from None
+
+
+def _refuse_shared_groups(found: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
+    """An API group belongs to one distribution, which may have several providers in it."""
+    groups: dict[str, list[str]] = {}
+    for item in found:
+        if item.distribution:  # the others are in no distribution that could be uninstalled
+            group = providers[item.name].api_version.partition("/")[0]
+            groups.setdefault(f"{item.distribution}/", []).append(group)
+    hint = "A provider states a group of its own as its api_version. Uninstall the one that does not."
+    _refuse_twins(found, "API group", groups, hint)
+
+
+def _refuse_twins(
+    found: Sequence[InstalledProvider],
+    what: str,
+    names: Mapping[str, Sequence[str]],
+    hint: str = "Uninstall one of them.",
+) -> None:
+    owners: dict[str, str] = {}
+    for owner, own in names.items():
+        for name in own:
+            if owners.setdefault(name, owner) != owner:
+                both = " and ".join(sorted((_origin(found, owners[name]), _origin(found, owner))))
+                raise KdeclareError(
+                    error(
+                        "provider-collision",
+                        "Two providers have the same name for something",
+                        f"The {what} '{name}' comes from both {both}.",
+                        hint=hint,
+                    )
+                )
+
+
+def _origin(found: Sequence[InstalledProvider], owner: str) -> str:
+    """The distribution of a provider, which is what somebody can uninstall."""
+    by_name = {item.name: item.distribution for item in found}
+    return f"the distribution {by_name.get(owner) or owner.partition('/')[0]}"
+
+
+def _broken(installed: InstalledProvider, why: str) -> Diagnostic:
+    return error(
+        "provider-broken",
+        "Provider cannot be loaded",
+        f"The provider {_titled(installed)} cannot be loaded: {why}.",
+        hint="Install another version of its distribution, or uninstall it.",
+    )
+
+
+def _titled(installed: InstalledProvider) -> str:
+    return f"'{installed.name}' ({installed.distribution} {installed.version})"

@@ -1,0 +1,339 @@
+"""All kinds and operation types of the installed providers, by name; and what is asked of every provider.
+
+A verb that is not among them has a type that can be shown and never run: a run of a provider that is not
+installed, or of a newer kdeclare, must not keep `status`, `history` and the recovery of later commands from
+working.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.live.collector import PendingWrite, Selection, Selections
+from kdeclare.core.live.faults import Fault, FaultKind, Result
+from kdeclare.core.live.live_codec import LiveCodec
+from kdeclare.core.operations.operation import Operation, UnboundArguments, Undo
+from kdeclare.core.operations.operation_type import OperationType, View
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.planning import PlanHooks, PlanInputs, PlanSettings
+from kdeclare.core.provider.installed_providers import load_providers
+from kdeclare.core.provider.provider import (
+    API_VERSION,
+    ActivityWatch,
+    Cleanup,
+    CleanupRequest,
+    Collects,
+    PlanSection,
+    Provider,
+    TypedSetting,
+)
+from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.secrets.secret_refs import SecretSource, find_secret_fields
+
+_EFFECT = "effect"
+
+
+class UnknownOperationType(OperationType):
+    """Sees nothing, does nothing, and cannot be undone."""
+
+    arguments = UnboundArguments
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def select(self, op: Operation) -> Selections:
+        """Nothing."""
+        return ()
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        """Unknown, as nothing installed knows this type of operation."""
+        return {_EFFECT: "unknown"}
+
+    def expected_state(self, op: Operation) -> View:
+        """That it was done, which nobody can tell."""
+        return {_EFFECT: "done"}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """None that could be told."""
+        return ()
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """Itself."""
+        return {_EFFECT: f"operation/{op.id}"}
+
+    def item(self, op: Operation) -> str:
+        """Itself."""
+        return op.id
+
+    def produces(self, op: Operation) -> frozenset[str]:
+        """Nothing that could be told."""
+        return frozenset()
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Result]:
+        """A fault for each."""
+        text = f"This kdeclare has no verb '{self.name}'."
+        return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """It cannot be undone here."""
+        return Undo(lost=(f"what {self.name} did",))
+
+
+_Value = TypeVar("_Value", covariant=True)
+
+
+class _ByName(Mapping[str, _Value]):
+    """A mapping that is made of the providers in use when it is first looked at, and again for others."""
+
+    def __init__(self, make: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
+        self._make = make
+        self._made: tuple[Sequence[Provider], Mapping[str, _Value]] | None = None
+
+    def _load(self) -> Mapping[str, _Value]:
+        providers = load_providers()
+        if self._made is None or self._made[0] != providers:
+            self._made = (providers, self._make(providers))
+        return self._made[1]
+
+    def __getitem__(self, name: str) -> _Value:
+        made = self._made
+        if made is not None and made[0] is load_providers():  # a plan asks for thousands
+            return made[1][name]
+        return self._load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._load())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load()
+
+
+class _OperationTypes(dict[str, OperationType]):
+    """By name. A name that is not there (``in`` says so) stands for an operation type that does nothing."""
+
+    def __missing__(self, name: str) -> OperationType:
+        return UnknownOperationType(name)
+
+
+KINDS: Mapping[str, Kind] = _ByName(
+    lambda providers: {kind.name: kind for p in providers for kind in p.kinds}
+)
+OPERATION_TYPES: Mapping[str, OperationType] = _ByName(
+    lambda providers: _OperationTypes({t.name: t for p in providers for t in p.operation_types})
+)
+CODECS: Mapping[str, LiveCodec] = _ByName(
+    lambda providers: {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
+)
+"""The codecs of live state, by the sorts of their objects."""
+
+
+def type_of(op: Operation) -> OperationType:
+    """Return the type of an operation.
+
+    One that does nothing where its provider is not installed, or knows other arguments.
+    """
+    if isinstance(op.args, UnboundArguments):
+        return UnknownOperationType(op.verb)
+    return OPERATION_TYPES[op.verb]
+
+
+def find_api_version(kind: str) -> str:
+    """Return the ``apiVersion`` of manifests of a kind; kdeclare's own for all that no provider brings."""
+    owners = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
+    return next((provider.api_version for provider in owners), API_VERSION)
+
+
+def list_api_versions() -> tuple[str, ...]:
+    """Return each ``apiVersion`` that a manifest can have, kdeclare's own first."""
+    return tuple(dict.fromkeys((API_VERSION, *(provider.api_version for provider in load_providers()))))
+
+
+def find_connection_settings() -> Mapping[str, type[BaseModel]]:
+    """Return the models of what environments say under ``providers``, by the provider's name."""
+    connections = {provider.name: provider.connection for provider in load_providers()}
+    return {
+        name: connection.settings
+        for name, connection in connections.items()
+        if connection is not None and not connection.environment_fields and connection.settings.model_fields
+    }
+
+
+def find_connected(connections: Connections) -> Iterator[Provider]:
+    """Find the providers that these connections lead to; others have nothing to say about their systems."""
+    for provider in load_providers():
+        if _is_connected(provider, connections):
+            yield provider
+
+
+def _is_connected(provider: Provider, connections: Connections) -> bool:
+    return provider.connection is None or connections.offers(provider.connection.makes)
+
+
+def find_plan_settings() -> tuple[PlanSettings, ...]:
+    """Return what project files can say for all plans, of all installed providers."""
+    return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
+
+
+def load_collectors() -> tuple[Collects, ...]:
+    """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
+    return tuple(collector for provider in load_providers() for collector in provider.collectors)
+
+
+def find_collectors(connections: Connections, selections: Sequence[Selection] = ()) -> tuple[Collects, ...]:
+    """Return the collectors of all providers that are connected, and any other that reads a selection.
+
+    The latter is of a system that the environment does not name; reading it says so.
+    """
+    found: list[Collects] = []
+    for provider in load_providers():
+        if _is_connected(provider, connections):
+            found += provider.collectors
+        elif provider.connection is not None and connections.leaves_out(provider.connection.makes):
+            found += (collector for collector in provider.collectors if collector.reads(selections))
+    return tuple(found)
+
+
+def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
+    """Return the kinds of all providers that are connected, by name."""
+    return {kind.name: kind for provider in find_connected(connections) for kind in provider.kinds}
+
+
+def find_auxiliary_kinds() -> frozenset[str]:
+    """Return the names under which auxiliary operations of several resources stand."""
+    return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
+
+
+def load_codecs() -> tuple[LiveCodec, ...]:
+    """Return how the live state of all installed providers is kept in snapshots."""
+    return _find_codecs(load_providers())
+
+
+def _find_codecs(providers: Sequence[Provider]) -> tuple[LiveCodec, ...]:
+    collectors = (collector for provider in providers for collector in provider.collectors)
+    return tuple(collector.codec for collector in collectors if collector.codec is not None)
+
+
+def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
+    """Return the codecs of all providers that are connected."""
+    return tuple(c.codec for c in find_collectors(connections) if c.codec is not None)
+
+
+def offer_snapshot(codecs: Collection[LiveCodec]) -> Connections:
+    """Return connections that cannot be opened, to the systems of which a snapshot has the live state.
+
+    Hooks of plans are those of connected providers.
+    """
+
+    def refuse() -> object:
+        raise LookupError("a snapshot has no connection")
+
+    made = (p.connection.makes for p in load_providers() if p.connection and _has_codec(p, codecs))
+    return Connections(openers=dict.fromkeys(made, refuse))
+
+
+def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
+    return any(collector.codec in codecs for collector in provider.collectors)
+
+
+def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
+    """Return the hooks of all connected providers for one plan.
+
+    An audit of a fleet has read everything before, and is connected to nothing: then of all providers.
+    """
+    taking_part = load_providers() if inputs.connections.is_empty else find_connected(inputs.connections)
+    return tuple(provider.start_plan(inputs) for provider in taking_part if provider.start_plan)
+
+
+def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
+    """Return the writes that their systems do not show yet. Raises Fault."""
+    found: list[PendingWrite] = []
+    for provider in find_connected(connections):
+        if provider.find_invisible is not None:
+            own = {operation_type.name for operation_type in provider.operation_types}
+            found += provider.find_invisible(connections, [w for w in writes if w.operation.verb in own])
+    return found
+
+
+def shows_all(connections: Connections, written: Collection[tuple[str, str]]) -> bool:
+    """Tell, without a look at each write, whether systems show all that was written. Raises Fault.
+
+    written: operation types, each with the kind of a resource that it wrote to.
+    """
+    for provider in find_connected(connections):
+        if provider.find_invisible is not None:
+            names = {operation_type.name for operation_type in provider.operation_types}
+            own = frozenset(item for item in written if item[0] in names)
+            if own and not (provider.shows_all and provider.shows_all(connections, own)):
+                return False
+    return True
+
+
+def find_principal(connections: Connections) -> str | None:
+    """Return the principal that kdeclare is authenticated as; None if no system says. Raises Fault."""
+    for provider in find_connected(connections):
+        found = provider.find_principal(connections) if provider.find_principal else None
+        if found is not None:
+            return found
+    return None
+
+
+def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
+    """Begin to watch what goes on in the systems of all providers that are connected."""
+    return tuple(p.watch(connections) for p in find_connected(connections) if p.watch is not None)
+
+
+def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
+    """Yield what providers say of the operations of a plan as a whole."""
+    for provider in load_providers():
+        section = provider.describe_plan(operations) if provider.describe_plan is not None else None
+        if section is not None:
+            yield section
+
+
+def is_secret_setting(setting: TypedSetting) -> bool | None:
+    """Whether the value of a typed setting is secret to any provider; None where none knows it."""
+    found = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
+    known = [answer for answer in found if answer is not None]
+    return any(known) if known else None
+
+
+def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
+    """Return what all installed providers can remove; each starts from what the one before left pending."""
+    found: list[Cleanup] = []
+    for provider in find_connected(request.connections):
+        cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
+        if cleanup is not None:
+            found.append(cleanup)
+            request = replace(request, pending=cleanup.pending)
+    return tuple(found)
+
+
+def may_hold_secret(key: str) -> bool:
+    """Return whether what a manifest says under a key may be secret, as any provider or spec has it."""
+    providers = load_providers()
+    return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
+        provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
+    )
+
+
+def find_contradictions(desired: Sequence[Desired]) -> list[Diagnostic]:
+    """Find declared resources that cannot all be as declared whatever the systems have."""
+    found: list[Diagnostic] = []
+    for provider in load_providers():
+        if provider.find_contradictions is not None:
+            found += provider.find_contradictions(desired)
+    return found

@@ -1,0 +1,1 @@
+"""Resources: kinds, their changes and what a kind may offer besides."""

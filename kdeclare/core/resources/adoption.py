@@ -1,0 +1,91 @@
+"""Adoption: a manifest declares what exists and was never applied by this project.
+
+What equals its manifest is taken over by the first apply, without a request. What differs is taken over and
+changed only where that is allowed, because it may belong to another team.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import is_dataclass, replace
+
+from pydantic import BaseModel, ConfigDict
+
+from kdeclare.core.diagnostics import Diagnostic, denied, info
+from kdeclare.core.resources.changes import Change, FieldChange, Reason
+from kdeclare.core.resources.kind import Desired
+
+ADOPTION = "adoption"
+"""The code of the diagnostic about an adoption, allowed or not, and of a change that it blocks."""
+
+_NAMED = 5
+
+
+class SettingsLifecycle(BaseModel):
+    """What may happen to settings of something that always exists."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    adopt: bool = False
+
+
+def allow_adoption(desired: Desired) -> Desired:
+    """Return the resource as if its manifest said ``lifecycle: {adopt: true}``."""
+    body = desired.body
+    if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
+        return desired  # some kinds own nothing, so they adopt nothing
+    return replace(desired, body=replace(body, adopt=True))
+
+
+def adoption_of(
+    desired: Desired, fields: Iterable[FieldChange], *, settings: bool = False, recreated: bool = False
+) -> Diagnostic:
+    """Return what to say of the adoption of a resource that differs from its manifest.
+
+    fields: those that differ. settings: they are of something that always exists, such as a broker.
+    recreated: the resource of that name that was applied is gone, and this is another one.
+    """
+    resource = str(desired.id)
+    differing = _name_fields(fields)
+    if settings:
+        detail = f"{resource} has settings that this project never applied and that differ from the manifest"
+    elif recreated:
+        detail = (
+            f"{resource} was deleted and created again outside kdeclare since it was last applied. "
+            "The new one differs from the manifest"
+        )
+    else:
+        detail = f"{resource} exists, is not in the state of this project, and differs from the manifest"
+    detail += f": {differing}." if differing else "."
+    if getattr(desired.body, "adopt", False):
+        allowed = f"{detail} Its adoption is allowed, so apply changes it and takes ownership."
+        return info(ADOPTION, "Adoption", allowed, place=desired.source, resource=resource)
+    return denied(
+        ADOPTION,
+        "Adoption not allowed",
+        f"{detail} It may belong to someone else, so it is left unchanged.",
+        hint="Make the manifest equal to what exists (kdeclare import writes it), or pass --adopt or set "
+        "lifecycle.adopt: true to take it over and change it.",
+        place=desired.source,
+        resource=resource,
+    )
+
+
+def adopt_settings(
+    change: Change, desired: Desired, adopted: Collection[str], drifted: Collection[str], otherwise: Reason
+) -> tuple[Change, Diagnostic]:
+    """Return the change of settings, of which some are adopted, and what to say of that.
+
+    The other fields get reasons of their own, as they are owned or were unset. adopted, drifted: paths.
+    otherwise: the reason of fields that are neither.
+    """
+    found = adoption_of(desired, (f for f in change.fields if f.path in adopted), settings=True)
+    fields = tuple(
+        f if f.path in adopted else replace(f, reason=Reason.DRIFTED if f.path in drifted else otherwise)
+        for f in change.fields
+    )
+    blocked = change.blocked or (found.code if found.blocks else None)
+    return replace(change, reason=Reason.ADOPT, fields=fields, blocked=blocked), found
+
+
+def _name_fields(fields: Iterable[FieldChange]) -> str:
+    names = list(dict.fromkeys(field.path.removeprefix("configs.") for field in fields))
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

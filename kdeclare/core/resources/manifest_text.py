@@ -1,0 +1,56 @@
+"""The text of manifests, as imports and scaffolds write them."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from kdeclare.core.provider.registry import find_api_version
+
+_PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|[A-Za-z_][A-Za-z0-9_./-]*")
+_TAKEN = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
+
+
+def manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
+    """Return a manifest with ``comments`` above it; ``spec`` are its lines, not yet indented."""
+    return "\n".join(
+        [
+            *(f"# {line}" for line in comments),
+            f"apiVersion: {find_api_version(kind)}",
+            f"kind: {kind}",
+            "metadata:",
+            f"  name: {scalar(name, text=True)}",
+            "spec:" if spec else "spec: {}",
+            *(f"  {line}" for line in spec),
+            "",
+        ]
+    )
+
+
+def scalar(value: str, *, text: bool = False) -> str:
+    """Return a YAML scalar for a text; ``text`` keeps what looks like a number a string."""
+    simple = _PLAIN.fullmatch(value) is not None and (
+        value in ("true", "false") or value.lower() not in _TAKEN
+    )
+    number = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
+    if simple and not (text and number):
+        return value
+    return quoted(value.replace("${", "$${"))
+
+
+def quoted(text: str) -> str:
+    """Return a YAML scalar in double quotes; references in it stay references.
+
+    What cannot be seen is written as an escape: it could mislead whoever reads it, or be no YAML.
+    """
+    found = json.dumps(text, ensure_ascii=False)
+    return found if found.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in found)
+
+
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
+    """Return the lines of a mapping from a number to a list of numbers."""
+    return [f"  {n}: [{', '.join(str(item) for item in items)}]" for n, items in values.items()]

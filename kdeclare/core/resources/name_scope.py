@@ -1,0 +1,58 @@
+"""The names that a project may declare, change or import (``spec.scope`` of its file)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+
+from kdeclare.core.diagnostics import Diagnostic, Place, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.patterns import compile_pattern, is_pattern
+from kdeclare.core.resources.ids import ResourceId
+
+OUT_OF_SCOPE = "out-of-scope"
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NameScope:
+    """Names or ``/patterns/`` (RE2, of whole names) by kind; a kind without an entry is not limited."""
+
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def permits(self, resource: ResourceId) -> bool:
+        """Whether the project may declare, change or import the resource."""
+        entries = self.entries.get(resource.kind)
+        if entries is None:
+            return True
+        return any(
+            compile_pattern(entry[1:-1]).matches(resource.name)
+            if is_pattern(entry)
+            else entry == resource.name
+            for entry in entries
+        )
+
+    def find_forbidden(self, touched: Iterable[ResourceId]) -> list[ResourceId]:
+        """Return what of these resources the project must not touch, in order."""
+        return [id_ for id_ in sorted(touched) if not self.permits(id_)] if self.entries else []
+
+
+def out_of_scope(
+    resource: ResourceId | None, forbidden: Iterable[ResourceId], scope: NameScope, place: Place | None = None
+) -> Diagnostic:
+    """Return the error about what a project must not touch; ``resource`` is what would touch it."""
+    ids = list(forbidden)
+    kind = ids[0].kind
+    names = [str(id_) for id_ in ids if id_.kind == kind]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    allowed = ", ".join(scope.entries.get(kind, ())) or "none"
+    detail = f"This project must not declare or change {', '.join(names[:_NAMED])}{more}"
+    if resource is not None and resource not in ids:
+        detail += f", which {resource} is about"
+    return error(
+        OUT_OF_SCOPE,
+        "Outside the scope of the project",
+        f"{detail}. Its scope for kind {kind}: {allowed}.",
+        hint="Declare it in the project that it belongs to, or extend spec.scope in the project file.",
+        place=place,
+        resource=str(resource) if resource is not None else None,
+    )

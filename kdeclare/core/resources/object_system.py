@@ -1,0 +1,219 @@
+"""Objects of systems that can be read in one piece: how they are read, written and kept in snapshots.
+
+Where everything that a system has comes in one answer, a provider says what that answer is (`SystemObjects`)
+and what gives it (`ObjectConnection`); a kind needs its name and its spec then.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Protocol
+
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.collector import Expected, Selection, Selections, Sighting
+from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Outcome
+from kdeclare.core.live.live_codec import LiveCodec, LiveKey, LiveListing, LiveObject
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.operations.operation_type import Completion
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.objects import Fields, ObjectKind, ObjectSpec, ObjectWrite
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_refs import UNTOLD, Secret
+
+OBJECT_EXISTS = "OBJECT_EXISTS"
+"""The error of a `Fault`: what a write creates is there already."""
+OBJECT_MISSING = "OBJECT_MISSING"
+"""The error of a `Fault`: what a write changes or deletes is not there."""
+
+_CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALREADY}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemObjects:
+    """All objects of one system, as they were read. Each provider has a subclass, by which its own are found.
+
+    objects: their fields; a secret is as `hide` returns it. system_id: what states are bound to; None where a
+    system has none. ongoing: objects on which the system is still working.
+    """
+
+    objects: Mapping[ResourceId, Fields]
+    system_id: str | None = None
+    ongoing: frozenset[ResourceId] = field(default=frozenset())
+
+
+class ObjectConnection(Protocol):
+    """A connection to such a system."""
+
+    def read(self) -> SystemObjects:
+        """Return all of it, in the provider's own subclass. Raises Fault."""
+
+    def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
+        """Make all writes, each for itself, or only check them; return an outcome for each. Raises Fault.
+
+        The error of an outcome is `OBJECT_EXISTS` or `OBJECT_MISSING` where that is so.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSystem:
+    """What kinds and collector of one provider have in common.
+
+    name: of the collector. connection: the class of its connection. objects: its own `SystemObjects`.
+    """
+
+    name: str
+    connection: type[ObjectConnection]
+    objects: type[SystemObjects]
+
+    def read(self, connections: Connections) -> SystemObjects:
+        """Read everything. Raises Fault."""
+        return connections.get(self.connection).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    """Selects all objects of a system."""
+
+    system: ObjectSystem
+
+    def merge(self, others: Sequence["_Everything"]) -> "_Everything":
+        """See `Selection`."""
+        return self
+
+
+class SystemObjectKind(ObjectKind):
+    """A kind of objects of an `ObjectSystem`."""
+
+    def __init__(
+        self,
+        system: ObjectSystem,
+        name: str,
+        spec: type[ObjectSpec],
+        references: Mapping[str, str] | None = None,
+        completion: Completion | None = None,
+    ) -> None:
+        """See `ObjectKind`."""
+        super().__init__(name, spec, references, completion)
+        self._system = system
+
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        """See `Kind`."""
+        return (_Everything(self._system),)
+
+    def read(self, live: LiveState) -> Mapping[str, Fields]:
+        """See `ObjectKind`."""
+        part = live.find(self._system.objects)
+        found = part.objects.items() if part is not None else ()
+        return {id_.name: fields for id_, fields in found if id_.kind == self.name}
+
+    def write(
+        self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
+    ) -> Sequence[Outcome]:
+        """See `ObjectKind`."""
+        return connections.get(self._system.connection).write(writes, validate_only=validate_only)
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `OperationType`."""
+        return Explanation(_CAUSES.get(fault.error, FaultCause.OTHER))
+
+
+class ObjectCollector:
+    """The collector of an `ObjectSystem`. See `Collects`."""
+
+    def __init__(self, system: ObjectSystem, kinds: Sequence[ObjectKind]) -> None:
+        """Read the system, and keep objects of these kinds in snapshots."""
+        self._system = system
+        self.codec: LiveCodec | None = ObjectCodec(
+            system.name,
+            kinds,
+            read=system.read,
+            restore=lambda objects: system.objects({ResourceId(*key): f for key, f in objects.items()}),
+            find_id=self.identify,
+        )
+
+    def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
+        """See `Collects`."""
+        return self._system.read(connections) if self.reads(selections) else None
+
+    def collect_expected(
+        self, connections: Connections, selections: Iterable[Selection], expected: Expected
+    ) -> Sighting | None:
+        """See `Collects`. A system that is read in one piece shows what it has."""
+        part = self.collect(connections, selections)
+        return None if part is None else Sighting(part)
+
+    def reads(self, selections: Iterable[Selection]) -> bool:
+        """See `Collects`."""
+        return _Everything(self._system) in selections
+
+    def identify(self, live: LiveState) -> str | None:
+        """See `Collects`."""
+        part = live.find(self._system.objects)
+        return part.system_id if part is not None else None
+
+
+_SECRET = {"secret": UNTOLD}
+"""What a row keeps of a secret: that there is one."""
+
+
+class ObjectCodec:
+    """The `LiveCodec` of a collector that reads objects.
+
+    Secrets do not leave the process that read them, not even as hashes: an audit does not compare them.
+    """
+
+    identifies_system = False
+    groups = False
+    context: tuple[object, ...] = ()
+
+    def __init__(
+        self,
+        name: str,
+        kinds: Sequence[ObjectKind],
+        read: Callable[[Connections], object],
+        restore: Callable[[Mapping[LiveKey, Fields]], object],
+        find_id: Callable[[LiveState], str | None] | None = None,
+    ) -> None:
+        """Keep the objects of these kinds.
+
+        name: of the collector. read: reads all objects, as the collector's part of the live state; raises
+        Fault. restore: makes this part again from the fields of some objects. find_id: see
+            `Collector`.
+        """
+        self.name = name
+        self.sorts = frozenset(kind.name for kind in kinds)
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._read, self._restore, self._find_id = read, restore, find_id
+
+    def list_objects(self, connections: Connections) -> LiveListing:
+        """See `LiveCodec`."""
+        live = LiveState(self._read(connections))
+        return LiveListing(None, self._objects(live), self._find_id(live) if self._find_id else None)
+
+    def _objects(self, live: LiveState) -> Iterator[LiveObject]:
+        for kind in self._kinds.values():
+            for name, fields in kind.read(live).items():
+                body: JsonValue = {key: _SECRET if isinstance(v, Secret) else v for key, v in fields.items()}
+                yield LiveObject(LiveKey(kind.name, name), body)
+
+    def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
+        """See `LiveCodec`."""
+        return self._restore({key: _restore_fields(json.loads(text)) for key, text in objects})
+
+    def contains(self, key: LiveKey, live: LiveState) -> bool:
+        """See `LiveCodec`."""
+        return key.key in self._kinds[key.sort].read(live)
+
+    def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
+        """None: an object that was created again with the same name is the same resource."""
+        return None
+
+    def is_reported(self, key: LiveKey, body: str) -> bool:
+        """Every object."""
+        return True
+
+
+def _restore_fields(fields: Mapping[str, JsonValue]) -> Fields:
+    return {key: Secret("", None, UNTOLD) if value == _SECRET else value for key, value in fields.items()}

@@ -1,0 +1,636 @@
+"""Kinds whose resources are objects: they have fields, and are created and deleted as a whole.
+
+Many systems have nothing else. Their provider says what an object is (`ObjectKind`), and gets the three-way
+diff, adoption, deletion, rollback, import, and what audits of fleets need. What is more than an object is a
+`Kind` of its own.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import field, replace
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, denied, error, warning
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_texts
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.faults import Explanation, Fault, Outcome
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.operations.binding import EMPTY_UNSTATED, get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.operation_type import (
+    Access,
+    Completion,
+    Footprint,
+    OperationType,
+    Touch,
+    View,
+    with_inverse,
+)
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.plans.run import Status
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.resources.adoption import adoption_of
+from kdeclare.core.resources.capabilities import (
+    PREVENT_DESTROY,
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    FieldEdit,
+    LeftOut,
+    ManifestEdits,
+    SettingEdit,
+    ValueEdit,
+)
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_text import manifest
+from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merge_fields, narrow_record
+from kdeclare.core.resources.policy_subjects import PolicyWords, read_annotation
+from kdeclare.core.secrets.secret_hashes import is_mark, mark_hash, mark_value, matches
+from kdeclare.core.secrets.secret_refs import (
+    SHOWN,
+    UNTOLD,
+    Secret,
+    SecretRef,
+    SecretSource,
+    Steps,
+    is_secret,
+    read_secret_ref,
+)
+
+FieldValue: TypeAlias = Secret | JsonValue
+"""The value of a field in live states and bodies."""
+
+Fields = Mapping[str, FieldValue]
+"""The fields of an object."""
+
+EXISTS = "exists"
+"""The element of a view that says whether the object is there."""
+
+
+class Lifecycle(BaseModel):
+    """What must never happen to an object, and what may."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preventDestroy: bool = False  # noqa: N815
+    adopt: bool = False
+
+
+class ObjectSpec(BaseModel):
+    """``spec`` of an object: its fields, named as in the live state. None leaves a field alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    lifecycle: Lifecycle = Lifecycle()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectBody:
+    """A declared object. Fields that are not stated are not in it."""
+
+    fields: Fields
+    prevent_destroy: bool = False
+    adopt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWrite:
+    """What a system is asked to do: to create an object, to change some fields of it, or to delete it.
+
+    fields: as plain values, secrets too; a field that is None is reset. None deletes the object.
+    """
+
+    id: ResourceId
+    fields: JsonObject | None
+    is_new: bool = False
+
+
+ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left_to_right")]
+"""The value of a field in arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectArgs(Arguments):
+    """The arguments of `ObjectOperation`.
+
+    set: the fields to write; of a deletion, those that it takes away. was: the secrets that are replaced or
+    deleted, for the way back.
+    """
+
+    set: Mapping[str, ObjectValue]
+    was: Annotated[Mapping[str, SecretRef], EMPTY_UNSTATED] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRecord(OwnedRecord):
+    """The fields that are kdeclare's, as they were last applied."""
+
+    fields: Mapping[str, ObjectValue] = field(default_factory=dict)
+    preventDestroy: bool = False  # noqa: N815
+
+
+class ObjectKind:
+    """A kind of objects. A provider says `select`, `read` and `write`.
+
+    references: the fields that name other objects, one or a list of them, each with the kind of these.
+    completion: how the work is followed that goes on in the system once an object was created or updated.
+    """
+
+    record: type[OwnedRecord] = ObjectRecord
+
+    def __init__(
+        self,
+        name: str,
+        spec: type[ObjectSpec],
+        references: Mapping[str, str] | None = None,
+        completion: Completion | None = None,
+    ) -> None:
+        """Make the kind and its operation types; a provider lists both."""
+        self.name = name
+        self.spec: type[BaseModel] = spec
+        self.policy_words = PolicyWords(
+            {
+                field: read_annotation(known.annotation)
+                for field, known in spec.model_fields.items()
+                if field != "lifecycle"
+            }
+        )
+        self.references = references or {}
+        self.completion = completion
+        self.create = ObjectOperation(self, Action.CREATE)
+        self.update = ObjectOperation(self, Action.UPDATE)
+        self.delete = ObjectOperation(self, Action.DELETE)
+        self.tidy = ObjectOperation(self, Action.UPDATE, is_cleanup=True)
+
+    @property
+    def operation_types(self) -> tuple[OperationType, ...]:
+        """What is done to objects of this kind."""
+        return self.create, self.update, self.delete, self.tidy
+
+    def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
+        """Return the operation that writes fields to clean up what runs have left; `find_cleanup` asks so."""
+        return self._plan(self.tidy, ResourceId(self.name, name), fields, {}, live)
+
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        """See `Kind`."""
+        raise NotImplementedError
+
+    def read(self, live: LiveState) -> Mapping[str, Fields]:
+        """Return the objects of this kind that were read, by name; secrets as `secrets.hide` has them."""
+        raise NotImplementedError
+
+    def write(
+        self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
+    ) -> Sequence[Outcome]:
+        """Make all writes, each for itself, or only check them; return an outcome for each. Raises Fault."""
+        raise NotImplementedError
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """See `OperationType`."""
+        return Explanation()
+
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
+        """See `OperationType`."""
+        return before
+
+    def parse(self, name: str, spec: BaseModel) -> tuple[ObjectBody, tuple[Problem, ...]]:
+        """See `Kind`."""
+        spec = narrow(spec, ObjectSpec)
+        stated = {field: getattr(spec, field) for field in type(spec).model_fields if field != "lifecycle"}
+        secrets = {field: value for field, value in stated.items() if isinstance(value, Secret)}
+        plain = spec.model_dump(mode="json", exclude={"lifecycle", *secrets}, exclude_none=True)
+        every: Fields = {field: secrets.get(field, plain.get(field)) for field in stated}
+        fields = {field: value for field, value in every.items() if value is not None}
+        literal = (name for name, secret in secrets.items() if secret.reference is None)
+        problems = tuple(warn_literal_secret(f"{self.name}/{name}", stated) for stated in literal)
+        return ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt), problems
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`."""
+        there = self.read(live).get(resource.name)
+        if desired is None:
+            return _diff_undeclared(resource, there, owned)
+        body = desired.get_body(ObjectBody)
+        applied = _find_applied(owned)
+        wanted = dict(sorted({**dict.fromkeys(applied), **body.fields}.items()))
+        changing = [name for name, value in wanted.items() if not _is_same(value, (there or {}).get(name))]
+        fields = tuple(
+            FieldChange(name, FieldOp.CHANGE, _show((there or {}).get(name)), _show(wanted[name]))
+            for name in changing
+        )
+        stated = {name: _argument_of(value) for name, value in body.fields.items()}
+        record = ObjectRecord(stated, body.prevent_destroy)
+        if there is None:
+            reason = Reason.DECLARED if owned is None else Reason.MISSING
+            change = Change(resource, Action.CREATE, reason, Risk.SAFE, fields, desired.source)
+            return Difference(change, record)
+        drifted = tuple(name for name, value in applied.items() if not _is_same(value, there.get(name)))
+        if not fields:
+            return Difference(None, record, drifted=drifted)
+        adoption = (adoption_of(desired, fields),) if owned is None else ()
+        reason = Reason.ADOPT if adoption else Reason.DRIFTED if drifted else Reason.CHANGED
+        blocked = next((d.code for d in adoption if d.blocks), None)
+        change = Change(resource, Action.UPDATE, reason, Risk.SAFE, fields, desired.source, blocked)
+        return Difference(change, record, diagnostics=adoption, drifted=drifted)
+
+    def plan_operations(
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """See `Kind`."""
+        by_action = {Action.CREATE: self.create, Action.UPDATE: self.update, Action.DELETE: self.delete}
+        there = self.read(live).get(change.id.name, {})
+        wanted: Fields = desired.get_body(ObjectBody).fields if desired is not None else {}
+        names = (
+            (field.path for field in change.fields) if desired is not None else filter(self._states, there)
+        )
+        fields = {name: _argument_of(wanted.get(name)) for name in names}
+        return (self._plan(by_action[change.action], change.id, fields, _find_applied(owned), live),)
+
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`. An object has one operation; in a rollback it may undo some fields only."""
+        old, new = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
+        if all_done or old is None or new is None or not done:
+            return new if all_done or done else old
+        undone = {name for op in done for name in _args(op).set}
+        return replace(new, fields=merge_fields(old.fields, new.fields, undone))
+
+    def select_every(self) -> Selections:
+        """Return what must be read to see all objects; by default what is read for one of no name."""
+        return self.select("", None, None)
+
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        """See `Exportable`. Secrets become references to variables."""
+        objects = self.read(request.read(self.select_every()))
+        found = {name: fields for name, fields in objects.items() if request.matches(name)}
+        mine = [name for name in found if request.permits(ResourceId(self.name, name))]
+        why = "outside the scope of the project"
+        foreign = LeftOut(len(found) - len(mine), self.name, f"{self.name}s", why)
+        return Export({name: self._manifest(name, found[name]) for name in mine}, (foreign,))
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `BodyCodec`."""
+        body = narrow(body, ObjectBody)
+        stated = {key: v.stated if isinstance(v, Secret) else v for key, v in body.fields.items()}
+        return {"fields": stated, "preventDestroy": body.prevent_destroy, "adopt": body.adopt}
+
+    def from_json(self, json: JsonObject) -> ObjectBody:
+        """See `BodyCodec`."""
+        fields: Fields = {
+            key: _decode_secret(value) if is_secret(value) else value
+            for key, value in as_object(json["fields"]).items()
+        }
+        return ObjectBody(fields, as_bool(json["preventDestroy"]), as_bool(json["adopt"]))
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """See `FleetComparable`."""
+        return True
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
+        """See `FleetComparable`."""
+        return LiveKey(self.name, name)
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        """See `PolicySubject`."""
+        body = desired.get_body(ObjectBody)
+        return {name: _show(value) for name, value in body.fields.items()}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+    ) -> Mapping[str, object] | None:
+        """See `PolicySubject`."""
+        there = self.read(live).get(resource.name)
+        return None if there is None else {name: _show(value) for name, value in there.items()}
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """See `ListedForPolicies`."""
+        return self.read(live).keys()
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `Editable`. A secret is refused by whoever makes the edits."""
+        edits: list[FieldEdit] = []
+        problems: list[Problem] = []
+        for changed in change.fields:
+            path, after = (changed.path,), changed.after
+            if after == SHOWN:
+                edits.append(SettingEdit(path, (changed,)))
+            elif after is None or isinstance(after, str | int):
+                edits.append(ValueEdit(path, after))
+            elif isinstance(after, list):
+                edits.append(ValueEdit(path, [item for item in after if isinstance(item, str | int)]))
+            else:
+                problems.append(_refuse_edit(change.id, changed.path))
+        return ManifestEdits(tuple(edits), tuple(problems))
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        """See `Editable`."""
+        return [f"{field.path}: {_yaml(field.after)}" for field in change.fields if field.after is not None]
+
+    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
+        """See `Editable`."""
+        return text == str(value)
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `Editable`."""
+        body = narrow_optional(before, ObjectBody) or ObjectBody({})
+        stated: Fields = {**body.fields, **{field.path: field.after for field in change.fields}}
+        fields = {name: value for name, value in stated.items() if value is not None}
+        return replace(body, fields=fields) == after
+
+    def _manifest(self, name: str, fields: Fields) -> str:
+        lines = [
+            f"{key}: {_variable(name, key) if isinstance(value, Secret) else _yaml(value)}"
+            for key, value in fields.items()
+            if value is not None and self._states(key)
+        ]
+        return manifest(self.name, name, lines)
+
+    def _states(self, field: str) -> bool:
+        """Whether a manifest can state a field; others are the system's own."""
+        return field in self.spec.model_fields
+
+    def _plan(
+        self,
+        verb: "ObjectOperation",
+        id_: ResourceId,
+        fields: Mapping[str, ObjectValue],
+        applied: Mapping[str, ObjectValue],
+        live: LiveState,
+    ) -> Operation:
+        known = ((name, applied.get(name)) for name in fields)
+        earlier = {name: value for name, value in known if isinstance(value, SecretRef)}
+        bare = Operation(f"{verb.name}:{id_}", verb.name, id_, ObjectArgs(dict(fields), earlier), {})
+        return with_inverse(verb, replace(bare, expect=verb.view(bare, live)))
+
+
+class ObjectOperation(OperationType):
+    """Creates, updates or deletes one object."""
+
+    arguments = ObjectArgs
+    validates = True
+
+    def __init__(self, kind: ObjectKind, action: Action, *, is_cleanup: bool = False) -> None:
+        """Do ``action`` to objects of a kind. is_cleanup: it updates what nobody declares."""
+        self._kind = kind
+        self.name = f"{_kebab(kind.name)}.{'tidy' if is_cleanup else action}"
+        self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
+        self.is_auxiliary = self.is_cleanup = is_cleanup
+        self.completion = None if self.deletes or is_cleanup else kind.completion
+
+    def select(self, op: Operation) -> Selections:
+        """What its kind reads."""
+        return self._kind.select(op.resource.name, None, None)
+
+    def view(self, op: Operation, live: LiveState) -> View:
+        """Whether the object is there, and its fields; a secret is a mark."""
+        there = self._kind.read(live).get(op.resource.name)
+        seen: dict[str, JsonValue] = {EXISTS: there is not None}
+        args = _args(op)
+        for name in args.set:
+            value = (there or {}).get(name)
+            if isinstance(value, Secret):
+                records = (args.set[name], args.was.get(name))
+                known = [record.secret for record in records if isinstance(record, SecretRef)]
+                value = mark_value(str(op.resource), name, value.value, known)
+            seen[name] = value
+        return seen
+
+    def expected_state(self, op: Operation) -> View:
+        """As written."""
+        fields = {name: _mark_of(value) for name, value in _args(op).set.items()}
+        return {EXISTS: not self.deletes, **fields}
+
+    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
+        """One per field; an object that goes says it by its action."""
+        after = {} if self.deletes else _args(op).set
+        return tuple(
+            FieldChange(name, FieldOp.CHANGE, _show(op.expect.get(name)), _show(value))
+            for name, value in after.items()
+        )
+
+    def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
+        """All or nothing."""
+        return None if op.resource.name in subjects else op
+
+    def element_at(self, op: Operation, at: Steps) -> str:
+        """The field."""
+        return str(at[1]) if len(at) > 1 else super().element_at(op, at)
+
+    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+        """The other fields of an update."""
+        args = _args(op)
+        left = {name: value for name, value in args.set.items() if name not in elements}
+        if self.creates or not left:
+            return None
+        expect = {name: value for name, value in op.expect.items() if name not in elements}
+        return replace(op, args=replace(args, set=left), expect=expect)
+
+    def is_confined(self, op: Operation) -> bool:
+        """Its arguments name no other object."""
+        return op.resource.kind == self._kind.name
+
+    def claims(self, op: Operation) -> Mapping[str, str]:
+        """Its existence and its fields."""
+        return {element: f"{op.resource}/{element}" for element in (EXISTS, *_args(op).set)}
+
+    def footprint(self, op: Operation) -> Footprint:
+        """The object, what its fields refer to from now on, and what they referred to before."""
+        required = self._find_references(_args(op).set)
+        released = self._find_references(op.expect) - required
+        own = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
+        return (
+            Touch(op.resource.kind, op.resource.name, own),
+            *(Touch(id_.kind, id_.name, Access.REQUIRES) for id_ in sorted(required)),
+            *(Touch(id_.kind, id_.name, Access.AFTER) for id_ in sorted(released)),
+        )
+
+    def explain(self, op: Operation, fault: Fault) -> Explanation:
+        """As its kind does."""
+        return self._kind.explain(op, fault)
+
+    def execute(
+        self,
+        connections: Connections,
+        ops: Sequence[Operation],
+        secrets: SecretSource,
+        *,
+        validate_only: bool,
+    ) -> Mapping[str, Outcome]:
+        """Have the kind write, with the values of secrets."""
+        writes = []
+        for op in ops:
+            stated = _args(op).set.items()
+            fields = {n: secrets.reveal(v) if isinstance(v, SecretRef) else v for n, v in stated}
+            writes.append(ObjectWrite(op.resource, None if self.deletes else fields, self.creates))
+        outcomes = self._kind.write(connections, writes, validate_only=validate_only)
+        return {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
+
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+        """Bring back the earlier value of each field that still is as the operation left it."""
+        before, after, args = op.expect, self.expected_state(op), _args(op)
+        if now == before:
+            return Undo()
+        conflicts = tuple(e for e in now if now[e] not in (before.get(e), after.get(e)))
+        if self.creates:
+            if not now[EXISTS] or conflicts:
+                return Undo(conflicts=conflicts)
+            secrets = {name: value for name, value in args.set.items() if isinstance(value, SecretRef)}
+            return Undo(self._kind.delete.name, ObjectArgs(dict.fromkeys(args.set), secrets))
+        names = [name for name in args.set if now[name] == after[name] != before.get(name)]
+        known = {name: ref for name, ref in args.was.items() if ref.reference is not None}
+        lost = tuple(name for name in names if is_mark(before.get(name)) and name not in known)
+        back = {name: known.get(name, before.get(name)) for name in names if name not in lost}
+        if self.deletes:
+            whole = ObjectArgs({name: value for name, value in back.items() if value is not None})
+            return Undo(self._kind.create.name, None if lost or conflicts else whole, conflicts, lost)
+        replaced = {name: value for name in back if isinstance(value := args.set[name], SecretRef)}
+        return Undo(self.name, ObjectArgs(back, replaced) if back else None, conflicts, lost)
+
+    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
+        """As its kind does."""
+        return self._kind.update_cleanup(op, status, before)
+
+    def _find_references(self, fields: Mapping[str, ObjectValue]) -> frozenset[ResourceId]:
+        return frozenset(
+            ResourceId(kind, name)
+            for stated, kind in self._kind.references.items()
+            for name in _list_names(fields.get(stated))
+        )
+
+
+def _list_names(value: ObjectValue) -> Sequence[str]:
+    if isinstance(value, SecretRef) or not value:
+        return ()
+    return (value,) if isinstance(value, str) else as_texts(value)
+
+
+def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
+    """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
+    return _args(op).set
+
+
+def warn_literal_secret(resource: str, field: str) -> Problem:
+    """Return what to say of a secret whose value stands in a manifest."""
+    problem = warning(
+        LITERAL_SECRET,
+        "Secret written into a manifest",
+        f"'{field}' is sensitive, and its value stands in the manifest.",
+        hint="Write ${env.NAME} or ${file.PATH} in its place.",
+        resource=resource,
+        subject=field,
+    )
+    return Problem((field,), problem)
+
+
+def _refuse_edit(resource: ResourceId, field: str) -> Problem:
+    problem = error(
+        "field-not-written",
+        "Field cannot be written",
+        f"'{field}' of {resource} is neither a text, a whole number, a truth value nor a list of these.",
+        hint="Change the manifest by hand.",
+        resource=str(resource),
+        subject=field,
+    )
+    return Problem((field,), problem)
+
+
+def _diff_undeclared(resource: ResourceId, there: Fields | None, owned: OwnedRecord | None) -> Difference:
+    if there is None:
+        return Difference(None)
+    found: tuple[Diagnostic, ...] = ()
+    if is_protected(owned):
+        found = (
+            denied(
+                PREVENT_DESTROY,
+                "Deletion prevented",
+                f"{resource} must not be deleted: its lifecycle.preventDestroy was true when last applied.",
+                hint=f"Declare it again, or release it with kdeclare apply --forget {resource}.",
+                resource=str(resource),
+            ),
+        )
+    change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE)
+    return Difference(change, None, diagnostics=found)
+
+
+def _is_same(wanted: FieldValue | SecretRef, live: FieldValue) -> bool:
+    """Whether a declared or owned value is what the system has."""
+    if not isinstance(live, Secret):
+        return bool(wanted == live)
+    if live.digest == UNTOLD:
+        return True
+    if isinstance(wanted, Secret) and wanted.value:
+        return wanted.value == live.value
+    digest = (
+        wanted.digest
+        if isinstance(wanted, Secret)
+        else wanted.secret
+        if isinstance(wanted, SecretRef)
+        else ""
+    )
+    return bool(digest) and matches(digest, live.value)
+
+
+def _find_applied(owned: OwnedRecord | None) -> Mapping[str, ObjectValue]:
+    record = narrow_record(owned, ObjectRecord)
+    return record.fields if record is not None else {}
+
+
+def _decode_secret(record: JsonObject) -> Secret:
+    known = read_secret_ref(record)
+    return Secret("", known.reference, known.secret)
+
+
+def _args(op: Operation) -> ObjectArgs:
+    return get_arguments(op, ObjectArgs)
+
+
+def _argument_of(value: FieldValue) -> ObjectValue:
+    return value.ref if isinstance(value, Secret) else value
+
+
+def _mark_of(value: ObjectValue) -> JsonValue:
+    return mark_hash(value.secret) if isinstance(value, SecretRef) else value
+
+
+def _show(value: FieldValue | SecretRef) -> JsonValue:
+    """A field's value for people."""
+    return SHOWN if isinstance(value, Secret | SecretRef) or is_mark(value) else value
+
+
+def _variable(name: str, field: str) -> str:
+    variable = re.sub(r"[^A-Z0-9]+", "_", f"{name}_{field}".upper())
+    return f"${{env.{variable}}}"
+
+
+def _yaml(value: JsonValue) -> str:
+    """A value in YAML's flow style, of which JSON is a part."""
+    return json.dumps(value, ensure_ascii=not _is_printable(value)).replace("${", "$${")
+
+
+def _is_printable(value: JsonValue) -> bool:
+    return json.dumps(value, ensure_ascii=False).isprintable()
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()

@@ -1,0 +1,1 @@
+"""Secrets: references to them, their hashes, and keeping them out of messages."""

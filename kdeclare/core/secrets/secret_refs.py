@@ -1,0 +1,349 @@
+"""Sensitive values, text that came from outside the manifests, and what plans and states keep of them."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from types import NoneType
+from typing import Annotated, Literal, Protocol, TypeGuard, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, GetPydanticSchema
+from pydantic_core import PydanticCustomError, core_schema
+
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_text
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.secrets.scrubber import SCRUBBER
+
+
+class Referenced(str):
+    """Text that ``${env.NAME}`` or ``${file.PATH}`` stood for; ``reference`` is the scalar as written.
+
+    Where the field turns out to be sensitive, only the reference and a hash leave the process.
+    """
+
+    __slots__ = ("reference",)
+    reference: str
+
+    def __new__(cls, value: str, reference: str) -> "Referenced":
+        """Text ``value`` that was written as ``reference``."""
+        self = super().__new__(cls, value)
+        self.reference = reference
+        return self
+
+    def __reduce__(self) -> tuple[type["Referenced"], tuple[str, str]]:
+        """What copying and pickling make it anew from."""
+        return Referenced, (str(self), self.reference)
+
+    def __repr__(self) -> str:
+        return f"Referenced({self.reference!r})"
+
+
+SHOWN = "(sensitive)"
+"""What stands for a sensitive value wherever people or files would see it."""
+
+UNTOLD = "untold"
+"""The hash of a secret of which nothing but its existence is known."""
+
+EARLIER = "was"
+"""The argument of an operation under which the record of an earlier secret is kept, for the way back.
+
+Sending the operation does not need its value, which need not be there any more.
+"""
+
+BESIDE = "hidden"
+"""The field of a value that has the same value as a `Secret`, in case the system turns out to hide it.
+
+It has the place of the value that it stands beside.
+"""
+
+_SENSITIVE = re.compile(
+    r"(password|passphrase|secret|token|credentials?|jaas\.config"
+    r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
+    re.IGNORECASE,
+)
+"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
+
+_NEVER = frozenset({str, Referenced, int, bool, float, NoneType})
+
+Steps = tuple[str | int, ...]
+"""Where in a value: names of fields, keys and indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef(Arguments):
+    """What plans and states keep of a secret.
+
+    secret: its salted hash. reference: the scalar that it is resolved from, None for a literal.
+    """
+
+    secret: str
+    reference: str | None
+
+    def as_json(self) -> JsonObject:
+        """Return it as files hold it."""
+        return {"secret": self.secret, "reference": self.reference}
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A sensitive value in memory; of one that was decoded from JSON, ``value`` is empty.
+
+    reference: the scalar as written, None for a literal.
+    digest: its hash; empty until it is sealed (`engine.planning.sealing`), since a salt needs the state.
+    stored: the state's own hash of it, where that was made of the same value; otherwise empty.
+    doubtful: whether only the cluster can tell if it is sensitive at all.
+    """
+
+    value: str = field(repr=False)
+    reference: str | None
+    digest: str = ""
+    stored: str = ""
+    doubtful: bool = False
+
+    @property
+    def stated(self) -> JsonObject:
+        """What is sent to where it is compared, sealed or not: its hash as the state has it, if it does."""
+        return {"secret": self.stored or self.digest, "reference": self.reference}
+
+    @property
+    def ref(self) -> SecretRef:
+        """What plan and state keep. It must be sealed."""
+        assert self.digest, "a secret that was not sealed"
+        return SecretRef(self.digest, self.reference)
+
+    def as_json(self) -> JsonObject:
+        """What plan and state keep, as files hold it. It must be sealed."""
+        return self.ref.as_json()
+
+
+def is_sensitive_key(key: str) -> bool:
+    """Whether the value of a setting must not be seen, as far as its name tells."""
+    return _SENSITIVE.search(key) is not None
+
+
+def hide(value: str) -> Secret:
+    """Return the secret that a system has; no message and no log repeats its value from here on."""
+    SCRUBBER.register(value)
+    return Secret(value, None)
+
+
+class SecretSource(Protocol):
+    """Gives the value of a secret again, at apply."""
+
+    def reveal(self, secret: SecretRef) -> str:
+        """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
+
+
+_RECORD = {"secret", "reference"}
+"""The keys of a record of a secret; a mapping with other keys has fields that are called so."""
+
+
+def is_secret(value: object) -> TypeGuard[JsonObject]:
+    """Whether a value of a change or of an owned record stands for a secret."""
+    return isinstance(value, Mapping) and value.keys() == _RECORD
+
+
+def read_secret_ref(value: JsonObject) -> SecretRef:
+    """Return what plain data, for which `is_secret` holds, keeps of a secret."""
+    reference = value["reference"]
+    return SecretRef(as_text(value["secret"]), None if reference is None else as_text(reference))
+
+
+def find_records(value: object) -> Sequence[tuple[Steps, SecretRef]]:
+    """Find the records of secrets in arguments or plain data, each with where it is; no `EARLIER` ones."""
+    found: list[tuple[Steps, SecretRef]] = []
+    _collect_records(value, (), found)
+    return found
+
+
+def _collect_records(value: object, at: Steps, found: list[tuple[Steps, SecretRef]]) -> None:
+    # All of a state is looked through, and hardly anything in it is secret: for most of it, no call.
+    parts: Iterable[tuple[str | int, object]]
+    if isinstance(value, SecretRef):
+        found.append((at, value))
+        return
+    names = _argument_names(value.__class__)
+    if names is not None:
+        parts = [(name, getattr(value, name)) for name in names]
+    elif isinstance(value, dict):
+        if value.keys() == _RECORD:
+            found.append((at, read_secret_ref(value)))
+            return
+        parts = value.items()
+    elif isinstance(value, list | tuple):
+        parts = enumerate(value)
+    elif not isinstance(value, Mapping):
+        return
+    elif value.keys() == _RECORD:
+        found.append((at, read_secret_ref(value)))
+        return
+    else:
+        parts = value.items()
+    for step, inner in parts:
+        if inner.__class__ not in _NEVER and _argument_names(inner.__class__) != () and step != EARLIER:
+            _collect_records(inner, (*at, step), found)
+
+
+_names_of_arguments: dict[type, tuple[str, ...] | None] = {SecretRef: None}  # it is what is looked for
+
+
+def _argument_names(arguments: type) -> tuple[str, ...] | None:
+    """The fields of `Arguments` that can hold the record of a secret; None for other classes."""
+    try:
+        return _names_of_arguments[arguments]
+    except KeyError:
+        names = _field_names(arguments) if issubclass(arguments, Arguments) else None
+        return _names_of_arguments.setdefault(arguments, names)
+
+
+def replace_records(value: JsonValue, new: Mapping[Steps, SecretRef], at: Steps = ()) -> JsonValue:
+    """Plain data with other records at these places, which `find_records` found."""
+    if at in new:
+        return new[at].as_json()
+    if isinstance(value, Mapping):
+        return {key: replace_records(item, new, (*at, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_records(item, new, (*at, index)) for index, item in enumerate(value)]
+    return value
+
+
+def find_secrets(value: object) -> Iterator[tuple[Steps, Secret]]:
+    """The secrets in a value made of models, dataclasses, mappings and sequences, each with where it is."""
+    waiting: list[tuple[Steps, object]] = [((), value)]
+    while waiting:
+        at, item = waiting.pop()
+        if isinstance(item, Secret):
+            yield at, item
+            continue
+        for step, inner in _parts(item):
+            if inner.__class__ not in _NEVER:  # all of a fleet is looked through, and most of it are texts
+                waiting.append((at if step == BESIDE else (*at, step), inner))
+
+
+def replace_secrets(value: object, new: Mapping[Steps, Secret]) -> object:
+    """The value with other secrets at these places."""
+    return _replaced(value, new, ())
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, tuple | list):
+        return enumerate(value)
+    names = _field_names(value.__class__)
+    if names:
+        return [(name, getattr(value, name)) for name in names]
+    return value.items() if isinstance(value, Mapping) else ()
+
+
+def holds_secret(value: object) -> bool:
+    """Whether `find_secrets` finds any in a value."""
+    if isinstance(value, Secret):
+        return True
+    if names := _field_names(value.__class__):
+        inner = [found for name in names if (found := getattr(value, name)).__class__ not in _NEVER]
+    else:
+        inner = [found for _, found in _parts(value) if found.__class__ not in _NEVER]
+    return any(map(holds_secret, inner))
+
+
+_names_of_fields: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(model: type) -> tuple[str, ...]:
+    """The fields that can hold a secret, or the record of one, by their annotations."""
+    names = _names_of_fields.get(model)
+    if names is None:
+        names = _names_of_fields[model] = _find_field_names(model)
+    return names
+
+
+def _find_field_names(model: type) -> tuple[str, ...]:
+    if is_dataclass(model):
+        try:
+            hints = get_type_hints(model)
+        except NameError:  # of a name that only type checkers import: any field may hold one
+            hints = {}
+        return tuple(item.name for item in fields(model) if _can_hold_secret(hints.get(item.name, object)))
+    return tuple(model.model_fields) if issubclass(model, BaseModel) else ()
+
+
+def _can_hold_secret(annotation: object) -> bool:
+    if annotation is Secret:
+        return True
+    if isinstance(annotation, type) and not get_args(annotation):
+        return not issubclass(annotation, (*_NEVER, Enum))
+    inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+    if get_origin(annotation) is Annotated:
+        inner = inner[:1]
+    return any(map(_can_hold_secret, inner)) if inner else get_origin(annotation) is not Literal
+
+
+def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:
+    if isinstance(value, Secret):
+        return new.get(at, value)
+    changed: dict[str | int, object] = {}
+    for step, inner in _parts(value):
+        after = _replaced(inner, new, at if step == BESIDE else (*at, step))
+        if after is not inner:
+            changed[step] = after
+    if not changed:
+        return value
+    if isinstance(value, Mapping):
+        return {**value, **changed}
+    if isinstance(value, tuple | list):
+        return type(value)(changed.get(index, inner) for index, inner in enumerate(value))
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={str(name): after for name, after in changed.items()})
+    assert is_dataclass(value)
+    assert not isinstance(value, type)
+    return replace(value, **{str(name): after for name, after in changed.items()})
+
+
+@cache
+def find_secret_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of the fields that hold a secret, in a model and in all models below it."""
+    found: set[str] = set()
+    waiting: list[object] = [model]
+    seen: set[object] = set()
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, type) and issubclass(current, BaseModel) and current not in seen:
+            seen.add(current)
+            for name, item in current.model_fields.items():
+                leaves = set(_leaves_of(item.annotation))
+                found |= {name, item.alias or name} if Secret in leaves else set()
+                waiting += leaves
+    return frozenset(found)
+
+
+def _leaves_of(annotation: object) -> Iterator[object]:
+    arguments = get_args(annotation)
+    for argument in arguments[:1] if get_origin(annotation) is Annotated else arguments:
+        yield from _leaves_of(argument)
+    if not arguments:
+        yield annotation
+
+
+def _read_secret(value: object) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a valid string")
+    SCRUBBER.register(str(value))
+    return Secret(str(value), value.reference if isinstance(value, Referenced) else None)
+
+
+SecretText = Annotated[
+    Secret,
+    GetPydanticSchema(
+        lambda _source, _handler: core_schema.no_info_plain_validator_function(_read_secret),
+        lambda _schema, _handler: {"type": "string"},
+    ),
+]
+"""The type of a field of a spec that holds a secret: a text in the manifest, a `Secret` from then on.
+
+No message about a manifest repeats what stands in such a field, whatever is wrong with it.
+"""

@@ -1,0 +1,127 @@
+"""Plan what a command asks for, one resource apart from the other, and say what manifests declare of it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonObject, as_list
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.progress import Progress
+from kdeclare.core.resources.capabilities import encode_body
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.core.secrets.secret_refs import SecretSource
+from kdeclare.engine.planning.build import build_plan
+from kdeclare.engine.planning.request import PlanRequest
+
+_ABOUT_MANIFESTS = "refused-by-cluster"
+"""Of this code the hint speaks of a manifest, which there is none of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A plan without errors about single resources, and those errors by resource."""
+
+    plan: Plan
+    failed: Mapping[str, tuple[Diagnostic, ...]]
+
+
+def plan_apart(
+    request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
+) -> Apart:
+    """Plan what can be had of a request by hand.
+
+    What is wrong with the request as a whole stays in the plan. Raises Fault when the cluster does not
+    answer, KdeclareError when the state is another cluster's.
+    """
+    failed: dict[str, tuple[Diagnostic, ...]] = {}
+    while True:
+        plan = build_plan(_without(request, failed), connections, secrets, progress)
+        wrong = [d for d in plan.diagnostics if d.is_error and d.resource in _asked(request)]
+        if {d.resource for d in wrong} <= failed.keys():  # what stays wrong without it is the plan's own
+            return Apart(plan, failed)
+        for resource in {d.resource for d in wrong if d.resource}:
+            failed[resource] = tuple(map(_by_hand, (d for d in wrong if d.resource == resource)))
+
+
+def _asked(request: PlanRequest) -> Collection[str]:
+    return {str(desired.id) for desired in request.desired} | {str(id_) for id_ in request.scope.removals}
+
+
+def _without(request: PlanRequest, failed: Mapping[str, Sequence[Diagnostic]]) -> PlanRequest:
+    if not failed:
+        return request
+    removals = frozenset(id_ for id_ in request.scope.removals if str(id_) not in failed)
+    return replace(
+        request,
+        desired=tuple(desired for desired in request.desired if str(desired.id) not in failed),
+        scope=replace(request.scope, removals=removals),
+        diagnostics=tuple(d for d in request.diagnostics if d.resource not in failed),
+    )
+
+
+def _by_hand(problem: Diagnostic) -> Diagnostic:
+    return replace(problem, hint="") if problem.code == _ABOUT_MANIFESTS else problem
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A change that touches what is not its own.
+
+    fields: paths as in the plan; empty where the resource as a whole is concerned.
+    place: where it is declared; None where it is only owned, and no manifest declares it any more.
+    """
+
+    change: Change
+    fields: tuple[str, ...]
+    place: Place | None = None
+
+
+def find_claimed(
+    changes: Sequence[Change], declared: Iterable[Desired], owned: Mapping[str, OwnedRecord]
+) -> tuple[Claimed, ...]:
+    """The changes that manifests, or what was last applied of them, say something else about."""
+    stated = {str(desired.id): desired for desired in declared}
+    found = []
+    for change in changes:
+        desired, record = stated.get(str(change.id)), _record_of(owned.get(str(change.id)))
+        said = [item for item in (encode_body(desired) if desired else None, record) if item is not None]
+        if not said:
+            continue
+        place = desired.source if desired else None
+        if change.action is not Action.UPDATE:
+            found.append(Claimed(change, (), place))
+            continue
+        paths = dict.fromkeys(
+            f.path for f in change.fields if any(_is_claimed_field(f, item) for item in said)
+        )
+        if paths:
+            found.append(Claimed(change, tuple(paths), place))
+    return tuple(found)
+
+
+def _record_of(owned: OwnedRecord | None) -> JsonObject | None:
+    if owned is None:
+        return None
+    record = dump_record(owned)
+    return record if isinstance(record, Mapping) else {}
+
+
+def _is_claimed_field(field: FieldChange, record: JsonObject) -> bool:
+    """Whether a record of ownership, or a body as data, says something of a field."""
+    first, _, rest = field.path.partition(".")
+    if first == "configs":
+        configs = record.get("configs")
+        return (isinstance(configs, Mapping) and rest in configs) or bool(record.get("removeUnmanaged"))
+    assignments = record.get("assignments")
+    if first != "assignments":
+        return record.get(first) is not None or assignments is not None
+    if assignments is not None or record.get("strategy") is not None:
+        return True
+    factor, is_new = record.get("replicationFactor"), field.before is None
+    resized = factor is not None and len(as_list(field.after or ())) != factor
+    return resized or (is_new and record.get("partitions") is not None)

@@ -1,0 +1,199 @@
+# ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH123
+# os.path on strings: with thousands of files pathlib would take a tenth of all the time
+"""Which files a project's manifests are in."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote
+
+from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
+from kdeclare.core.provider.registry import list_api_versions
+from kdeclare.core.resources.ids import ResourceId
+
+_SUFFIXES = (".yaml", ".yml")
+_HEAD = 4096
+_CHUNK = 1 << 16
+
+
+@dataclass(slots=True)
+class Files:
+    """Finds the YAML files of files and folders, in a stable order, each once.
+
+    project_file: is no manifest wherever it is met.
+    overlays: files and folders that are no manifests of their own.
+    stated: where a path that is given stands in the project file, for when it cannot be read.
+    """
+
+    project_file: Path | None = None
+    overlays: tuple[Path, ...] = ()
+    stated: Mapping[Path, Place] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def find(self, roots: Iterable[Path]) -> Iterator[str]:
+        """The files below ``roots``; what cannot be read becomes a diagnostic."""
+        project = _absolute(self.project_file) if self.project_file is not None else None
+        left_out = {_absolute(path) for path in self.overlays}
+        for root in roots:
+            path = os.path.normpath(root)
+            absolute = os.path.abspath(path)
+            if absolute == project:
+                continue
+            if _is_below(absolute, left_out):
+                self.diagnostics.append(_overlay_given(path))
+            elif not os.path.lexists(path):
+                gone = unreadable(path, FileNotFoundError())
+                self.diagnostics.append(replace(gone, place=self.stated.get(root)))
+            elif os.path.isdir(path):
+                yield from self._folder("" if path == "." else path, left_out | {project or ""}, ())
+            elif self._is_new(absolute) and self._is_file(path, os.path.isfile(path)):
+                yield path
+
+    def _folder(self, folder: str, left_out: set[str], above: tuple[str, ...]) -> Iterator[str]:
+        real = os.path.realpath(folder)
+        if real in above:
+            return  # a link back up: its files have been seen
+        above = (*above, real)
+        try:
+            with os.scandir(folder or ".") as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as e:
+            self.diagnostics.append(unreadable(folder, e))
+            return
+        here = os.path.abspath(folder)
+        for entry in entries:
+            name = entry.name
+            path = os.path.join(folder, name)
+            if name.startswith(".") or (absolute := os.path.join(here, name)) in left_out:
+                continue
+            try:
+                is_folder, is_file = entry.is_dir(), entry.is_file()
+            except OSError as e:  # links in a circle
+                self.diagnostics.append(unreadable(path, e))
+                continue
+            if is_folder:
+                yield from self._folder(path, left_out, above)
+            elif not name.endswith(_SUFFIXES):
+                if name.endswith(".json") and is_file and _looks_like_manifest(path):
+                    self.diagnostics.append(_json_ignored(path))
+            elif not self._is_new(absolute):
+                continue
+            elif self._is_file(path, is_file):
+                yield path
+
+    def _is_file(self, path: str, is_file: bool) -> bool:
+        if not is_file:  # reading a pipe would wait for ever
+            why = OSError(0, "It is neither a file nor a folder")
+            try:
+                os.stat(path)
+            except OSError as e:
+                why = e
+            self.diagnostics.append(unreadable(path, why))
+        return is_file
+
+    def _is_new(self, absolute: str) -> bool:
+        if absolute in self._seen:
+            return False
+        self._seen.add(absolute)
+        return True
+
+
+def file_name(resource: ResourceId) -> str:
+    """Of a file for one resource: one that is found, and another for every name.
+
+    What begins with a dot is not found; a plus is in no topic's name. Characters that a legal name does not
+    have are written as ``%2F`` and so on, because a cluster may answer with any name, and a slash would lead
+    out of the folder.
+    """
+    kind, name = resource.kind.lower(), quote(resource.name, safe="")
+    return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
+
+
+def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
+    """The bytes of a file, or None and a diagnostic."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)  # half the time of a file object
+        try:
+            return b"".join(iter(lambda: os.read(descriptor, _CHUNK), b""))
+        finally:
+            os.close(descriptor)
+    except OSError as e:
+        diagnostics.append(unreadable(file, e))
+        return None
+
+
+class Contents:
+    """What files hold, by the disk or by what is taken for it; none is read twice.
+
+    instead: what files hold in place of what is on the disk; None for one that would be gone.
+    """
+
+    def __init__(self, instead: Mapping[str, bytes | None]) -> None:
+        self._instead = instead
+        self._ahead: dict[str, bytes] = {}
+
+    def new(self) -> Iterator[str]:
+        """The files that are not there yet."""
+        return (file for file in self._instead if not os.path.lexists(file))
+
+    def ahead(self, file: str) -> bytes | None:
+        """The bytes, to be asked for once more; None where that will say what is wrong."""
+        data = self.of(file, [])
+        if data is not None:
+            self._ahead[file] = data
+        return data
+
+    def of(self, file: str, diagnostics: list[Diagnostic]) -> bytes | None:
+        """The bytes, or None and a diagnostic. They are not kept."""
+        if file in self._instead:
+            return self._instead[file]
+        ahead = self._ahead.pop(file, None)
+        return ahead if ahead is not None else read(file, diagnostics)
+
+
+def unreadable(file: str, e: OSError) -> Diagnostic:
+    """For a file or folder that cannot be read."""
+    if isinstance(e, FileNotFoundError):
+        hint = "Correct the path, or create it."
+        return error("no-such-path", "No such file or folder", f"'{file}' is not there.", hint=hint)
+    why = (e.strerror or "it cannot be opened").lower()
+    return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {why}.")
+
+
+def _looks_like_manifest(path: str) -> bool:
+    """Whether a JSON file says that it is for kdeclare; other JSON files are none of its business."""
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_HEAD)
+    except OSError:
+        return False
+    groups = {version.partition("/")[0] for version in list_api_versions()}
+    return b'"apiVersion"' in head and any(f'"{group}/'.encode() in head for group in groups)
+
+
+def _json_ignored(path: str) -> Diagnostic:
+    return warning(
+        "json-not-loaded",
+        "JSON manifest is not loaded",
+        f"'{path}' looks like a manifest, but only files named *.yaml or *.yml are loaded from folders.",
+        hint="Rename it to *.yaml (JSON is valid YAML), or name the file itself under 'manifests'.",
+        place=Place(path, 1, 1),
+    )
+
+
+def _overlay_given(path: str) -> Diagnostic:
+    return warning(
+        "overlay-path",
+        "Path is an overlay",
+        f"'{path}' is an overlay of the project, which is merged into manifests and not loaded as one.",
+    )
+
+
+def _absolute(path: Path) -> str:
+    return os.path.abspath(path)
+
+
+def _is_below(path: str, roots: set[str]) -> bool:
+    return any(path == root or path.startswith(root + os.sep) for root in roots)

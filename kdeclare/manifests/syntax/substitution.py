@@ -1,0 +1,260 @@
+"""``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
+
+What holds a colon is Kafka's own (``${provider:path:key}``) and is left as it is; ``$${`` stands for ``${``.
+Text from outside the manifests stays tied to its reference, so that a secret can be kept as one.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.core.suggest import did_you_mean
+from kdeclare.manifests.syntax.reference_limits import Limits, refuse_file, refuse_variable
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
+_LARGEST = 1 << 20
+"""Bytes of a file that ``${file.PATH}`` may stand for. Kafka takes 32,767 for a value."""
+_FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
+
+
+class Variable(NamedTuple):
+    """A project's variable: its value, and its value where Kafka wants text (a list is one of texts)."""
+
+    value: Any
+    text: Any
+
+
+@dataclass(slots=True)
+class Scope:
+    """What the names in ``${…}`` mean.
+
+    folder: what ``${file.PATH}`` is relative to.
+    variables: None where none can be used (inside of a project file).
+    limits: which variables of the environment and files may be resolved; their folders are relative to
+        ``root``, or to ``folder`` where that is None.
+    """
+
+    folder: Path | str
+    environ: Mapping[str, str]
+    variables: Mapping[str, Variable] | None = field(default_factory=dict)
+    files: dict[Path, str] = field(default_factory=dict, repr=False)
+    limits: Limits = ()
+    root: Path | None = None
+
+
+class Unresolved(Exception):
+    """A reference that leads nowhere; ``diagnostic`` says which, without a place."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        super().__init__(diagnostic.detail)
+
+
+def has_reference(text: str) -> bool:
+    """Whether ``substitute`` could change a text; cheap."""
+    return "${" in text
+
+
+def is_single(text: str) -> bool:
+    """Whether a text is one reference and nothing else."""
+    match = _REFERENCE.fullmatch(text)
+    return match is not None and match[2] == "}"
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """What stands in the references of a text (``var.NAME``), Kafka's own placeholders left out."""
+    found = (match[1] for match in _REFERENCE.finditer(text) if match[2])
+    return tuple(name for name in found if ":" not in name)
+
+
+def substitute(text: str, scope: Scope, *, as_text: bool) -> Any:
+    """A scalar with its references resolved; one that is a single ``${var.NAME}`` takes that one's type.
+
+    as_text: whether a variable's text is wanted instead of its value.
+    Raises Unresolved when a name is not defined or a file cannot be read.
+    """
+    whole = _REFERENCE.fullmatch(text)
+    if whole and whole[2] and (whole[1] or "").startswith("var."):
+        variable = _variable(whole[1], scope)
+        return variable.text if as_text else variable.value
+    values: list[str] = []
+    references: list[str] = []
+    outside = False
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        literal = text[end : match.start()]
+        end = match.end()
+        found = _resolve(match, scope)
+        outside = outside or isinstance(found, Referenced)
+        values += (literal, found)
+        # in a reference that is resolved again later, what comes from a variable is spelt out
+        references += (literal, found.reference if isinstance(found, Referenced) else _kept(match, found))
+    value = "".join((*values, text[end:]))
+    return Referenced(value, "".join((*references, text[end:]))) if outside else value
+
+
+def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limits: Limits = ()) -> str:
+    """The value of a ``Referenced.reference``, read anew.
+
+    Raises KdeclareError when a variable is not set any more, a file cannot be read, or the limits forbid it.
+    """
+    try:
+        return str(substitute(text, Scope(folder, environ, variables=None, limits=limits), as_text=True))
+    except Unresolved as e:
+        raise KdeclareError(e.diagnostic) from None
+
+
+def _kept(match: re.Match[str], found: str) -> str:
+    if match[1] is None or ":" in match[1]:
+        return match[0]
+    return found.replace("${", "$${")
+
+
+def _resolve(match: re.Match[str], scope: Scope) -> str:
+    name: str | None = match[1]
+    if name is None:
+        return "${"
+    if not match[2]:
+        raise Unresolved(
+            error(
+                "bad-reference",
+                "Reference has no end",
+                f"After '${{' there is no '}}': references are {_FORMS}.",
+                hint="Write $${ where the two characters themselves are meant.",
+            )
+        )
+    if ":" in name:
+        return match[0]
+    if name.startswith("env."):
+        return _from_environment(name, scope)
+    if name.startswith("file."):
+        return _from_file(name, scope)
+    if name.startswith("var."):
+        text: Any = _variable(name, scope).text
+        if isinstance(text, str):
+            return text
+        raise Unresolved(
+            error(
+                "bad-reference",
+                "Variable is no text",
+                f"'${{{name}}}' stands inside of a text, and its value is {_shape(text)}.",
+                hint="Let the reference stand alone, or give the variable one value.",
+            )
+        )
+    raise Unresolved(
+        error(
+            "bad-reference",
+            "Unknown reference",
+            # not named: it can be a part of a literal secret
+            f"What stands after '${{' here is not of the form {_FORMS}.",
+            hint=_meant(name, scope),
+        )
+    )
+
+
+def _meant(name: str, scope: Scope) -> str:
+    if name in (scope.variables or {}):
+        return f"Did you mean '${{var.{name}}}'?"
+    if name in scope.environ and refuse_variable(name, scope.limits) is None:
+        return f"Did you mean '${{env.{name}}}'?"
+    return "Write $${ where the two characters themselves are meant."
+
+
+def _shape(value: Any) -> str:
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "null"
+
+
+def _variable(reference: str, scope: Scope) -> Variable:
+    name = reference.removeprefix("var.")
+    if scope.variables is None:
+        raise Unresolved(
+            error(
+                "undefined-variable",
+                "Variable cannot be used here",
+                f"'${{{reference}}}' stands in a project file, which defines the variables.",
+                hint="Use ${env.NAME} or ${file.PATH} there.",
+            )
+        )
+    found = scope.variables.get(name)
+    if found is not None:
+        return found
+    hint = did_you_mean(name, scope.variables)
+    raise Unresolved(
+        error(
+            "undefined-variable",
+            "Variable is not defined",
+            f"The environment defines no variable '{name}'.",
+            hint=hint or "Add it under 'variables' of the environment in the project file.",
+            subject=name,
+        )
+    )
+
+
+def _from_environment(reference: str, scope: Scope) -> Referenced:
+    name = reference.removeprefix("env.")
+    if refused := refuse_variable(name, scope.limits):
+        raise Unresolved(refused)
+    found = scope.environ.get(name)
+    if found is not None:
+        return Referenced(found, f"${{{reference}}}")
+    hint = did_you_mean(name, [known for known in scope.environ if not refuse_variable(known, scope.limits)])
+    raise Unresolved(
+        error(
+            "undefined-variable",
+            "Environment variable is not set",
+            f"The environment variable '{name}' is not set.",
+            hint=hint or "Set it before running kdeclare.",
+            subject=name,
+        )
+    )
+
+
+def _read_regular(path: Path) -> str:
+    """The text of a regular file. Raises OSError or ValueError.
+
+    A FIFO would wait for a writer, and a device such as /dev/zero has no end. The check is made on the open
+    file, so that the path cannot become something else in between.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "It is not a regular file")
+        data = stream.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise OSError(0, f"It is larger than {_LARGEST:,} bytes")
+    return data.decode()
+
+
+def _from_file(reference: str, scope: Scope) -> Referenced:
+    name = reference.removeprefix("file.")
+    path = Path(scope.folder, name)
+    if refused := refuse_file(name, path, Path(scope.root or scope.folder), scope.limits):
+        raise Unresolved(refused)
+    text = scope.files.get(path)
+    if text is None:
+        try:
+            text = _read_regular(path)
+        except (OSError, ValueError) as e:
+            why = "it is not UTF-8 text" if isinstance(e, ValueError) else _reason(e)
+            raise Unresolved(
+                error(
+                    "unreadable-reference",
+                    "File of a reference cannot be read",
+                    f"'${{{reference}}}' cannot be read: {why}.",
+                    hint="It is relative to the project file's folder; without a project, to the manifest's.",
+                    subject=name,
+                )
+            ) from None
+        text = text.removesuffix("\n").removesuffix("\r")
+        scope.files[path] = text
+    return Referenced(text, f"${{{reference}}}")
+
+
+def _reason(e: OSError) -> str:
+    return (e.strerror or "it cannot be opened").lower()

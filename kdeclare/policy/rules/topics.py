@@ -1,0 +1,246 @@
+"""Rules about the names, partitions, replication factor and deletion of topics."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+
+from kdeclare.core.patterns import Pattern
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicState
+from kdeclare.policy.rules.base import (
+    NoSettings,
+    Rule,
+    Settings,
+    StateRule,
+    Text,
+    Violation,
+    are_on,
+    counted,
+    partitions,
+    topics_with,
+    were_or_are_on,
+)
+
+
+def _compile_pattern(raw: Any, plain: ValidatorFunctionWrapHandler) -> str:
+    text: str = plain(raw)
+    try:
+        Pattern(text)
+    except ValueError as wrong:
+        reason = str(wrong)
+        if isinstance(raw, Referenced):  # its value is not for messages
+            reason = f"{reason.partition(' in ')[0]} in what {raw.reference} stands for"
+        raise ValueError(f"this is no regular expression (RE2): {reason}") from None
+    return raw if isinstance(raw, Referenced) else text
+
+
+class NamePatternSettings(Settings):
+    """pattern: a regular expression (RE2). message: what a good name looks like, for people."""
+
+    pattern: Annotated[str, WrapValidator(_compile_pattern)]
+    message: str = ""
+
+
+class NamePattern(Rule[NamePatternSettings]):
+    """The whole name of a new topic matches a pattern; names never change, so others are not judged."""
+
+    settings_model = NamePatternSettings
+
+    @cached_property
+    def _pattern(self) -> Pattern:
+        return Pattern(str(self.settings.pattern))
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if request.action is not Action.CREATE or self._pattern.matches(request.topic):
+            return
+        pattern = self.settings.pattern
+        shown = pattern.reference if isinstance(pattern, Referenced) else pattern
+        text = f"The name '{request.topic}' does not match the pattern {shown}."
+        raise PolicyViolation(f"{text} {self.settings.message}".strip())
+
+
+_Count = Annotated[int, Field(ge=1)]
+
+
+class BoundsSettings(Settings):
+    """min, max: both included; at least one of them."""
+
+    min: _Count | None = None
+    max: _Count | None = None
+
+    @model_validator(mode="after")
+    def _some_and_in_order(self) -> "BoundsSettings":
+        if self.min is None and self.max is None:
+            raise ValueError("needs 'min', 'max' or both")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"leaves nothing: 'min' ({self.min}) is more than 'max' ({self.max})")
+        return self
+
+    def broken_by(self, number: int, verb: str) -> str | None:
+        """What is asked of a number that is out of the bounds: ``may have at most 48``."""
+        if self.min is not None and number < self.min:
+            return f"must {verb} at least {self.min:,}"
+        return f"may {verb} at most {self.max:,}" if self.max is not None and number > self.max else None
+
+
+class PartitionBounds(StateRule[BoundsSettings]):
+    """The number of partitions lies within bounds."""
+
+    settings_model = BoundsSettings
+
+    def concerns(self, field: str) -> bool:
+        """The count alone."""
+        return field == "partitions"
+
+    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+        """One at most."""
+        number = state.num_partitions
+        wanted = self.settings.broken_by(number, "have")
+        if wanted:
+            yield Violation("partitions", f"{topic} would have {counted(number, 'partition')}; it {wanted}.")
+
+
+class ReplicationFactorBounds(StateRule[BoundsSettings]):
+    """The number of replicas of every partition lies within bounds."""
+
+    settings_model = BoundsSettings
+
+    def concerns(self, field: str) -> bool:
+        """The factor, and the assignments that it follows from."""
+        return field in ("replicationFactor", "assignments")
+
+    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+        """One for each number of replicas that is out of bounds."""
+        by_size: dict[int, list[int]] = {}
+        for number, replicas in state.replicas_assignments.items():
+            by_size.setdefault(len(replicas), []).append(number)
+        for size in sorted(by_size) or [state.replication_factor]:
+            text = self._wrong(topic, size, by_size.get(size, []), whole=len(by_size) <= 1)
+            if text:
+                yield Violation("replicationFactor", text)
+
+    def _wrong(self, topic: str, size: int, numbers: list[int], *, whole: bool) -> str | None:
+        wanted = self.settings.broken_by(size, "be" if whole else "have")
+        if wanted is None:
+            return None
+        if whole:
+            return f"{topic} would have a replication factor of {size}; it {wanted}."
+        they = "they" if len(numbers) > 1 else "it"
+        return f"{partitions(numbers)} of {topic} would have {counted(size, 'replica')}; {they} {wanted}."
+
+
+class NoPartitionIncreaseSettings(Settings):
+    """labels: which topics it is about; all of these must be there."""
+
+    labels: dict[str, Text] = {"keyed": "true"}  # noqa: RUF012  frozen
+
+
+class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
+    """Labelled topics keep their number of partitions (KIP-201, example 2).
+
+    With more partitions, records with a key go to another one than those before them with the same key.
+    A topic that loses a label with the same change is still one of them.
+    """
+
+    settings_model = NoPartitionIncreaseSettings
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if request.action is not Action.MODIFY or "partitions" not in request.changed:
+            return
+        labels = self.settings.labels
+        pre, post = request.pre_request_state, request.post_request_state
+        if pre is None or post is None or not were_or_are_on(request, labels):
+            return
+        before, after = pre.num_partitions, post.num_partitions
+        if after > before:
+            raise PolicyViolation(
+                f"{request.topic} has {counted(before, 'partition')} and would have {after:,}; "
+                f"{topics_with(labels)} keep theirs, because keys would go to other partitions."
+            )
+
+
+_Budget = Annotated[int, Field(ge=0)]
+
+
+class PartitionBudgetSettings(Settings):
+    """label: whose values are the teams. max: partitions a team. budgets: what differs for some teams."""
+
+    label: Annotated[str, Field(min_length=1)] = "team"
+    max: _Budget | None = None
+    budgets: dict[str, _Budget] = {}  # noqa: RUF012  frozen
+
+    @model_validator(mode="after")
+    def _some(self) -> "PartitionBudgetSettings":
+        if self.max is None and not self.budgets:
+            raise ValueError("needs 'max', 'budgets' or both")
+        return self
+
+
+class PartitionBudget(Rule[PartitionBudgetSettings]):
+    """All topics with the same value of a label have together no more partitions than that.
+
+    Counted is what there will be once the whole plan is done, so a plan that takes too much is denied in
+    all topics that it adds partitions to. Topics without the label are not judged.
+    """
+
+    settings_model = PartitionBudgetSettings
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        creates = request.action is Action.CREATE
+        if not creates and (request.action is Action.DELETE or "partitions" not in request.changed):
+            return
+        label = self.settings.label
+        team = request.labels.get(label)
+        if team is None:
+            return
+        budget = self.settings.budgets.get(team, self.settings.max)
+        total = 0 if budget is None else request.partitions_of({label: team})
+        if budget is not None and total > budget:
+            raise PolicyViolation(
+                f"The topics labelled {label}={team} would have {counted(total, 'partition')} "
+                f"with {request.topic}; their budget is {budget:,}."
+            )
+
+
+class NoDeleteSettings(Settings):
+    """labels: which topics it is about; all of these must be there. None are all topics."""
+
+    labels: dict[str, Text] = {}  # noqa: RUF012  frozen
+
+
+class NoDelete(Rule[NoDeleteSettings]):
+    """Topics with some labels are not deleted."""
+
+    settings_model = NoDeleteSettings
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if request.action is Action.DELETE and are_on(request, self.settings.labels):
+            raise PolicyViolation(
+                f"{request.topic} would be deleted; {topics_with(self.settings.labels)} must not be."
+            )
+
+
+class NoDeleteWithRecords(Rule[NoSettings]):
+    """Topics that hold records are not deleted.
+
+    The records are counted by their offsets: a compacted topic holds fewer than that.
+    """
+
+    settings_model = NoSettings
+
+    def validate(self, request: RequestMetadata) -> None:
+        """See `TopicActionsPolicy.validate`."""
+        if request.action is not Action.DELETE:
+            return
+        records = request.record_count
+        if records > 0:
+            raise PolicyViolation(
+                f"{request.topic} would be deleted and holds up to {counted(records, 'record')}; "
+                "only topics without records may be."
+            )

@@ -1,1 +1,0 @@
-"""What the kind, its verb and the commands know of Connect workers."""

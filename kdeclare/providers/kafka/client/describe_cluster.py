@@ -1,0 +1,186 @@
+"""Describe a cluster: brokers and release; versions, features and granted operations (KIP-430, KIP-584).
+
+The release is that of the cluster's metadata, by the finalized feature ``metadata.version`` (KIP-778).
+What brokers run may be newer: the level is raised by hand once all of them have been upgraded.
+"""
+
+import logging
+from collections.abc import Callable, Set
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClusterRequest
+from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.providers.kafka.client.faults import NONE, fault_for_code
+from kdeclare.providers.kafka.client.freshness import api_versions
+from kdeclare.providers.kafka.client.wire import Wire
+from kdeclare.providers.kafka.live import Broker, ClusterInfo
+from kdeclare.providers.kafka.port import Examination
+
+METADATA_VERSION = "metadata.version"
+
+_RELEASES = {
+    "3.3": 4,
+    "3.4": 8,
+    "3.5": 9,
+    "3.6": 12,
+    "3.7": 15,
+    "3.8": 20,
+    "3.9": 21,
+    "4.0": 22,
+    "4.1": 26,
+    "4.2": 28,
+    "4.3": 30,
+}
+"""The first level of each release (org.apache.kafka.server.common.MetadataVersion of 4.3.1)."""
+_UNKNOWN_LEVEL = 31
+_OPERATIONS = {
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+}
+"""By code (org.apache.kafka.common.acl.AclOperation)."""
+_NOT_TOLD = {31}
+"""The sign of the number that the set is sent as, alone."""
+_TOPIC_OPERATIONS_SINCE = 8
+"""The version of Metadata that can tell them."""
+
+_log = logging.getLogger(__name__)
+
+
+def describe(wire: Wire) -> ClusterInfo:
+    """Id, brokers, release, and whether reassignments can be guarded. Raises Fault."""
+    guard = wire.max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
+    if wire.max_version(DescribeClusterRequest.API_KEY) >= 0:
+        request, read = _brokers_request(), partial(_read_cluster, guard)
+    else:
+        request, read = _no_topics_request(), partial(_read_brokers, guard)
+    requests = [request]
+    asks = api_versions()
+    if wire.max_version(asks.API_KEY) >= asks.API_VERSION:
+        requests.append(asks)  # never to a broker that could not read it: it would end the connection
+    answers: list[Any] = wire.ask(requests, partial(_read_either, read), changes=False)
+    described, version = answers[0], answers[1] if len(answers) > 1 else None
+    if isinstance(described, Fault):
+        raise described
+    if isinstance(version, Fault):
+        _log.info("the cluster does not tell its release: %s", version)
+        version = None
+    info: ClusterInfo = described
+    return replace(info, version=version)
+
+
+def _read_either(read: Callable[[Any], ClusterInfo], response: Any) -> Any:
+    return _read_release(response) if isinstance(response, ApiVersionsResponse) else read(response)
+
+
+def _read_release(response: Any) -> str | None:
+    if response.error_code:
+        raise fault_for_code(response.error_code, "", changes=False)
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
+    return release_of_level(levels[METADATA_VERSION]) if METADATA_VERSION in levels else None
+
+
+def _brokers_request() -> Any:
+    return DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+
+
+def _no_topics_request() -> Any:
+    return MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
+
+
+def _read_cluster(guard: bool, response: Any) -> ClusterInfo:
+    if response.error_code:
+        raise fault_for_code(response.error_code, response.error_message, changes=False)
+    brokers = (
+        Broker(b.broker_id, b.host, b.port, b.rack, bool(b.is_fenced))
+        for b in sorted(response.brokers, key=lambda b: int(b.broker_id))
+    )
+    return ClusterInfo(response.cluster_id, tuple(brokers), guard)
+
+
+def _read_brokers(guard: bool, response: Any) -> ClusterInfo:
+    brokers = (Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_node_id))
+    return ClusterInfo(response.cluster_id or "", tuple(brokers), guard)
+
+
+def _node_id(broker: Any) -> int:
+    return int(broker.node_id)
+
+
+def examine(wire: Wire) -> Examination:
+    """Ask one broker for all of it. Raises Fault where none can be reached; what is not told is left out."""
+    versions = wire.versions()
+    return Examination(
+        versions,
+        _ask_or_none(wire, api_versions(), _read_features) or {},
+        _ask_or_none(wire, _cluster_rights_request(), _read_cluster_rights)
+        if DescribeClusterRequest.API_KEY in versions
+        else None,
+        _ask_or_none(wire, _topic_rights_request(), _read_topic_rights)
+        if versions.get(MetadataRequest.API_KEY, -1) >= _TOPIC_OPERATIONS_SINCE
+        else None,
+    )
+
+
+def operation_names(codes: Set[int] | None) -> frozenset[str] | None:
+    """The names of operations by their codes; None where the broker does not tell, nor kafka-python then."""
+    if codes is None or codes == _NOT_TOLD:
+        return None
+    return frozenset(name for code, name in _OPERATIONS.items() if code in codes)
+
+
+def _ask_or_none(wire: Wire, request: Any, read: Any) -> Any:
+    try:
+        return wire.ask_one(request, read)
+    except Fault as fault:
+        _log.info("not told: %s", fault)
+        return None
+
+
+def _cluster_rights_request() -> Any:
+    return DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+
+def _topic_rights_request() -> Any:
+    return MetadataRequest(
+        topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True
+    )
+
+
+def _read_features(response: ApiVersionsResponse) -> dict[str, int]:
+    if response.error_code:
+        raise fault_for_code(response.error_code, "", changes=False)
+    return {feature.name: int(feature.max_version_level) for feature in response.finalized_features or ()}
+
+
+def _read_cluster_rights(response: Any) -> frozenset[str] | None:
+    if response.error_code:
+        raise fault_for_code(response.error_code, response.error_message, changes=False)
+    return operation_names(response.authorized_operations)
+
+
+def _read_topic_rights(response: Any) -> dict[str, frozenset[str]] | None:
+    found = {
+        topic.name: operation_names(topic.authorized_operations)
+        for topic in response.topics
+        if topic.error_code == NONE and not topic.is_internal
+    }
+    told = {name: granted for name, granted in found.items() if granted is not None}
+    return told if len(told) == len(found) else None
+
+
+def release_of_level(level: int) -> str:
+    """The release that brought a level of ``metadata.version``; of an unknown one, the level itself."""
+    known = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
+    return known[-1] if known else f"{METADATA_VERSION} {level}"

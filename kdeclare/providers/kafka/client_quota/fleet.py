@@ -1,0 +1,130 @@
+"""Quotas in snapshots and audits of fleets: one row for each entity that has limits, defaults included."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import (
+    DeclaredFacts,
+    LiveFacts,
+    LiveKey,
+    LiveListing,
+    LiveObject,
+    hash_fact,
+)
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas
+from kdeclare.providers.kafka.client_quota.diff import PREFIX, Limits, QuotaRecord
+from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
+from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
+from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
+
+CLIENT_QUOTA = "ClientQuota"
+"""The sort of live objects, which is the kind at the same time."""
+
+
+class QuotaCodec:
+    """See `LiveCodec`. Reading costs one request for each cluster (DescribeClientQuotas)."""
+
+    name = "kafka-quotas"
+    sorts = frozenset({CLIENT_QUOTA})
+    identifies_system = False
+    groups = False
+    context: tuple[object, ...] = ()
+
+    def list_objects(self, connections: Connections) -> LiveListing:
+        """Read all entities that have limits. Raises Fault, also where the principal may not see them."""
+        state = require_visible(read_quotas(connections))
+        return LiveListing(None, _list_objects(state))
+
+    def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> QuotaState:
+        """Return the limits of these entities."""
+        return QuotaState({QuotaEntity.parse_key(key.key): json.loads(text) for key, text in objects})
+
+    def contains(self, key: LiveKey, live: LiveState) -> bool:
+        """Whether the entity has limits."""
+        return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
+
+    def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
+        """None: every entity exists, and is never another one."""
+        return None
+
+    def is_reported(self, key: LiveKey, body: str) -> bool:
+        """Every entity: Kafka sets no limits by itself."""
+        return True
+
+
+class QuotaRules(AuditRules):
+    """Of the limits of one entity."""
+
+    def list_unmanaged(
+        self, resource: ResourceId, names: Sequence[str], live: LiveState
+    ) -> Iterator[UnmanagedField]:
+        """Return the limits that are neither declared nor owned."""
+        (limits,) = live.get(QuotaState).limits.values()  # a quota is always compared by itself
+        return (UnmanagedField(f"{PREFIX}{key}", limits[key]) for key in names)
+
+    def was_set_by_others(self, path: str, desired: Desired, owned: OwnedRecord | None) -> bool:
+        """Whether it is a limit that was set since, where all that are not declared are to be removed."""
+        key = path.removeprefix(PREFIX)
+        return (
+            key not in desired.get_body(ClientQuotaBody).limits
+            and key not in narrow(owned, QuotaRecord).limits
+        )
+
+
+def require_visible(state: QuotaState) -> QuotaState:
+    """Return quotas that the principal may see. Raises Fault where they are hidden."""
+    if not state.is_visible:
+        reason = "reading quotas requires the right DescribeConfigs on the cluster"
+        raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
+    return state
+
+
+def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:
+    """Return the entity that a resource was applied for, else the one that it declares.
+
+    A manifest that names another entity than it was applied for is denied: its limits are where they were.
+    """
+    declared = body.entity if body is not None else None
+    entity = owned.whose if owned is not None else declared
+    return LiveKey(CLIENT_QUOTA, entity.key) if entity is not None else None
+
+
+def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
+    """Return the entity with limits whose key is this name; None where there is none."""
+    try:
+        entity = QuotaEntity.parse_key(name)
+    except ValueError:
+        return None
+    return entity if entity in state.limits and entity.key == name else None
+
+
+def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
+    """Return what the limits of a declared entity are in order with; None where only the diff can tell."""
+    if owned is not None and owned.whose != body.entity:
+        return None
+    applied: Limits = owned.limits if owned is not None else {}
+    stated = {key: limit for key, limit in body.limits.items() if limit is not None}
+    gone = None if body.remove_unmanaged else [_key(key) for key in {*body.limits, *applied} - stated.keys()]
+    need = [_limit(key, limit) for key, limit in stated.items()]
+    return DeclaredFacts(need, keys=[_key(key) for key in stated], gone=gone)
+
+
+def _list_objects(state: QuotaState) -> Iterator[LiveObject]:
+    for entity in sorted(state.limits, key=lambda entity: entity.key):
+        limits = state.of(entity)
+        facts = LiveFacts([_limit(*item) for item in limits.items()], [_key(key) for key in limits])
+        yield LiveObject(LiveKey(CLIENT_QUOTA, entity.key), dict(limits), facts=facts)
+
+
+def _limit(key: str, limit: LiveLimit) -> int:
+    return hash_fact("limit", key, str(limit))
+
+
+def _key(key: str) -> int:
+    return hash_fact("key", key)

@@ -1,0 +1,96 @@
+"""``kdeclare new topic``: the manifest of a topic to begin with."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kdeclare.cli.command import command
+from kdeclare.cli.commands.new import write_new
+from kdeclare.cli.console import Console
+from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.options import Setting, read_settings
+from kdeclare.core.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from kdeclare.app.authoring.scaffolds import SpecLine
+
+_EPILOG = epilog(
+    "kdeclare new topic orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
+    "kdeclare new topic clicks --config cleanup.policy=compact,delete --config 'retention.ms=${var.short}'",
+    codes=(0, 1, 64),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the command into ``kdeclare new``."""
+    command(app, "topic", epilog=_EPILOG)(topic)
+
+
+def topic(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic's name.")],
+    *,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many (default: not stated).")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many replicas of each (default: not stated).")
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A config, as Kafka's own tools take it. Repeatable."),
+    ] = None,
+    setting: Setting,
+    console: Console,
+) -> ExitCode:
+    """Write the manifest of a topic, and print where it is.
+
+    It is checked as validate does before it is written. No cluster is asked, and nothing is overwritten.
+    """
+    from kdeclare.core.diagnostics import KdeclareError
+    from kdeclare.core.resources.ids import ResourceId
+    from kdeclare.providers.kafka.topic.kind import TopicKind
+    from kdeclare.providers.kafka.topic.spec import TopicSpec
+
+    configs = read_settings("--config", config)
+    if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
+        raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
+    kind = TopicKind()
+    _, wrong = kind.parse(name, TopicSpec())
+    if wrong:
+        raise KdeclareError(*(problem.diagnostic for problem in wrong))
+    spec = list(_lay_out(partitions, replication_factor, configs))
+    return write_new(console, setting, ResourceId(kind.name, name), spec)
+
+
+def _lay_out(partitions: int | None, factor: int | None, configs: Mapping[str, str]) -> "Iterator[SpecLine]":
+    """The lines of the spec."""
+    from kdeclare.app.authoring.scaffolds import SpecLine
+
+    if partitions is not None:
+        yield SpecLine(f"partitions: {partitions}", "--partitions")
+    if factor is not None:
+        yield SpecLine(f"replicationFactor: {factor}", "--replication-factor")
+    if configs:
+        yield SpecLine("configs:", "--config")
+    for key, text in configs.items():
+        yield SpecLine(f"  {_with_references(key)}: {_value(key, text)}", f"--config {key}")
+
+
+def _value(key: str, text: str) -> str:
+    """A value as YAML; references in it stay references."""
+    from kdeclare.core.resources.manifest_text import scalar
+    from kdeclare.providers.kafka.config.catalog import catalog, split_list
+    from kdeclare.providers.kafka.ids import ConfigScope
+
+    info = catalog(ConfigScope.TOPIC).get(key)
+    if info is None or not info.is_list or "${" in text:
+        return _with_references(text)
+    inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return f"[{', '.join(scalar(element.strip()) for element in split_list(inner))}]"
+
+
+def _with_references(text: str) -> str:
+    from kdeclare.core.resources.manifest_text import scalar
+
+    return scalar(text).replace("$${", "${")

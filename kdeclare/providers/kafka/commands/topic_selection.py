@@ -1,0 +1,130 @@
+"""Which topics a command is about: exact names, regular expressions, and files of names."""
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
+from kdeclare.core.suggest import did_you_mean
+from kdeclare.manifests.shapes import document, validated
+from kdeclare.manifests.syntax.nodes import find
+from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.providers.kafka.topic.asked import Asked
+from kdeclare.providers.kafka.topic.spec import INT32
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]*")
+"""What a topic's name consists of (org.apache.kafka.common.internals.Topic.LEGAL_CHARS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What names come to.
+
+    found: topics, each once, in the order of the names; what one regular expression matches is sorted.
+    missing: the names that stand for no topic, as they were given.
+    """
+
+    found: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name is a regular expression: it holds what no topic's name does.
+
+    A dot alone makes none. To Kafka's tools all names are expressions, and ``a.b`` means ``axb`` as well.
+    """
+    return _NAME.fullmatch(name) is None
+
+
+def chosen(names: Sequence[str], there: Collection[str]) -> Chosen:
+    """The topics that are meant, of those that are ``there``; without names all of them.
+
+    A regular expression (RE2) means what it matches as a whole. Raises KdeclareError (``bad-pattern``) for
+    one that is malformed.
+    """
+    if not names:
+        return Chosen(tuple(sorted(there)), ())
+    found: dict[str, None] = {}
+    missing: dict[str, None] = {}
+    for name in names:
+        meant = _meant(name, there)
+        found |= dict.fromkeys(meant)
+        if not meant:
+            missing[name] = None
+    return Chosen(tuple(found), tuple(missing))
+
+
+def not_there(name: str, there: Collection[str]) -> Diagnostic:
+    """The error about one name that stands for no topic."""
+    if not is_pattern(name):
+        guess = did_you_mean(name, there)
+        return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", guess)
+    hint = "Several names are arguments of their own, or go with --topic." if "," in name else ""
+    return error("no-such-topic", "No such topic", f"No topic's name matches '{name}'.", hint)
+
+
+def _meant(name: str, there: Collection[str]) -> list[str]:
+    if not is_pattern(name):
+        return [name] if name in there else []
+    try:
+        pattern = compile_pattern(name)
+    except PatternError as wrong:
+        raise KdeclareError(_malformed(name, wrong)) from None
+    return sorted(filter(pattern.matches, there))
+
+
+def _malformed(name: str, wrong: PatternError) -> Diagnostic:
+    return error(
+        "bad-pattern",
+        "Not a regular expression",
+        f"'{name}' is no name of a topic, and no regular expression either: {wrong.located_reason}.",
+        "Names consist of letters, digits, '.', '_' and '-'; for all that begin with x, write 'x.*'. "
+        f"Regular expressions: {RE2_HINT.removeprefix('They are ')}",
+    )
+
+
+class TopicEntry(BaseModel):
+    """What is asked of one topic; the fields are those of a Topic manifest's ``spec``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    topic: Annotated[str, Field(min_length=1)]
+    partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
+    replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
+    assignments: dict[Annotated[int, Field(ge=0)], list[Annotated[int, Field(ge=0, le=INT32)]]] = {}
+    configs: dict[str, Any] = {}
+
+
+class TopicsFile(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    topics: list[TopicEntry]
+    version: int = 1  # as in the files of Kafka's own tools
+
+
+def read_requests(file: Path) -> tuple[Asked, ...]:
+    """The instructions in the order of the file; references in their configs are still to be read.
+
+    Raises KdeclareError with all that is wrong with the file.
+    """
+    root = document(file, "Topics", "Name a file with a list 'topics'.")
+    manifest = validated(TopicsFile, root, Reader(None))
+    if not manifest.topics:
+        place = find(root, ("topics",))
+        raise KdeclareError(error("no-topics", "No topics", "The list 'topics' is empty.", place=place))
+    return tuple(
+        Asked(
+            topic=entry.topic,
+            partitions=entry.partitions,
+            replication_factor=entry.replicationFactor,
+            assignments={n: tuple(replicas) for n, replicas in entry.assignments.items()},
+            configs=entry.configs,
+            place=find(root, ("topics", index, "topic")),
+        )
+        for index, entry in enumerate(manifest.topics)
+    )

@@ -1,0 +1,186 @@
+"""What a kind can ask of placement: the wish, and the function that answers it.
+
+`providers.kafka.reassignment.placement.place` is the one that plans use.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, report_contradiction
+from kdeclare.providers.kafka.live import Broker, KafkaState
+
+Replicas = tuple[int, ...]
+"""Broker ids, preferred leader first."""
+
+
+class Strategy(StrEnum):
+    """Where the replicas of a topic's partitions may be, in the words of topicctl.
+
+    Each is a rule that an assignment keeps or breaks; one that is kept asks for nothing.
+    """
+
+    ANY = "any"  # anywhere
+    BALANCED_LEADERS = "balanced-leaders"  # as many preferred leaders in every rack as in any other, ±1
+    IN_RACK = "in-rack"  # each partition in one rack, that of its preferred leader
+    CROSS_RACK = "cross-rack"  # each partition on as many racks as it can be
+    STATIC = "static"  # as the assignments say
+    STATIC_IN_RACK = "static-in-rack"  # partition i in rack `racks[i]`
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an assignment is to be like; the default wish is content with everything.
+
+    partitions: how many each topic is to have; None is as many as it has.
+    replication_factor: None is as many replicas as each partition has.
+    strategy: the rule to keep; None spreads what has to be chosen over racks, and breaks up nothing
+        that stays.
+    racks: for STATIC_IN_RACK, the rack of each partition, in order.
+    without: brokers that are to hold no replica (a drain). A broker that is not registered, too, where
+        something of the partition changes anyway.
+    even: move replicas and preferred leaders until the brokers that may hold them are as even as can be
+        (a rebalance).
+    fixed: partitions that are to stay as they are, by topic.
+    """
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+    strategy: Strategy | None = None
+    racks: tuple[str, ...] = ()
+    without: frozenset[int] = frozenset()
+    even: bool = False
+    fixed: Mapping[str, frozenset[int]] | None = None
+
+
+class PlacementSpec(BaseModel):
+    """The rule as a manifest states it; ``racks`` names the rack of each partition for static-in-rack."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    strategy: Literal["any", "balanced-leaders", "in-rack", "cross-rack", "static", "static-in-rack"]
+    racks: list[str] = []
+
+    @property
+    def rule(self) -> Strategy | None:
+        """The strategy as a rule to be kept; what allows everything, or is said elsewhere, is none."""
+        strategy = Strategy(self.strategy)
+        return None if strategy in (Strategy.ANY, Strategy.STATIC) else strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What a declared resource says of where the replicas of one topic are.
+
+    brokers: those that it names for them. without, only: those that may hold none, and the only ones that
+    may. strategy: the rule that it keeps. exact: it names the replicas of partitions. even: it evens out.
+    """
+
+    brokers: frozenset[int] = frozenset()
+    without: frozenset[int] = frozenset()
+    only: frozenset[int] = frozenset()
+    strategy: Strategy | None = None
+    exact: bool = False
+    even: bool = False
+
+    def clash(self, other: "Arrangement") -> str:
+        """Why both cannot hold, so that each apply would undo the other's work; empty where they can."""
+        return self._refuses(other) or other._refuses(self)
+
+    def _refuses(self, other: "Arrangement") -> str:
+        if self.exact and (other.even or other.strategy):
+            return "one names the replicas of partitions, and the other arranges them"
+        if self.even and other.strategy and other.strategy is not self.strategy:
+            return f"one evens out, and the other keeps the rule '{other.strategy}'"
+        if self.strategy and other.strategy and self.strategy is not other.strategy:
+            return f"one keeps the rule '{self.strategy}', and the other '{other.strategy}'"
+        if bad := sorted(self.without & (other.brokers | other.only)):
+            return f"one wants no replica on {bad}, and the other puts some there"
+        if self.only and (bad := sorted(other.brokers - self.only)):
+            return f"one wants replicas on {sorted(self.only)} only, and the other puts some on {bad}"
+        return ""
+
+
+class PlacementError(ValueError):
+    """What was asked for cannot be placed; the text says why."""
+
+
+class Placer(Protocol):
+    """Where replicas go."""
+
+    def __call__(
+        self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+    ) -> Mapping[str, tuple[Replicas, ...]]:
+        """The replicas of every partition of every topic, in order. Pure and deterministic.
+
+        brokers: all registered ones. current: the true replicas of the partitions that exist (never a
+        described list during a move); a topic without any is new. Raises PlacementError.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The part of a plan's context that places replicas: what all resources of the plan share."""
+
+    place: Placer
+
+
+@runtime_checkable
+class ArrangesReplicas(Protocol):
+    """A kind whose resources say where the replicas of topics are to be."""
+
+    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """What a resource says of where the replicas of which of these topics are to be."""
+
+
+def find_arrangements(item: Desired, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+    """Return what a declared resource says of where the replicas of which of these topics are to be."""
+    kind = _arranging_replicas(KINDS[item.id.kind])
+    return kind.arranges(item.id.name, item.body, topics) if kind is not None else {}
+
+
+@cache  # checks of protocols are slow, and a plan makes thousands of them
+def _arranging_replicas(kind: object) -> ArrangesReplicas | None:
+    return kind if isinstance(kind, ArrangesReplicas) else None
+
+
+def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diagnostic]:
+    """Declared resources that cannot both have the replicas of a topic where they want them.
+
+    there: topics that are known to exist; more of them can only add to what is found.
+    """
+    items = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
+    topics = _list_named(items, there)
+    known: dict[str, list[tuple[Desired, Arrangement]]] = {}
+    found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
+    for item in items:
+        for topic, mine in find_arrangements(item, topics).items():
+            for other, theirs in known.setdefault(topic, []):
+                if (item.id, other.id) not in found and (why := mine.clash(theirs)):
+                    found[item.id, other.id] = report_contradiction(item, other, f"of topic {topic}, {why}")
+            known[topic].append((item, mine))
+    return list(found.values())
+
+
+def _list_named(declared: Iterable[Desired], there: Iterable[str]) -> frozenset[str]:
+    """What can be a topic: those that are there, and whatever is declared."""
+    return frozenset(there).union(d.id.name for d in declared)
+
+
+def barred(declared: Iterable[Desired], live: KafkaState) -> dict[str, frozenset[int]]:
+    """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
+    items = list(declared)
+    topics = _list_named(items, live.topics)
+    known = frozenset(broker.id for broker in live.cluster.brokers)
+    found: dict[str, frozenset[int]] = {}
+    for item in items:
+        for topic, mine in find_arrangements(item, topics).items():
+            off = mine.without | (known - mine.only if mine.only else frozenset())
+            found[topic] = found.get(topic, frozenset()) | off
+    return found

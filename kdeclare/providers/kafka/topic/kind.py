@@ -1,0 +1,375 @@
+"""Kind `Topic`: partitions, replication factor or assignments, and configs."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.live.collector import Selections
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import Connections, LiveState, PlanContext
+from kdeclare.core.plans.planning import CannotPlanError
+from kdeclare.core.resources.audit_rules import AuditRules, ImpossibleField
+from kdeclare.core.resources.capabilities import (
+    DeclaredFields,
+    Evidence,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.core.resources.policy_subjects import PolicyWords, ReviewInputs
+from kdeclare.providers.kafka.collector import KafkaSelection
+from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.config_ops import PREFIX
+from kdeclare.providers.kafka.config.config_record import get_applied
+from kdeclare.providers.kafka.config.wishes import Parts
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.fleet.facts import (
+    TOPIC,
+    ConfigRules,
+    declared_override_facts,
+    declared_topic_facts,
+    list_topics,
+    pick_topics,
+)
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.live import KafkaState
+from kdeclare.providers.kafka.manifest_edits import (
+    export_topics,
+    find_topic_edits,
+    is_as_changed,
+    lay_out_topic,
+    locate_topic_field,
+)
+from kdeclare.providers.kafka.operations.alter_configs import list_ops
+from kdeclare.providers.kafka.operations.kafka_operation_type import (
+    Effect,
+    Stated,
+    find_effects,
+    find_field_topic,
+    find_static_topic_state,
+)
+from kdeclare.providers.kafka.operations.topics import ASSIGNED
+from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
+from kdeclare.providers.kafka.policies.declared import TOPIC_WORDS, DeclaredTopic, state_value
+from kdeclare.providers.kafka.port import ConfigQuery
+from kdeclare.providers.kafka.reassignment.placement_request import Arrangement, Placement, PlacementError
+from kdeclare.providers.kafka.risks import TOPIC_DELETED, assess_topic_field
+from kdeclare.providers.kafka.topic.diff import (
+    INVALID_PARTITIONS,
+    TOPIC_ID,
+    diff_topic,
+    min_isr_problems,
+    not_placed,
+)
+from kdeclare.providers.kafka.topic.operations import topic_operations
+from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic
+from kdeclare.providers.kafka.topic.spec import (
+    EXCLUSIVE,
+    TopicBody,
+    TopicSpec,
+    is_legal_name,
+    parse_topic,
+    topic_from,
+    topic_json,
+)
+
+if TYPE_CHECKING:
+    from kdeclare.providers.kafka.policies.requests import TopicReview
+
+
+class TopicRules(ConfigRules):
+    """Of topics: the number of their partitions never gets smaller."""
+
+    def find_impossible(self, desired: Desired, live: LiveState) -> ImpossibleField:
+        """Return the number of partitions."""
+        topic = live.get(KafkaState).topics[desired.id.name]
+        return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
+
+
+class TopicKind:
+    """Topics, with the semantics of KIP-4 as Kafka shipped them."""
+
+    name = "Topic"
+    spec: type[BaseModel] = TopicSpec
+    record: type[OwnedRecord] = TopicRecord
+    config_scope = ConfigScope.TOPIC
+    deletion_cause = TOPIC_DELETED
+    policy_words: PolicyWords = replace(TOPIC_WORDS, is_name=is_legal_name)
+    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
+    audit_rules: AuditRules = TopicRules(
+        identity_field=TOPIC_ID,
+        replaced="It was deleted and created again outside kdeclare since it was last applied: it is another "
+        "topic, and earlier records are gone.",
+        orphan_replaced="The topic that was applied is gone and no longer declared. Another one has its name "
+        "and is kept.",
+        impossible=frozenset({INVALID_PARTITIONS}),
+    )
+
+    def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[Problem, ...]]:
+        """See `Kind`."""
+        return parse_topic(name, narrow(spec, TopicSpec))
+
+    def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
+        """The topic, its declared and owned keys, and whatever else is set on it."""
+        body = narrow_optional(body, TopicBody)
+        resource = ConfigResource(ConfigScope.TOPIC, name)
+        keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
+        return (KafkaSelection(frozenset({name}), {resource: ConfigQuery(resource, keys, overrides=True)}),)
+
+    def diff(
+        self,
+        resource: ResourceId,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> Difference:
+        """See `Kind`."""
+        return diff_topic(
+            resource, desired, live.get(KafkaState), narrow_topic(owned), context.get(Placement).place
+        )
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.risks`."""
+        return assess_topic_field(action, field)
+
+    def is_rated_by_live_state(self, field: FieldChange) -> bool:
+        """A config that is or becomes unset: then it is the brokers' value that holds."""
+        return field.path.startswith(PREFIX) and None in (field.before, field.after)
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """See `providers.kafka.plan_evidence`."""
+        return normalize_topic_field(resource.name, field)
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """See `providers.kafka.plan_evidence`."""
+        return find_proven_of_topic(change.id.name, change.action, evidence)
+
+    def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
+        """What can be said of the replication factor where that is declared, too."""
+        return min_isr_problems(desired)
+
+    def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
+        """The replicas of each partition, or their number."""
+        body = narrow(body, TopicBody)
+        if body.assignments is not None:
+            return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
+        factor = body.replication_factor
+        return {} if factor is None else {f"replication factor of {name}": factor}
+
+    def arranges(self, name: str, body: object, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+        """Its assignments, or its strategy."""
+        body = narrow(body, TopicBody)
+        if body.assignments is not None:
+            brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
+            return {name: Arrangement(brokers, exact=True)}
+        return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
+
+    def find_static_topic_state(self, name: str, body: object) -> Mapping[str, Stated]:
+        """See `providers.kafka.topic.stated`."""
+        return {name: stated(narrow(body, TopicBody))}
+
+    def find_declared(self, desired: Desired) -> Mapping[str, DeclaredTopic]:
+        """What the resource says of topics; others than topics state them, too."""
+        return {name: DeclaredTopic(name, found) for name, found in find_static_topic_state(desired).items()}
+
+    def find_policy_effects(self, op: Operation) -> Mapping[str, Effect]:
+        """See `providers.kafka.operations.kafka_operation_type`."""
+        return find_effects(op)
+
+    def start_review(self, inputs: ReviewInputs) -> "TopicReview":
+        """See `providers.kafka.policies.requests`."""
+        from kdeclare.providers.kafka.policies.requests import start_review
+
+        return start_review(inputs)
+
+    def start_snapshot_review(
+        self, live: LiveState, names: Sequence[str], labels: Mapping[str, Mapping[str, str]]
+    ) -> "TopicReview":
+        """See `providers.kafka.policies.requests`."""
+        from kdeclare.providers.kafka.policies.requests import start_snapshot_review
+
+        return start_snapshot_review(live, names, labels)
+
+    def select_every(self) -> Selections:
+        """No more than their names; policies read what else they ask for."""
+        return ()
+
+    def list_live(self, live: LiveState) -> Collection[str]:
+        """Those that are not internal."""
+        return [topic.name for topic in live.get(KafkaState).topics.values() if not topic.internal]
+
+    def find_field_subject(self, path: str) -> str | None:
+        """The topic whose replicas it is about."""
+        return find_field_topic(path)
+
+    def plan_operations(
+        self,
+        change: Change,
+        desired: Desired | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
+        context: PlanContext,
+    ) -> tuple[Operation, ...]:
+        """See `providers.kafka.topic.operations`."""
+        body, place = desired.get_body(TopicBody) if desired else None, context.get(Placement).place
+        try:
+            return topic_operations(change, body, live.get(KafkaState), narrow_topic(owned), place)
+        except PlacementError as reason:
+            source = desired.source if desired else None
+            raise CannotPlanError(not_placed(str(change.id), str(reason), source)) from reason
+
+    def merge_ownership(
+        self,
+        before: OwnedRecord | None,
+        after: OwnedRecord | None,
+        done: tuple[Operation, ...],
+        all_done: bool,
+    ) -> OwnedRecord | None:
+        """See `Kind`: a creation gives all, the other operations their own fields."""
+        if any(op.verb == "topic.delete" for op in done):
+            return None
+        old, new = narrow_topic(before), narrow_topic(after)
+        if all_done or any(op.verb == "topic.create" for op in done):
+            return new
+        if not done or new is None:
+            return old
+        if old is None or (old.topicId or new.topicId) != new.topicId:
+            old = TopicRecord()  # nothing was owned, or of another topic
+        record = replace(old, topicId=new.topicId)
+        for op in done:
+            if op.verb == "configs.alter":
+                keys = frozenset(item.key for item in list_ops(op))
+                record = replace(record, configs=merge_fields(record.configs, new.configs, keys))
+            else:
+                record = _with_shape(record, new)
+        return record
+
+    def record_identity(
+        self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+    ) -> OwnedRecord | None:
+        """With the topic id; where nothing proves it, the next apply adds it."""
+        created = next((op for op in done if op.verb == "topic.create"), None)
+        applied = narrow_topic(record)
+        if applied is None or created is None:
+            return applied
+        return replace(applied, topicId=created_ids.get(created.id) or None)
+
+    def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
+        """Without the topic id."""
+        applied = narrow_topic(record)
+        return None if applied is None else replace(applied, topicId=None)
+
+    def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
+        """Kafka's internal topics."""
+        topics = live.get(KafkaState).topics
+        internal = (name for name in sorted(names) if name in topics and topics[name].internal)
+        return dict.fromkeys(internal, "It is one of Kafka's internal topics.")
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Unless it is a strategy that says where its replicas are to be."""
+        return narrow(body, TopicBody).strategy is None
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
+        """The topic of its name."""
+        return LiveKey(TOPIC, name)
+
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
+        """Its size, its id and its configs; of assignments only the diff can tell."""
+        body = narrow(body, TopicBody)
+        if body.assignments is not None:
+            return None
+        record = narrow_topic(owned)
+        configs = declared_override_facts(
+            ConfigScope.TOPIC, body.configs, get_applied(record), remove_unmanaged=body.remove_unmanaged
+        )
+        topic_id = record.topicId if record is not None else None
+        return declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
+
+    def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
+        """The topic, where it says where its replicas are to be."""
+        return pick_topics(keys, self.arranges(name, narrow(body, TopicBody), list_topics(keys)))
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """See `providers.kafka.topic.body_json`."""
+        return topic_json(name, narrow(body, TopicBody))
+
+    def from_json(self, json: JsonObject) -> TopicBody:
+        """See `providers.kafka.topic.body_json`."""
+        return topic_from(json)
+
+    def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
+        """See `providers.kafka.manifest_edits`."""
+        return find_topic_edits(change, declared)
+
+    def lay_out_spec(self, change: Change) -> Sequence[str]:
+        """See `providers.kafka.manifest_edits`."""
+        return lay_out_topic(change)
+
+    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
+        """As Kafka takes the values of a config."""
+        return isinstance(value, str) and catalog(self.config_scope).same(str(path[-1]), text, value)
+
+    def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        before = narrow_optional(before, TopicBody)
+        after = narrow(after, TopicBody)
+        keys = catalog(self.config_scope)
+        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
+
+    def locate_field(self, path: str) -> Sequence[Path]:
+        """See `providers.kafka.manifest_edits`."""
+        return locate_topic_field(path)
+
+    def list_names(self, connections: Connections) -> Sequence[str]:
+        """All topics of the cluster but the internal ones, sorted."""
+        topics = connections.get(KafkaConnection).cluster.topics()
+        return sorted(name for name, topic in topics.items() if not topic.internal)
+
+    def export(self, connections: Connections, request: ExportRequest) -> Export:
+        """See `providers.kafka.topic.export`."""
+        return export_topics(connections.get(KafkaConnection).cluster, request)
+
+
+def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
+    """The record with the size and the replicas that the other one states."""
+    return replace(
+        record,
+        partitions=record.partitions if after.partitions is None else after.partitions,
+        replicationFactor=(
+            record.replicationFactor if after.replicationFactor is None else after.replicationFactor
+        ),
+        assignments=record.assignments if after.assignments is None else after.assignments,
+    )
+
+
+def stated(body: TopicBody) -> Stated:
+    """Partitions, replicas and overrides as a creation would have them; None is "not stated"."""
+    replicas = body.assignments or {}
+    sizes = {len(brokers) for brokers in replicas.values()}
+    configs = {k: state_value(catalog(ConfigScope.TOPIC), k, wish) for k, wish in body.configs.items()}
+    fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
+    placed = body.strategy is not None and not replicas
+    if replicas or placed:
+        fields |= ASSIGNED
+    fields |= {"partitions"} if body.partitions is not None else set()
+    fields |= {"replicationFactor"} if body.replication_factor is not None else set()
+    effect = Effect(
+        created=True,
+        partitions=body.partitions,
+        factor=min(sizes) if sizes else body.replication_factor,
+        replicas=replicas,
+        configs=configs,
+        fields=frozenset(fields),
+    )
+    parts = frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts))
+    return Stated(effect, parts, placed)

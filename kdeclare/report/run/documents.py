@@ -1,0 +1,177 @@
+"""What scripts read of a run that has just ended, and of what goes on; the schemas of all about runs."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainSerializer, with_config
+from typing_extensions import TypedDict
+
+from kdeclare.core.documents import (
+    FORMAT_VERSION,
+    Diagnostics,
+    OneOf,
+    describe_as,
+    dump_document,
+    publish_schemas,
+)
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.plans.plan import ClusterRef, Summary
+from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.core.plans.state import LockInfo
+from kdeclare.engine.planning.plan_document import plan_id
+from kdeclare.engine.planning.planfile_schema import CLOSED, ShownVerdict
+from kdeclare.report.outcome import adopting, run_outcome
+from kdeclare.report.run.history_text import HistoryDiff
+from kdeclare.report.run.views import (
+    Counts,
+    History,
+    Problem,
+    RunDetail,
+    RunSummary,
+    StatusView,
+    UnfinishedRun,
+    ValidationView,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedOperation:
+    """How one operation ended; ``cause`` is the operation whose failure made it be skipped."""
+
+    schema_name = "OperationResultDocument"
+
+    id: str
+    verb: str
+    resource: str
+    status: Status
+    error: Annotated[str | None, Field(description="The system's name of the error, or a diagnostic's code.")]
+    message: str
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """The result of apply or rollback."""
+
+    format_version: Literal["1.0"]
+    run_id: Annotated[str | None, Field(description="null when there was nothing to run.")]
+    outcome: Annotated[str, OneOf("done", "denied", "partial", "error", "interrupted")]
+    headline: str
+    exit_code: Annotated[int, Field(description="The same as the exit status of the process.")]
+    interrupted: bool
+    project: str
+    env: str
+    cluster: ClusterRef
+    plan_id: str
+    undoes: str | None
+    seconds: float | None
+    summary: Annotated[Summary, Field(description="What the plan was to do.")]
+    adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
+    counts: Counts
+    operations: tuple[EndedOperation, ...]
+    verdicts: Annotated[
+        tuple[ShownVerdict, ...],
+        Field(description="Of the plan, and what the systems' own policies refused during the run."),
+    ]
+    diagnostics: Diagnostics
+
+
+def describe_run(run: RunResult, identity: str | None = None, seconds: float | None = None) -> RunDocument:
+    """Return the result of apply or rollback (docs/schemas/run.schema.json).
+
+    identity: the plan's id where it was read from a file; else it is the one that the run knows.
+    """
+    outcome, plan = run_outcome(run), run.plan
+    operations = tuple(_describe_operation(o, run.results.get(o.id)) for o in plan.operations)
+    return RunDocument(
+        format_version=FORMAT_VERSION,
+        run_id=run.run_id,
+        outcome=outcome.status,
+        headline=outcome.headline,
+        exit_code=int(outcome.exit_code),
+        interrupted=run.interrupted,
+        project=plan.project,
+        env=plan.env,
+        cluster=plan.cluster,
+        plan_id=identity or run.identity or plan_id(plan),
+        undoes=plan.undoes,
+        seconds=seconds,
+        summary=plan.summary,
+        adopted=adopting(plan),
+        counts=Counter(operation.status for operation in operations),
+        operations=operations,
+        verdicts=run.verdicts,
+        diagnostics=(*plan.diagnostics, *run.diagnostics),
+    )
+
+
+def _describe_operation(operation: Operation, result: OperationResult | None) -> EndedOperation:
+    ended = result or OperationResult(operation.id, Status.INTERRUPTED)
+    id_, verb, resource = operation.id, operation.verb, str(operation.resource)
+    return EndedOperation(id_, verb, resource, ended.status, ended.error, ended.message, ended.cause)
+
+
+@with_config(CLOSED)
+class MoveDocument(TypedDict):
+    """One partition that is being moved."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    target: list[int]
+    run_id: str | None
+    waits_for: list[int]
+    down: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusDocument:
+    """What goes on right now."""
+
+    project: str
+    env: str
+    cluster: str
+    lock: LockInfo | None
+    unfinished: tuple[UnfinishedRun, ...]
+    moves: tuple[Annotated[Mapping[str, JsonValue], PlainSerializer(dict, return_type=MoveDocument)], ...]
+    progress: MoveProgress | None
+    throttles: int
+    last: RunSummary | None
+
+
+def status_document(view: StatusView) -> dict[str, JsonValue]:
+    """Return what goes on right now; systems add what else there is to say of them."""
+    progress = next((activity.progress for activity in view.activities if activity.progress), None)
+    moves = tuple(work.document for work in view.ongoing)
+    document = dump_document(describe_as(StatusDocument, view, moves=moves, progress=progress, throttles=0))
+    for activity in view.activities:
+        document |= activity.fields
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class LockShown:
+    """Who holds the lock of a state."""
+
+    lock: Annotated[LockInfo | None, Field(description="null where nobody does.")]
+
+
+def run_schemas() -> dict[str, dict[str, Any]]:
+    """By name; see `publish_schemas`."""
+    return publish_schemas(
+        {
+            "history": History,
+            "history-diff": HistoryDiff,
+            "history-run": RunDetail,
+            "lock": LockShown,
+            "problem": Problem,
+            "run": RunDocument,
+            "status": StatusDocument,
+            "validation": ValidationView,
+        }
+    )

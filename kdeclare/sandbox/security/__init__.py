@@ -1,1 +1,0 @@
-"""What makes a sandbox secure: TLS, logins, and rights by ACLs."""

@@ -1,0 +1,214 @@
+"""The contract of providers, held by the kinds of the Kafka provider on the in-memory cluster."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from kdeclare.core.live.faults import Created
+from kdeclare.core.parts import Connections
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.changes import Action
+from kdeclare.providers.kafka.port import NewTopic
+from kdeclare.providers.kafka.provider import PROVIDER
+from kdeclare.providers.kafka.testing import MemoryCluster
+from kdeclare.testing.provider_contract import Declared, ProviderContract
+from tests.connections import connections_to
+from tests.jsontypes import Json
+
+
+def only(*kinds: str) -> Provider:
+    """The provider with some of its kinds; operation types serve several kinds."""
+    return replace(PROVIDER, kinds=tuple(kind for kind in PROVIDER.kinds if kind.name in kinds))
+
+
+class KafkaContract(ProviderContract):
+    """On a cluster with three brokers."""
+
+    def make_system(self, folder: Path) -> object:
+        return MemoryCluster()
+
+    def connect(self, system: object) -> Connections:
+        assert isinstance(system, MemoryCluster)
+        return connections_to(system)
+
+    def dump(self, system: object) -> Json:
+        assert isinstance(system, MemoryCluster)
+        found = system.dump()
+        for partition in (p for item in found["topics"].values() for p in item["partitions"]):
+            partition["isr"] = sorted(partition["isr"])  # its order is that in which replicas caught up
+        return found
+
+
+def topic(name: str, partitions: int = 1, factor: int = 2, **more: Json) -> Declared:
+    configs = {key.replace("_", "."): value for key, value in more.pop("configs", {}).items()}
+    spec = {"partitions": partitions, "replicationFactor": factor, "configs": configs, **more}
+    return Declared("Topic", name, spec, {"team": name})
+
+
+class TestTopics(KafkaContract):
+    """Topics that are created, changed, grown, and deleted.
+
+    Nothing brings back what was deleted, or takes away partitions, so that a rollback restores the rest only;
+    `TestAssignedTopics` is undone as a whole. No config of a topic is secret.
+    """
+
+    provider = only("Topic")
+    before = (
+        topic("changed", configs={"retention_ms": 1000, "cleanup_policy": {"append": ["compact"]}}),
+        topic("grown", 2, configs={"segment_bytes": 2000000}),
+        topic("gone", 3, configs={"retention_ms": 7}),
+    )
+    after = (
+        topic("changed", configs={"retention_ms": 2000, "flush_ms": 5}),
+        topic("grown", 4, configs={"segment_bytes": 2000000}),
+        topic("new", 2, 3, configs={"min_insync_replicas": 2}),
+    )
+    elsewhere = (topic("changed", configs={"retention_ms": 77}),)
+
+    def dump(self, system: object) -> Json:
+        """Where brokers put replicas is up to them, and differs with the order of creations."""
+        found = super().dump(system)
+        for item in found["topics"].values():
+            item["partitions"] = [len(partition["replicas"]) for partition in item["partitions"]]
+        return found
+
+
+def assigned(name: str, *replicas: Sequence[int], **configs: Json) -> Declared:
+    return Declared(
+        "Topic", name, {"assignments": {str(n): list(r) for n, r in enumerate(replicas)}, "configs": configs}
+    )
+
+
+class TestAssignedTopics(KafkaContract):
+    """Topics whose replicas are declared, and moved. Nothing is deleted, so that all of it can be undone."""
+
+    provider = only("Topic")
+    actions = frozenset({Action.CREATE, Action.UPDATE})
+    before = (
+        assigned("moved", [1, 2], [2, 3], **{"retention.ms": 5}),
+        assigned("same", [1]),
+        assigned("later", [3, 1]),
+    )
+    after = (
+        assigned("moved", [2, 3], [2, 1], **{"retention.ms": 6}),
+        assigned("same", [1]),
+        assigned("later", [3, 2]),
+        assigned("new", [3]),
+    )
+    elsewhere = (assigned("later", [1, 2]),)
+
+
+def brokers(name: str, **configs: Json) -> Declared:
+    stated = {key.replace("_", "."): value for key, value in configs.items()}
+    return Declared("BrokerConfig", name, {"configs": stated}, {"team": name})
+
+
+PASSWORD = "listener.name.internal.ssl.keystore.password"
+
+
+def with_password(reference: str, **configs: Json) -> Declared:
+    return brokers("1", **{PASSWORD: reference}, **configs)
+
+
+class TestBrokerConfigs(KafkaContract):
+    """Configs of single brokers and of all, with a secret. Brokers exist, so that there are only updates."""
+
+    provider = only("BrokerConfig")
+    actions = frozenset({Action.UPDATE})
+    before = (
+        brokers("cluster-default", log_retention_ms=5000, log_cleaner_threads=1),
+        with_password("${env.OLD}", background_threads=10),
+        brokers("2", log_cleanup_policy={"append": ["compact"]}),
+    )
+    after = (
+        brokers("cluster-default", log_retention_ms=6000, message_max_bytes=99999),
+        with_password("${env.NEW}", background_threads=20),
+        brokers("3", num_io_threads=9),
+    )
+    elsewhere = (
+        brokers("cluster-default", log_retention_ms=77),
+        brokers("1", background_threads=11),
+    )
+    secrets: ClassVar[Mapping[str, str]] = {"${env.OLD}": "old-secret-123", "${env.NEW}": "new-secret-456"}
+
+
+def quota(name: str, entity: Json, **limits: Json) -> Declared:
+    return Declared("ClientQuota", name, {"entity": entity, "limits": limits}, {"team": name})
+
+
+class TestClientQuota(KafkaContract):
+    """Limits of users, client ids, pairs, addresses and defaults.
+
+    Entities always exist, so that all changes are updates. Nothing of a quota is secret.
+    """
+
+    actions = frozenset({Action.UPDATE})
+
+    provider = only("ClientQuota")
+    before = (
+        quota("changed", {"user": "alice"}, producer_byte_rate="1MiB", consumer_byte_rate=2000),
+        quota("pair", {"user": "alice", "clientId": {"default": True}}, request_percentage=12.5),
+        quota("gone", {"ip": "10.0.0.1"}, connection_creation_rate=5),
+        quota("everyone", {"user": {"default": True}}, producer_byte_rate=None),
+    )
+    after = (
+        quota("changed", {"user": "alice"}, producer_byte_rate="2MiB", controller_mutation_rate=0.5),
+        quota("pair", {"user": "alice", "clientId": {"default": True}}, request_percentage=25),
+        quota("new", {"clientId": "app"}, consumer_byte_rate=1),
+        quota("everyone", {"user": {"default": True}}, producer_byte_rate=9000),
+    )
+    elsewhere = (
+        quota("changed", {"user": "alice"}, producer_byte_rate=77),
+        quota("pair", {"user": "alice", "clientId": {"default": True}}, request_percentage=77.5),
+    )
+
+
+def reassign(name: str, *wanted: tuple[str, int, Sequence[int]], **more: Json) -> Declared:
+    partitions: list[Json] = [
+        {"topic": topic, "partition": n, "replicas": list(replicas)} for topic, n, replicas in wanted
+    ]
+    return Declared("Reassignment", name, {"partitions": partitions, **more})
+
+
+PACE: Mapping[str, Json] = {"throttle": "10MB/s", "batchSize": 1}
+
+
+class TestReassignments(KafkaContract):
+    """Replicas of topics that exist. All changes are updates, since nothing is owned.
+
+    There is nothing to import: a reassignment is a way to get somewhere. Nothing of it is secret.
+    """
+
+    provider = only("Reassignment")
+    actions = frozenset({Action.UPDATE})
+    before: ClassVar[Sequence[Declared]] = (
+        reassign("swap", ("t", 0, [2, 1])),
+        reassign("move", ("u", 0, [1, 2]), ("u", 1, [2, 3])),
+    )
+    after: ClassVar[Sequence[Declared]] = (
+        reassign("swap", ("t", 0, [1, 2])),
+        reassign("move", ("u", 0, [2, 3]), ("u", 1, [3, 1])),
+        reassign("more", ("t", 1, [3, 1])),
+    )
+    elsewhere = (reassign("move", ("u", 0, [3, 1])), reassign("swap", ("t", 0, [3, 2])))
+
+    def make_system(self, folder: Path) -> object:
+        cluster = MemoryCluster()
+        topics = {"t": [(1, 2), (2, 3)], "u": [(3, 2), (1, 2)]}
+        made = [NewTopic(name, None, None, dict(enumerate(found)), {}) for name, found in topics.items()]
+        assert all(isinstance(made, Created) for made in cluster.create_topics(made).values())
+        return cluster
+
+
+class TestReassignmentsThatTakeTime(TestReassignments):
+    """The same where copies take a while: in batches, under a throttle that is removed again."""
+
+    before = tuple(replace(item, spec={**item.spec, **PACE}) for item in TestReassignments.before)
+    after = tuple(replace(item, spec={**item.spec, **PACE}) for item in TestReassignments.after)
+
+    def make_system(self, folder: Path) -> object:
+        cluster = super().make_system(folder)
+        assert isinstance(cluster, MemoryCluster)
+        cluster.move_ticks = 3
+        return cluster

@@ -1,0 +1,42 @@
+"""On Spark, audits find of quotas what they find in one process."""
+
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.spark.diff import findings
+from tests.spark.test_equality import in_order, table
+from tests.unit.fleet.quotas import random_quotas
+
+pytestmark = pytest.mark.spark
+
+
+def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
+    """Eight clusters; of the last, quotas may not be described."""
+    declared: list[Row] = []
+    live: list[Row] = []
+    for number in range(8):
+        made = random_quotas(random, f"eu-{number}")
+        if number == 7:
+            refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
+            made.cluster.faults.fail(refused, nth=None, method="quotas")
+        declared += made.declared_rows()
+        live += made.live_rows()
+    return declared, live
+
+
+@pytest.mark.parametrize("unmanaged_keys", [True, False])
+def test_spark_finds_what_one_process_finds(spark: SparkSession, unmanaged_keys: bool) -> None:
+    declared, live = random_tables(Random(7))
+    expected = in_order(audit(declared, live, unmanaged_keys=unmanaged_keys))
+    kinds = {row[3] for row in expected if row[1] == "ClientQuota"}
+    assert kinds == {"changed", "missing", "orphaned", "unmanaged", "pending", "unreachable"}
+    assert any(row[4] == "limits.request_percentage" for row in expected)
+    tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
+    found = findings(*tables, unmanaged_keys=unmanaged_keys)
+    assert in_order(row.asDict() for row in found.collect()) == expected

@@ -1,0 +1,97 @@
+"""Options of plans as programs choose them, and what providers can declare."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+
+from kdeclare.api import ExitCode, KdeclareError, PlanOptions, Scope, choose_options
+from kdeclare.core.provider import entry_points
+from kdeclare.core.provider.entry_points import InstalledEntryPoint
+from kdeclare.core.provider.plan_options import GROUP, PlanOption, find_plan_options, read_options
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, find_kafka_options
+
+
+def test_options_are_chosen_by_the_names_of_the_command_line() -> None:
+    chosen = choose_options(rf_guard="client", await_reassignments=True, delete_by_name=True)
+    assert chosen == PlanOptions(KafkaPlanOptions("client", await_reassignments=True, delete_by_name=True))
+    assert find_kafka_options(Scope(options=chosen).options).rf_guard == "client"
+
+
+def test_nothing_chosen_leaves_the_defaults() -> None:
+    assert choose_options() == PlanOptions()
+    assert find_kafka_options(Scope().options) == KafkaPlanOptions()
+    assert Scope() == Scope(options=choose_options())
+
+
+def test_unknown_option_is_named_with_a_guess() -> None:
+    with pytest.raises(KdeclareError) as raised:
+        choose_options(await_reasignments=True)
+    assert raised.value.exit_code is ExitCode.USAGE
+    assert raised.value.diagnostics[0].hint == "Did you mean 'await_reassignments'?"
+
+
+def test_value_of_another_type_is_refused() -> None:
+    with pytest.raises(KdeclareError, match="rf_guard: Input should be 'broker' or 'client'"):
+        choose_options(rf_guard="brokers")
+
+
+def test_fields_of_a_scope_have_no_position() -> None:
+    with pytest.raises(TypeError):
+        Scope(True)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class Twin:
+    rf_guard: Annotated[bool, PlanOption("The same name.")] = False
+    note: Annotated[str, PlanOption("Something else.", metavar="TEXT")] = ""
+
+
+@dataclass(frozen=True)
+class Mandatory:
+    note: Annotated[str, PlanOption("It has no default.", metavar="TEXT")]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InstalledEntryPoint]]:
+    added: list[InstalledEntryPoint] = []
+    installed = entry_points.find_all
+    monkeypatch.setattr(entry_points, "find_all", lambda: (*installed(), *added))
+    find_plan_options.cache_clear()
+    yield added
+    find_plan_options.cache_clear()
+
+
+def test_no_plan_is_made_with_two_options_of_one_name(install: list[InstalledEntryPoint]) -> None:
+    install.append(InstalledEntryPoint(GROUP, "twin", f"{__name__}:Twin"))
+    offered = find_plan_options().usable
+    assert (offered["rf_guard"].provider, offered["note"].provider) == ("kafka", "twin")
+    with pytest.raises(KdeclareError, match=r"'--rf-guard' of .*:Twin has the name"):
+        choose_options()
+
+
+@pytest.mark.parametrize("reference", [f"{__name__}:Missing", f"{__name__}:install", f"{__name__}:Mandatory"])
+def test_options_that_cannot_be_read_are_named(install: list[InstalledEntryPoint], reference: str) -> None:
+    install.append(InstalledEntryPoint(GROUP, "twin", reference))
+    assert "delete_by_name" in find_plan_options().usable
+    with pytest.raises(KdeclareError, match=f"The options of {reference} cannot be loaded"):
+        choose_options()
+
+
+def test_options_take_no_time_to_import() -> None:
+    code = "import sys; from kdeclare.cli.main import build_application; build_application('plan'); "
+    loaded = "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    ran = subprocess.run([sys.executable, "-c", code + loaded], capture_output=True, text=True, check=True)
+    assert "typer" in ran.stdout.split()
+    assert not {"pydantic", "yaml", "kafka", "httpx"} & set(ran.stdout.split())
+
+
+def test_fields_without_an_annotation_are_no_options() -> None:
+    @dataclass(frozen=True)
+    class Hidden:
+        number: int = 1
+
+    assert read_options("hidden", Hidden) == ()

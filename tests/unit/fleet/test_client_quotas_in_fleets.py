@@ -1,0 +1,196 @@
+"""Quotas in snapshots and audits of fleets."""
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.capabilities import decode_body
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.fleet.cluster_pass import WholeCluster, found_in_cluster
+from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.in_process import audit, proves_order
+from kdeclare.fleet.live_state import decode_object
+from tests.unit.fleet.fleets import desired
+from tests.unit.fleet.quotas import NOWHERE, QuotaCluster, applied, entity, quota, random_quotas
+
+ALICE, BOB, APP = entity(user="alice"), entity(user="bob"), entity(client_id="app")
+EVERYONE, ANY_ADDRESS = entity(user=None), entity(ip=None)
+
+
+def findings(made: QuotaCluster, *, unmanaged_keys: bool = True) -> list[Row]:
+    return list(audit(made.declared_rows(), made.live_rows(), unmanaged_keys=unmanaged_keys))
+
+
+def short(rows: list[Row]) -> list[tuple[str, str, str | None]]:
+    return [(row["name"], row["finding"], row["path"]) for row in rows if row["kind"] == "ClientQuota"]
+
+
+def test_drift_missing_orphaned_and_unmanaged_entities_are_found() -> None:
+    made = QuotaCluster()
+    good, other = quota("good", APP, producer_byte_rate=5), quota("other", EVERYONE, request_percentage=50)
+    gone, new = (
+        quota("gone", BOB, producer_byte_rate=6),
+        quota("new", entity(user="eve"), producer_byte_rate=1),
+    )
+    old, older = quota("old", ANY_ADDRESS, connection_creation_rate=9), quota("older", entity(ip="10.0.0.9"))
+    none = quota("none", entity(user="carl"), producer_byte_rate=None)
+    made.desired = [good, other, gone, new, none]
+    made.owned = {str(item.id): applied(item) for item in (good, other, gone, old, older, none)}
+    made.set(APP, producer_byte_rate=5, consumer_byte_rate=8)
+    made.set(EVERYONE, request_percentage=60.5)
+    made.set(ANY_ADDRESS, connection_creation_rate=9)
+    made.set(ALICE, producer_byte_rate=1)
+    made.set(entity(user="alice", client_id=None), producer_byte_rate=1)
+    rows = findings(made)
+    assert short(rows) == [
+        ("gone", "missing", None),
+        ("good", "unmanaged", "limits.consumer_byte_rate"),
+        ("new", "pending", "limits.producer_byte_rate"),
+        ("old", "orphaned", None),
+        ("older", "missing", None),
+        ("other", "changed", "limits.request_percentage"),
+        ("user=alice", "unmanaged", None),
+        ("user=alice,client-id=*", "unmanaged", None),
+    ]
+    by_name = {row["name"]: row for row in rows}
+    assert (by_name["other"]["before"], by_name["other"]["after"]) == ("60.5", "50")
+    assert (by_name["good"]["before"], by_name["good"]["message"]) == (
+        "8",
+        "It is set on the resource, and neither declared nor owned by kdeclare.",
+    )
+    assert (by_name["gone"]["op"], by_name["gone"]["after"]) == ("update", '{"limits.producer_byte_rate":6}')
+    assert by_name["older"]["op"] == "forget"
+
+
+def test_limits_that_others_set_are_changes_where_all_others_are_to_be_removed() -> None:
+    made = QuotaCluster()
+    item = quota("app", APP, True, producer_byte_rate=5)
+    made.desired, made.owned = [item], {str(item.id): applied(item)}
+    made.set(APP, producer_byte_rate=5, consumer_byte_rate=8)
+    (row,) = findings(made)
+    assert (row["finding"], row["path"], row["op"]) == ("changed", "limits.consumer_byte_rate", "DELETE")
+
+
+def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
+    made = QuotaCluster(left_out=[quota("app", APP, producer_byte_rate=5)])
+    made.set(APP, producer_byte_rate=7)
+    assert findings(made) == []
+
+
+def test_an_entity_that_was_never_applied_is_taken_over_only_where_that_is_allowed() -> None:
+    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5)])
+    made.set(APP, producer_byte_rate=7)
+    (row,) = findings(made)
+    assert (row["finding"], row["path"]) == ("pending", "limits.producer_byte_rate")
+    assert "was never applied by this project" in row["message"]
+
+
+def test_a_manifest_that_names_another_entity_says_so_and_its_limits_are_not_unmanaged() -> None:
+    made = QuotaCluster(desired=[quota("app", BOB, producer_byte_rate=5)])
+    made.owned = {"ClientQuota/app": applied(quota("app", ALICE, producer_byte_rate=5))}
+    made.set(ALICE, producer_byte_rate=5)
+    (row,) = findings(made)
+    assert (row["name"], row["finding"]) == ("app", "pending")
+    assert "was applied for user 'alice'" in row["message"]
+
+
+def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
+    made = QuotaCluster(
+        desired=[quota("app", APP, producer_byte_rate=5), desired("Topic", "orders", partitions=3)]
+    )
+    made.owned = {"ClientQuota/old": applied(quota("old", BOB, producer_byte_rate=5))}
+    refused = Fault("CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed.")
+    made.cluster.faults.fail(refused, nth=None, method="quotas")
+    reason = (
+        "It cannot be read: reading quotas requires the right DescribeConfigs on the cluster "
+        "(CLUSTER_AUTHORIZATION_FAILED)."
+    )
+    live = made.live_rows()
+    assert [(row["kind"], row["name"]) for row in live if row["error"] == reason] == [("ClientQuota", "")]
+    found = [
+        (row["kind"], row["name"], row["finding"], row["message"])
+        for row in audit(made.declared_rows(), live)
+    ]
+    assert found == [
+        ("ClientQuota", "app", "unreachable", reason),
+        ("ClientQuota", "old", "unreachable", reason),
+        ("Topic", "orders", "pending", "It is declared and not applied yet."),
+    ]
+
+
+def test_a_snapshot_of_an_earlier_version_proves_nothing_about_quotas() -> None:
+    placed = desired(
+        "Topic", "orders", partitions=1, replicationFactor=1, placement={"strategy": "cross-rack"}
+    )
+    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5), placed])
+    made.owned = {"ClientQuota/old": applied(quota("old", BOB, producer_byte_rate=5))}
+    live = [row for row in made.live_rows() if row["kind"] != "ClientQuota"]
+    body = json.loads(live[0]["body"])
+    live[0]["body"] = json.dumps({key: body[key] for key in ("id", "version", "rf_guard", "brokers")})
+    declared = made.declared_rows()
+    found = list(audit(declared, live))
+    assert {(row["name"], row["finding"]) for row in found} == {
+        ("app", "unreachable"),
+        ("old", "unreachable"),
+    }
+    assert all("the snapshot is older" in row["message"] for row in found)
+    whole = WholeCluster("eu-1", None, live[0]["body"], declared[1:], live[1:])
+    assert {str(id_) for id_, _, _ in found_in_cluster(whole, None).found} == {"Topic/orders"}
+
+
+def test_a_collection_costs_one_request_more() -> None:
+    made = QuotaCluster()
+    made.set(ALICE, producer_byte_rate=1)
+    before = len(made.cluster.calls)
+    made.live_rows()
+    assert [call.method for call in made.cluster.calls[before:]].count("quotas") == 1
+
+
+@pytest.mark.parametrize("limit", [float("inf"), 12.5, 3.0])
+def test_limits_of_a_snapshot_are_those_that_were_read(limit: float) -> None:
+    made = QuotaCluster()
+    made.set(ALICE, request_percentage=limit)
+    (row,) = (row for row in made.live_rows() if row["kind"] == "ClientQuota")
+    own = next(row["body"] for row in made.live_rows() if row["kind"] == "Cluster")
+    assert decode_object(LiveKey("ClientQuota", row["name"]), row["body"], own) == made.live()
+
+
+@given(st.integers(0, 2**32))
+def test_the_diff_of_a_row_is_the_diff_of_the_cluster_and_facts_hide_nothing(seed: int) -> None:
+    made = random_quotas(Random(seed))
+    declared, live = made.declared_rows(), made.live_rows()
+    seen = {row["name"]: row for row in live if row["kind"] == "ClientQuota"}
+    kind = KINDS["ClientQuota"]
+    for item in made.desired:
+        row = next(row for row in declared if row["name"] == item.id.name)
+        mine = seen.get(row["live_key"])
+        owned: OwnedRecord | None = made.owned.get(str(item.id))
+        read = Desired(
+            item.id, decode_body("ClientQuota", json.loads(row["desired"])), item.labels, item.source
+        )
+        body = None if mine is None else mine["body"]
+        part = decode_object(LiveKey("ClientQuota", row["live_key"]), body, live[0]["body"])
+        assert kind.diff(item.id, read, part, owned, NOWHERE) == kind.diff(
+            item.id, item, made.live(), owned, NOWHERE
+        )
+        for unmanaged_keys in (True, False):
+            found = {row["name"] for row in audit(declared, live, unmanaged_keys=unmanaged_keys)}
+            if mine is not None and proves_order(row, mine, unmanaged_keys=unmanaged_keys):
+                assert item.id.name not in found
+
+
+def test_facts_prove_order() -> None:
+    made = QuotaCluster(desired=[quota("app", APP, producer_byte_rate=5, request_percentage=12.5)])
+    made.set(APP, producer_byte_rate=5, request_percentage=12.5)
+    _, row = made.declared_rows()
+    seen = made.live_rows()[-1]
+    assert proves_order(row, seen)
+    made.set(APP, producer_byte_rate=6)
+    assert not proves_order(row, made.live_rows()[-1])

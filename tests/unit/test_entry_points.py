@@ -1,0 +1,124 @@
+"""Entry points found in folders are those that `importlib.metadata` finds."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_all, find_entry_points
+
+Found = list[tuple[str, str, str, str, str]]
+
+
+def ask_library() -> Found:
+    return [
+        (point.group, point.name, point.value, point.dist.name, point.dist.version)
+        for group in sorted(metadata.entry_points().groups)
+        for point in metadata.entry_points(group=group)
+        if group.startswith("kdeclare.") and point.dist is not None
+    ]
+
+
+def find() -> Found:
+    return [(p.group, p.name, p.value, p.distribution, p.version) for p in find_all()]
+
+
+def check() -> None:
+    found = find()
+    assert sorted(found) == sorted(ask_library())
+    for group in {group for group, *_ in found}:  # the order within a group tells which one comes first
+        assert [item for item in found if item[0] == group] == [i for i in ask_library() if i[0] == group]
+
+
+def install(
+    folder: Path, name: str, text: str, *, version: str = "1", kind: str = "dist-info", file: str = "METADATA"
+) -> None:
+    about = folder / f"{name}-{version}.{kind}"
+    about.mkdir(parents=True)
+    (about / file).write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nName: a description\nVersion: 7\n"
+    )
+    (about / "entry_points.txt").write_text(text)
+
+
+def test_entry_points_of_this_environment() -> None:
+    check()
+    assert "kafka" in {point.name for point in find_entry_points("kdeclare.providers")}
+
+
+def test_the_first_of_two_distributions_of_one_name_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    odd = "# c\n[other]\nx = y:z\n\n[kdeclare.x]\none=m:f [extra]\n two = m : g\n"
+    install(a, "Some.Thing", odd, version="2")
+    install(b, "some_thing", "[kdeclare.x]\nold = m:f\n")
+    install(b, "else", "[kdeclare.x]\none = m:f [extra]\nthree = n:h\n[other]\nfour = n:h\n")
+    install(b, "eggs", "[kdeclare.y]\nfive = n:h\n", kind="egg-info", file="PKG-INFO")
+    (b / "none-1.dist-info").mkdir()
+    (b / "single.egg-info").write_text("Name: single\nVersion: 1\n")
+    for folder in (b, a, tmp_path / "missing"):
+        monkeypatch.syspath_prepend(str(folder))
+    check()
+    assert [p.name for p in find_entry_points("kdeclare.x")] == ["one", "two", "one", "three"]
+    assert [p.distribution for p in find_entry_points("kdeclare.y")] == ["eggs"]
+
+
+def test_entry_points_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "packed.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("packed-1.dist-info/METADATA", "Name: packed\nVersion: 1\n")
+        file.writestr("packed-1.dist-info/entry_points.txt", "[kdeclare.x]\none = m:f\n")
+    monkeypatch.syspath_prepend(str(archive))
+    check()
+    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution packed 1"]
+
+
+def test_entry_points_in_an_egg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    egg = tmp_path / "packed-1-py3.11.egg"
+    (egg / "EGG-INFO").mkdir(parents=True)
+    (egg / "EGG-INFO" / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: packed\nVersion: 1\n")
+    (egg / "EGG-INFO" / "entry_points.txt").write_text("[kdeclare.x]\none = m:f\n")
+    monkeypatch.syspath_prepend(str(egg))
+    check()
+    assert [p.name for p in find_entry_points("kdeclare.x")] == ["one"]
+
+
+def test_entry_points_of_another_finder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "far", "[kdeclare.x]\none = m:f\n")
+
+    class Finder:
+        def find_distributions(
+            self, context: metadata.DistributionFinder.Context
+        ) -> Iterator[metadata.Distribution]:
+            yield metadata.Distribution.at(tmp_path / "far-1.dist-info")
+
+        def find_spec(self, *_: object) -> None:
+            """It has no modules."""
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
+    monkeypatch.syspath_prepend(str(tmp_path / "nothing"))
+    check()
+    assert [p.origin for p in find_entry_points("kdeclare.x")] == ["the distribution far 1"]
+
+
+def test_what_an_entry_point_leads_to() -> None:
+    assert InstalledEntryPoint("", "", "sys").load() is sys
+    assert InstalledEntryPoint("", "", "pathlib : Path.home [extra]").load() == Path.home
+    with pytest.raises(AttributeError):
+        InstalledEntryPoint("", "", "sys:nothing_of_this_name").load()
+    with pytest.raises(ModuleNotFoundError):
+        InstalledEntryPoint("", "", "no_such_module_at_all:x").load()
+
+
+def test_help_does_not_import_the_library_for_metadata(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kdeclare.cli.main import main; main(['--help']);"
+        "print([m for m in ('importlib.metadata', 'email', 'zipfile') if m in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stderr == "[]\n"

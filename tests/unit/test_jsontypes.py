@@ -1,0 +1,82 @@
+"""Narrowing JSON: what is of another type is refused by name, and nothing is copied that need not be."""
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+import pytest
+from pydantic import TypeAdapter
+
+from kdeclare.core.jsontypes import (
+    JsonValue,
+    as_bool,
+    as_float,
+    as_int,
+    as_int_or_none,
+    as_ints,
+    as_list,
+    as_number,
+    as_object,
+    as_text,
+    as_text_or_none,
+    as_texts,
+    parse_json,
+)
+from kdeclare.core.secrets.secret_refs import Referenced
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "message"),
+    [
+        (as_object, [], "expected an object, got list"),
+        (as_object, None, "expected an object, got NoneType"),
+        (as_list, "abc", "expected an array, got str"),
+        (as_text, 1, "expected a string, got int"),
+        (as_text_or_none, 1, "expected a string, got int"),
+        (as_int, True, "expected an integer, got bool"),
+        (as_int, 1.5, "expected an integer, got float"),
+        (as_number, "1", "expected a number, got str"),
+        (as_number, False, "expected a number, got bool"),
+        (as_int_or_none, "1", "expected an integer, got str"),
+        (as_float, "1", "expected a number, got str"),
+        (as_float, True, "expected a number, got bool"),
+        (as_bool, 0, "expected true or false, got int"),
+        (as_ints, [1, "2"], "expected an integer, got str"),
+        (as_texts, ["a", 1], "expected a string, got int"),
+        (as_ints, [1, True], "expected an integer, got bool"),
+        (as_texts, "abc", "expected an array, got str"),
+    ],
+)
+def test_value_of_another_type_is_refused(
+    read: Callable[[JsonValue], object], value: JsonValue, message: str
+) -> None:
+    with pytest.raises(TypeError) as refused:
+        read(value)
+    assert str(refused.value) == message
+
+
+def test_containers_are_not_copied() -> None:
+    document, elements = MappingProxyType({"a": 1}), [1, 2]
+    assert as_object(document) is document
+    assert as_list(elements) is elements
+
+
+def test_pydantic_takes_a_value_as_it_is() -> None:
+    value = {"a": [1, "b", None]}
+    assert TypeAdapter(JsonValue).validate_python(value) is value
+
+
+def test_elements_are_taken_in_their_order() -> None:
+    assert (as_ints([2, 1]), as_texts(("b", "a")), as_texts([])) == ((2, 1), ("b", "a"), ())
+    kept = as_texts([Referenced("s3cret-value", "${env.KEY}")])
+    assert isinstance(kept[0], Referenced), "a text that knows where it is from stays one"
+
+
+def test_number_stays_as_it_is_or_gets_a_fraction() -> None:
+    assert (repr(as_number(3)), repr(as_number(2.5)), repr(as_float(3))) == ("3", "2.5", "3.0")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("null", None), ('{"a": [1, 2.5]}', {"a": [1, 2.5]}), (b"[]", [])]
+)
+def test_text_becomes_a_value(text: str | bytes, value: JsonValue) -> None:
+    assert parse_json(text) == value

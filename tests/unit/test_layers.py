@@ -1,0 +1,24 @@
+"""What the contracts of import-linter in ``pyproject.toml`` cannot say about themselves."""
+
+import tomllib
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+CORE = "The core needs pydantic and the standard library"
+REQUIRED = [text for text in requires("kdeclare") or () if "extra ==" not in text]
+NEEDED = {canonicalize_name(Requirement(text).name) for text in REQUIRED}
+
+
+@pytest.mark.parametrize("library", sorted(NEEDED - {"pydantic"}))
+def test_core_is_fenced_from_every_library_but_pydantic(library: str) -> None:
+    """Who adds a dependency to the project adds its module to the contract of the core."""
+    contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
+    (core,) = (contract for contract in contracts if contract["name"] == CORE)
+    installed = packages_distributions().items()
+    modules = {module for module, owners in installed if library in {canonicalize_name(o) for o in owners}}
+    assert modules & set(core["forbidden_modules"]), modules
