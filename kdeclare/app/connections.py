@@ -157,12 +157,13 @@ def find_openers(
     types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(types, project, surroundings, keeper)
     return tuple(
-        replace(opener, is_named=not _is_left_out(name, connects, project, surroundings))
+        replace(opener, is_named=not is_left_out(name, connects, project, surroundings))
         for (name, connects), opener in zip(types.items(), openers, strict=True)
     )
 
 
-def _is_left_out(name: str, connects: Connects, project: Project, surroundings: Surroundings) -> bool:
+def is_left_out(name: str, connects: Connects, project: Project, surroundings: Surroundings) -> bool:
+    """Return whether an environment that names other systems does not name this one."""
     others = project.environment.providers.keys() - {name}
     if not connects.is_always_needed or not others or surroundings.options:
         return False

@@ -3,16 +3,17 @@
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from kdeclare.app.connections import read_settings
+from kdeclare.app.connections import is_left_out, read_settings
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Options, Workspace, open_workspace, surroundings_of
 from kdeclare.core.diagnostics import KdeclareError, gist
 from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.connection import NOT_CONFIGURED, Closable, Connects, Keepable, Surroundings
 from kdeclare.core.provider.installed_providers import load_providers
@@ -63,6 +64,8 @@ def _examine(provider: Provider, workspace: Workspace, options: Options, loaded:
     if connects is None:
         request = ExaminationRequest(None, surroundings, desired)
         return provider.examine(request) if provider.examine else Examined()
+    if is_left_out(provider.name, connects, workspace.project, surroundings):
+        return Examined()
     try:
         settings = read_settings(provider.name, connects, workspace.project)
     except KdeclareError as problem:
@@ -73,26 +76,34 @@ def _examine(provider: Provider, workspace: Workspace, options: Options, loaded:
         return provider.examine(ExaminationRequest(settings, surroundings, desired))
     if provider.name not in workspace.project.environment.providers:
         return Examined()
-    check = _try_connection(connects, settings, surroundings)
-    return Examined((Section(provider.name.capitalize(), (check,)),))
+    checks = tuple(_try_connection(provider, connects, settings, surroundings))
+    return Examined((Section(provider.name.capitalize(), checks),))
 
 
-def _try_connection(connects: Connects, settings: BaseModel, surroundings: Surroundings) -> Check:
-    """Return whether a system can be connected to, which is all that is known of one without examinations."""
+def _try_connection(
+    provider: Provider, connects: Connects, settings: BaseModel, surroundings: Surroundings
+) -> Iterator[Check]:
+    """Check that a system can be connected to and read; a provider without `examine` has no more to say."""
     name = "Connection"
     try:
         connection = connects.make_target(settings, surroundings).open(surroundings.timeout_s)
         try:
             if isinstance(connection, Keepable):
                 connection.check()
+            yield Check(name, Standing.OK, "it can be connected to")
+            codecs = [collector.codec for collector in provider.collectors if collector.codec is not None]
+            for codec in codecs:
+                name = "Objects"
+                codec.list_objects(Connections(connection))
+            if codecs:
+                yield Check(name, Standing.OK, "they can be read")
         finally:
             if isinstance(connection, Closable):
                 connection.close()
     except KdeclareError as problem:
-        return check_of_error(name, Standing.FAILED, problem)
+        yield check_of_error(name, Standing.FAILED, problem)
     except Fault as fault:
-        return Check(name, Standing.FAILED, fault.message or fault.error)
-    return Check(name, Standing.OK, "it can be connected to")
+        yield Check(name, Standing.FAILED, fault.message or fault.error)
 
 
 # this machine: Python, and Java for what needs it

@@ -266,9 +266,10 @@ def _not_settled(item: Recovered, until: datetime) -> Diagnostic:
 def _left() -> Diagnostic:
     return info(
         "left-by-moves",
-        "An earlier run has left something to be tidied up",
-        "Moves that it had begun may still be under way; what they needed goes once they are over.",
-        hint="kdeclare status --watch follows them and does that; so does the next apply.",
+        "Cleanup from an earlier run is pending",
+        "An earlier run started work that may still be in progress. What the work needs is removed "
+        "when it ends.",
+        hint="Run kdeclare status --watch to follow the work and clean up; the next apply cleans up, too.",
     )
 
 
@@ -277,13 +278,13 @@ def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
     said: list[Diagnostic] = []
     if tidied.ongoing:
         first, count = tidied.ongoing[0], len(tidied.ongoing)
-        many = f"{first} is" if count == 1 else f"{first} and {count - 1} more partitions are"
+        many = f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
         said.append(
             info(
                 "still-moving",
-                "Moves go on that kdeclare has begun",
-                f"{many} still on the way.",
-                hint="kdeclare status --watch follows them, and tidies up afterwards.",
+                "Work that kdeclare started is still in progress",
+                f"{many} not finished yet.",
+                hint="Run kdeclare status --watch to follow the work and clean up when it ends.",
             )
         )
     run = tidied.run
@@ -305,7 +306,7 @@ def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
 def _not_tidied(why: str) -> Diagnostic:
     return warning(
         "not-tidied",
-        "Something is left from moves",
+        "Cleanup after an earlier run failed",
         why,
-        hint="The next apply tries again, and so does kdeclare status --watch.",
+        hint="Run kdeclare status --watch or apply to try again.",
     )

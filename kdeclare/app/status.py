@@ -14,6 +14,7 @@ from kdeclare.core.provider.provider import ActivityWatch, RecentRuns
 from kdeclare.core.provider.registry import start_watches, type_of
 from kdeclare.engine.executor.entries import fold, read_run_plan
 from kdeclare.engine.executor.recovery import find_pending_cleanup
+from kdeclare.engine.ongoing_work import describe_ongoing_work
 from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 
 _RUNS_BACK = 20
@@ -46,12 +47,13 @@ def _look(
     # without a state, journals alone tell what runs have left behind
     cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RUNS_BACK)
     runs = RecentRuns(cleanup, lambda: _recent_work(workspace))
+    others = describe_ongoing_work(connections, runs)
     view = StatusView(
         project=workspace.project.name,
         env=workspace.project.environment.name,
         cluster=workspace.cluster_name,
         unfinished=tuple(_unfinished(workspace, run) for run in open_),
-        activities=tuple(watch.describe(runs) for watch in watches),
+        activities=(*(watch.describe(runs) for watch in watches), *((others,) if others else ())),
         lock=store.holder(),
         last=last,
     )

@@ -88,6 +88,9 @@ def _answered(console: Console, act: Callable[[], ExitCode]) -> ExitCode:
     try:
         return act()
     except KdeclareError as problem:
+        if problem.__cause__ is not None and debugging():
+            console.progress.hide()
+            traceback.print_exception(problem.__cause__, file=sys.stderr)
         return console.fail(problem.diagnostics, problem.exit_code)
     except KeyboardInterrupt:
         return console.fail([error("interrupted", "Interrupted")], ExitCode.INTERRUPTED)

@@ -126,7 +126,7 @@ def policy_rule(verdict: Verdict, level: str) -> Rule:
         return Rule("policy/broker", title, text, level, "policy")
     name = clean(verdict.policy)
     hint = f"{HINT[0].upper()}{HINT[1:]}."
-    text = f"A policy of the project judges topics before they are created, modified or deleted. {hint}"
+    text = f"A policy of the project evaluates resources before they are created, changed or deleted. {hint}"
     return Rule(f"policy/{name}", f"Policy {name}", text, level, "policy")
 
 

@@ -10,6 +10,7 @@ A test fails where kdeclare could not keep a promise to those who use the provid
 import json
 import logging
 import pickle
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -98,6 +99,11 @@ class Bench:
         return self.world.plan(*declared, scope=_DELETES)
 
 
+_COMMANDS, _BETWEEN_COMMANDS_S = 3, 60.0
+"""How many commands later everything is cleaned up, and the time between them on the clock of the runs."""
+
+_REFERENCE = re.compile(r"\$\{(env|file|var)\.")
+
 _DELETES = Scope(allow_deletes=True)
 _DELETES_ALL = Scope(allow_deletes=True, max_deletes=DeletionLimit.parse("100%"))
 
@@ -110,12 +116,13 @@ class ProviderContract:
         is created, one that is updated, and one that is deleted; and what secrets there are should change.
     elsewhere: some of the resources of ``after`` in yet another form, as other people change them meanwhile.
         Each differs from ``before`` and from ``after``.
-    secrets: the values of references to secrets.
+    secrets: the values of references to secrets, by reference: ``{"${env.TOKEN}": "any text"}``.
     actions: what changes between ``before`` and ``after`` are, exactly. State it only where a kind has fewer:
         objects that exist by themselves, such as brokers, are neither created nor deleted; and where nothing
         brings back what is deleted, a class of its own without deletions can show that the rest is undone.
 
-    A provider whose system takes its time to show what was done overrides `make_clock`, too.
+    A provider whose system takes its time to show what was done overrides `make_clock`, too. Work that
+    continues after a request (a `Completion`) does not need that.
     """
 
     provider: ClassVar[Provider]
@@ -141,7 +148,11 @@ class ProviderContract:
         raise NotImplementedError
 
     def make_clock(self) -> Clock:
-        """Return the time of runs; a system that takes its time to show what was done needs `SystemClock`."""
+        """Return the clock of runs, on which nothing takes time.
+
+        Only a system that shows a finished write later than it answers needs `core.clock.SystemClock`; the
+        suite then waits for real, which can take minutes.
+        """
         return TestClock()
 
     # What the tests do.
@@ -183,6 +194,11 @@ class ProviderContract:
         """The value with its references resolved, as loading manifests does."""
         if isinstance(value, str) and value in self.secrets:
             return Referenced(self.secrets[value], value)
+        if isinstance(value, str) and _REFERENCE.match(value):
+            keys = ", ".join(self.secrets) or "nothing"
+            pytest.fail(
+                f"A spec has the reference {value}; 'secrets' has {keys}. Its keys are references, too."
+            )
         if isinstance(value, Mapping):
             return {key: self._resolve(item) for key, item in value.items()}
         return [self._resolve(item) for item in value] if isinstance(value, list) else value
@@ -383,6 +399,20 @@ class ProviderContract:
         result = self._make_world(bench.system).apply(*self._declare(resources))
         assert result.complete, result.results
         return resources
+
+    # Cleanup.
+
+    def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
+        """Later commands remove what a run left behind, and then the state has nothing more to clean up."""
+        bench = self._started(make_bench)
+        assert bench.apply(self._declare(self.after)).complete
+        for _ in range(_COMMANDS):
+            bench.world.recover()
+            bench.world.clock.sleep(_BETWEEN_COMMANDS_S)
+        state = bench.world.store.read()
+        assert state is not None
+        assert not state.pending_cleanup, "'update_cleanup' takes out what was cleaned up"
+        assert not bench.plan(self._declare(self.after)).has_changes
 
     # Staleness.
 

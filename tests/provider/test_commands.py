@@ -206,6 +206,26 @@ def test_apply_waits_for_work_that_goes_on(kdeclare: CommandLine) -> None:
     assert not service(kdeclare).read().ongoing
 
 
+def test_status_lists_work_in_progress(kdeclare: CommandLine) -> None:
+    (kdeclare.folder / "flags.db").unlink()
+    service(kdeclare).create(rollout_s=3600)
+    assert kdeclare("apply", "--yes", "--no-wait").code == 5, "the client needs the flag"
+    status = kdeclare("status").out
+    assert "shop/lab on lab:9092: 1 operation in progress." in status
+    assert "Flag/dark-mode" in status
+    (work,) = json.loads(kdeclare("status", "--format", "json").out)["work"]
+    assert (work["resource"], work["verb"]) == ("Flag/dark-mode", "flag.create")
+    with closing(sqlite3.connect(kdeclare.folder / "flags.db")) as file, file:
+        file.execute("UPDATE service SET rollout_s = 0")  # an hour later
+    assert "no work in progress" in kdeclare("status", "--watch").out
+
+
+def test_ad_hoc_change_of_a_declared_field_is_warned_of(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    ran = kdeclare("flag", "set", "dark-mode", "50", "--yes")
+    assert "rollout of Flag/dark-mode is declared in a manifest" in ran.err
+
+
 def test_literal_secret_is_not_saved(kdeclare: CommandLine) -> None:
     declare_client(kdeclare, "a-literal-secret-1")
     ran = kdeclare("plan", "--out", "it.plan")
@@ -373,6 +393,12 @@ def test_import_writes_what_changes_nothing(kdeclare: CommandLine) -> None:
     assert all(text.startswith("apiVersion: flags.example/v1\n") for text in texts.values())
     ran = kdeclare("plan")
     assert (ran.code, "No changes." in ran.out) == (0, True), ran.out + ran.err
+
+
+def test_import_names_the_variables_of_secrets(kdeclare: CommandLine) -> None:
+    kdeclare("apply", "--yes")
+    ran = kdeclare("import", "--out", "imported")
+    assert "Set these variables before you plan: WEB_TOKEN." in ran.err
 
 
 def test_import_from_an_empty_system_says_so(kdeclare: CommandLine) -> None:

@@ -10,6 +10,7 @@ from test_flags_contract import TestFlags
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.objects import ObjectWrite
+from kdeclare.engine import cleanup
 
 __all__ = ["TestFlags"]
 
@@ -52,3 +53,17 @@ def test_provider_that_stops_at_the_first_refusal_is_noticed(
     (tmp_path / "again").mkdir()
     with pytest.raises(AssertionError, match=r"flag\.create:Flag/dark-mode was refused"):
         suite.test_a_refused_item_does_not_stop_its_batch(suite.start_benches(tmp_path / "again"))
+
+
+def test_provider_that_never_cleans_up_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    suite = TestFlags()
+    monkeypatch.setattr(cleanup, "find_cleanups", lambda request: ())
+    with pytest.raises(AssertionError, match="takes out what was cleaned up"):
+        suite.test_what_a_run_left_is_cleaned_up(suite.start_benches(tmp_path))
+
+
+def test_reference_without_a_value_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    suite = TestFlags()
+    monkeypatch.setattr(TestFlags, "secrets", {"WEB_TOKEN": "web-secret-1234567"})
+    with pytest.raises(pytest.fail.Exception, match=r"env.WEB_TOKEN\}; 'secrets' has WEB_TOKEN"):
+        suite.test_a_second_plan_is_empty(suite.start_benches(tmp_path))

@@ -157,6 +157,8 @@ def test_policies_judge_plans_and_live_objects(kdeclare: Project) -> None:
 def test_doctor_and_completion_know_the_system(kdeclare: Project) -> None:
     examined = kdeclare("doctor")
     assert "Flags\n  ok       Connection" in examined
+    assert "ok       Objects" in examined
+    assert "Cluster" not in examined, "the project has nothing of Kafka"
     typed = {"_KDECLARE_COMPLETE": "complete_bash", "COMP_WORDS": "kdeclare fl", "COMP_CWORD": "1"}
     assert kdeclare(environ=typed).split() == ["flag", "fleet"]
     (kdeclare.folder / "flags.db").unlink()

@@ -1,6 +1,8 @@
 """Kinds of objects: the diff, what is done, and how it is undone, without any system."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pytest
@@ -17,6 +19,7 @@ from kdeclare.core.resources.capabilities import PREVENT_DESTROY, Exportable, Ex
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.object_system import ObjectSystem, SystemObjectKind, SystemObjects
 from kdeclare.core.resources.objects import (
     Fields,
     ObjectArgs,
@@ -234,3 +237,40 @@ def test_a_record_is_what_its_file_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert dump_record(record) == json
     assert [at for at, _ in find_records(record)] == [("fields", "key")]
+
+
+class Slow:
+    """A connection that notices when two threads are in it."""
+
+    def __init__(self) -> None:
+        self.inside, self.most = 0, 0
+
+    def read(self) -> SystemObjects:
+        self._stay()
+        return SystemObjects({})
+
+    def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
+        self._stay()
+        return [None for _ in writes]
+
+    def _stay(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.01)
+        self.inside -= 1
+
+
+@pytest.mark.parametrize(("is_thread_safe", "takes_turns"), [(False, True), (True, False)])
+def test_reads_and_writes_take_turns_unless_the_system_is_thread_safe(
+    is_thread_safe: bool, takes_turns: bool
+) -> None:
+    """Two read-modify-write cycles at once would lose one of the changes."""
+    slow, system = Slow(), ObjectSystem("slow", Slow, SystemObjects, is_thread_safe=is_thread_safe)
+    door = SystemObjectKind(system, "FrontDoor", DoorSpec)
+    connections = Connections(slow)
+    work: list[Callable[[], object]] = [lambda: door.write(connections, [], validate_only=False)] * 8
+    work += [lambda: system.read(connections)] * 8
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(act) for act in work]:
+            future.result()
+    assert (slow.most == 1) is takes_turns

@@ -60,9 +60,6 @@ ALLOWED = {
     ("core/plans/run.py", "brokers"),
     ("engine/executor/progress_tracker.py", "partitions"),
     ("engine/executor/progress_tracker.py", "partitions_total"),
-    # fields that are counted as claimed, until kinds say which of theirs are
-    ("engine/planning/adhoc.py", "partitions"),
-    ("engine/planning/adhoc.py", "replicationFactor"),
     # threads
     ("engine/executor/progress_tracker.py", "workers"),
     ("engine/executor/scheduler.py", "workers"),

@@ -1,5 +1,6 @@
 """``kdeclare import``."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,9 +64,16 @@ def import_(
     else:
         write_manifests(imported, out)
         console.note(f"Wrote {plural(len(imported), 'manifest')} to {out}.")
+    variables = sorted({name for item in imported for name in _VARIABLE.findall(item.text)})
+    if variables:
+        console.note(f"Secrets cannot be read. Set these variables before you plan: {', '.join(variables)}.")
     if said := _describe_left_out(left_out):
         console.note(said)
     return ExitCode.OK
+
+
+_VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")
+"""A reference that an imported manifest has in place of a secret; ``$${`` is a text."""
 
 
 def _describe_left_out(left_out: "Sequence[LeftOut]") -> str:

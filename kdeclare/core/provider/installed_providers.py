@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
-from kdeclare.core.provider.provider import CONTRACT, Provider
+from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedParts, Provider
 
 GROUP = "kdeclare.providers"
 """The group of entry points. Each leads to a `Provider`; its name is the provider's name."""
@@ -155,7 +155,18 @@ def load_together(found: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
     _refuse_twins(
         found, "operation type", {p.name: [t.name for t in p.operation_types] for p in providers.values()}
     )
+    kinds = frozenset(kind.name for provider in providers.values() for kind in provider.kinds)
+    for item in found:
+        _refuse_mistakes(item, providers[item.name], kinds)
     return tuple(providers[name] for name in _in_order(providers) if name in providers)
+
+
+def _refuse_mistakes(installed: InstalledProvider, provider: Provider, kinds: frozenset[str]) -> None:
+    listed = ListedParts(kinds, provider.operation_types, provider.collectors)
+    for kind in provider.kinds:
+        if isinstance(kind, ChecksItsProvider):
+            for mistake in kind.find_mistakes(listed):
+                raise KdeclareError(_broken(installed, f"kind {kind.name}: {mistake}"))
 
 
 def _in_order(providers: Mapping[str, Provider]) -> list[str]:
@@ -175,7 +186,10 @@ def _refuse_shared_groups(found: Sequence[InstalledProvider], providers: Mapping
         if item.distribution:  # the others are in no distribution that could be uninstalled
             group = providers[item.name].api_version.partition("/")[0]
             groups.setdefault(f"{item.distribution}/", []).append(group)
-    hint = "A provider states a group of its own as its api_version. Uninstall the one that does not."
+    hint = (
+        "State a group of its own as the provider's api_version, such as flags.example/v1 (the default is "
+        "kdeclare/v1), or uninstall one of them."
+    )
     _refuse_twins(found, "API group", groups, hint)
 
 
@@ -211,7 +225,8 @@ def _broken(installed: InstalledProvider, why: str) -> Diagnostic:
         "provider-broken",
         "Provider cannot be loaded",
         f"The provider {_titled(installed)} cannot be loaded: {why}.",
-        hint="Install another version of its distribution, or uninstall it.",
+        hint="Install another version of its distribution, or uninstall it. If you write it yourself, set "
+        "KDECLARE_DEBUG=1 to see where it fails.",
     )
 
 

@@ -7,7 +7,7 @@ Besides what plans need, it can examine its system for `doctor`, say what goes o
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -99,7 +99,8 @@ class OngoingWork:
     """One object that the system is working on.
 
     before, after: what it is, and what it is going to be. run_id: the run that asked for it, if one did.
-    note: what it waits for. document: what the JSON document says of it.
+    note: what it waits for. verb: the operation whose work this is, where that is known.
+    document: what the JSON document says of it under ``moves``; empty for what is listed under ``work``.
     """
 
     name: str
@@ -107,6 +108,7 @@ class OngoingWork:
     after: JsonValue
     run_id: str | None = None
     note: str = ""
+    verb: str = ""
     document: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -220,6 +222,23 @@ class Collects(Protocol):
     @property
     def codec(self) -> LiveCodec | None:
         """How its live state is kept in snapshots of fleets; None where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedParts:
+    """What a kind can count on: the kinds of all providers, and what its own provider lists."""
+
+    kinds: frozenset[str]
+    operation_types: tuple[OperationType, ...]
+    collectors: tuple[Collects, ...]
+
+
+@runtime_checkable
+class ChecksItsProvider(Protocol):
+    """A kind that finds mistakes of its provider's author when the provider is loaded."""
+
+    def find_mistakes(self, listed: ListedParts) -> Iterable[str]:
+        """Return clauses such as ``"its operation type flag.create is not listed"``."""
 
 
 @dataclass(frozen=True, slots=True)

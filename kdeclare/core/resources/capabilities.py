@@ -311,6 +311,14 @@ class ListsNames(Protocol):
         """Return the names by which live objects can be declared, sorted. Raises Fault."""
 
 
+@runtime_checkable
+class ClaimsFields(Protocol):
+    """A kind of which bodies and records claim a field in another way than by having a value at its path."""
+
+    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+        """Return whether a body or a record of ownership, as plain data, determines a field."""
+
+
 PREVENT_DESTROY = "prevent-destroy"
 """The code of a diagnostic that says that something must not be deleted."""
 
@@ -492,6 +500,16 @@ def locate_field(kind: str, path: str) -> Sequence[Path]:
         return known.locate_field(path)
     name, _, rest = path.partition(".")
     return ((name, rest) if rest else (name,),)
+
+
+def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
+    """Return whether a body or a record of ownership determines a field: by default, at its path."""
+    known = KINDS.get(kind)
+    if isinstance(known, ClaimsFields):
+        return known.claims_field(field, stated)
+    name, _, rest = field.path.partition(".")
+    value = stated.get(name)
+    return rest in value if isinstance(value, Mapping) and rest else value is not None
 
 
 def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:

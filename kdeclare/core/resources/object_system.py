@@ -6,7 +6,9 @@ and what gives it (`ObjectConnection`); a kind needs its name and its spec then.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from threading import Lock
 from typing import Protocol
 
 from kdeclare.core.frozen import dataclass
@@ -61,15 +63,31 @@ class ObjectSystem:
     """What kinds and collector of one provider have in common.
 
     name: of the collector. connection: the class of its connection. objects: its own `SystemObjects`.
+    is_thread_safe: whether several threads may read and write at the same time. Runs send requests from
+        several threads; by default, they take turns, because two read-modify-write cycles at once would lose
+        one of the changes.
     """
 
     name: str
     connection: type[ObjectConnection]
     objects: type[SystemObjects]
+    is_thread_safe: bool = False
+    _turn: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     def read(self, connections: Connections) -> SystemObjects:
         """Read everything. Raises Fault."""
-        return connections.get(self.connection).read()
+        with self._wait_for_turn():
+            return connections.get(self.connection).read()
+
+    def write(
+        self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
+    ) -> Sequence[Outcome]:
+        """Write as `ObjectConnection.write` does. Raises Fault."""
+        with self._wait_for_turn():
+            return connections.get(self.connection).write(writes, validate_only=validate_only)
+
+    def _wait_for_turn(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.is_thread_safe else self._turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +130,7 @@ class SystemObjectKind(ObjectKind):
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
         """See `ObjectKind`."""
-        return connections.get(self._system.connection).write(writes, validate_only=validate_only)
+        return self._system.write(connections, writes, validate_only=validate_only)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
         """See `OperationType`."""

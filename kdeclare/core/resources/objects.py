@@ -7,7 +7,7 @@ diff, adoption, deletion, rollback, import, and what audits of fleets need. What
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import Annotated, TypeAlias
 
@@ -33,6 +33,7 @@ from kdeclare.core.operations.operation_type import (
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.provider.provider import ListedParts
 from kdeclare.core.resources.adoption import adoption_of
 from kdeclare.core.resources.capabilities import (
     PREVENT_DESTROY,
@@ -62,6 +63,7 @@ from kdeclare.core.secrets.secret_refs import (
     is_secret,
     read_secret_ref,
 )
+from kdeclare.core.suggest import did_you_mean
 
 FieldValue: TypeAlias = Secret | JsonValue
 """The value of a field in live states and bodies."""
@@ -170,6 +172,22 @@ class ObjectKind:
     def operation_types(self) -> tuple[OperationType, ...]:
         """What is done to objects of this kind."""
         return self.create, self.update, self.delete, self.tidy
+
+    def find_mistakes(self, listed: ListedParts) -> Iterator[str]:
+        """See `ChecksItsProvider`."""
+        names = {operation_type.name for operation_type in listed.operation_types}
+        unlisted = [own.name for own in self.operation_types if own.name not in names]
+        if unlisted:
+            yield f"the provider does not list its operation types {', '.join(unlisted)} in operation_types"
+        if not any(collector.reads(self.select_every()) for collector in listed.collectors):
+            yield "the provider lists no collector that reads it in collectors"
+        fields = [name for name in self.spec.model_fields if name != "lifecycle"]
+        spec = self.spec.__name__
+        for name, kind in self.references.items():
+            if name not in fields:
+                yield f"references name '{name}', which is not a field of {spec}{_suggest(name, fields)}"
+            if kind not in listed.kinds:
+                yield f"references name an unknown kind, '{kind}'{_suggest(kind, listed.kinds)}"
 
     def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
         """Return the operation that writes fields to clean up what runs have left; `find_cleanup` asks so."""
@@ -342,6 +360,10 @@ class ObjectKind:
             else:
                 problems.append(_refuse_edit(change.id, changed.path))
         return ManifestEdits(tuple(edits), tuple(problems))
+
+    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+        """See `ClaimsFields`."""
+        return field.path in as_object(stated["fields"])
 
     def lay_out_spec(self, change: Change) -> Sequence[str]:
         """See `Editable`."""
@@ -517,6 +539,11 @@ class ObjectOperation(OperationType):
             for stated, kind in self._kind.references.items()
             for name in _list_names(fields.get(stated))
         )
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    question = did_you_mean(word, known)
+    return f" ({question[0].lower()}{question[1:]})" if question else ""
 
 
 def _list_names(value: ObjectValue) -> Sequence[str]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, Place
 from kdeclare.core.frozen import dataclass
-from kdeclare.core.jsontypes import JsonObject, as_list
+from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress
-from kdeclare.core.resources.capabilities import encode_body
-from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.capabilities import encode_body, is_field_claimed
+from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.kind import Desired
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import dump_record
@@ -97,7 +97,7 @@ def find_claimed(
             found.append(Claimed(change, (), place))
             continue
         paths = dict.fromkeys(
-            f.path for f in change.fields if any(_is_claimed_field(f, item) for item in said)
+            f.path for f in change.fields if any(is_field_claimed(change.id.kind, f, item) for item in said)
         )
         if paths:
             found.append(Claimed(change, tuple(paths), place))
@@ -109,19 +109,3 @@ def _record_of(owned: OwnedRecord | None) -> JsonObject | None:
         return None
     record = dump_record(owned)
     return record if isinstance(record, Mapping) else {}
-
-
-def _is_claimed_field(field: FieldChange, record: JsonObject) -> bool:
-    """Whether a record of ownership, or a body as data, says something of a field."""
-    first, _, rest = field.path.partition(".")
-    if first == "configs":
-        configs = record.get("configs")
-        return (isinstance(configs, Mapping) and rest in configs) or bool(record.get("removeUnmanaged"))
-    assignments = record.get("assignments")
-    if first != "assignments":
-        return record.get(first) is not None or assignments is not None
-    if assignments is not None or record.get("strategy") is not None:
-        return True
-    factor, is_new = record.get("replicationFactor"), field.before is None
-    resized = factor is not None and len(as_list(field.after or ())) != factor
-    return resized or (is_new and record.get("partitions") is not None)

@@ -190,7 +190,10 @@ def _no_field(kind: str, at: int, source: str, vocabulary: Vocabulary) -> RulePr
     match = re.compile(r"\s*\.\s*(\w+)").match(source, at)
     field, start = (match[1], match.start(1)) if match else ("", at)
     if kind.startswith(STATE):
-        hint = did_you_mean(field, vocabulary.fields) or f"It has {', '.join(vocabulary.fields)}."
+        others = (
+            f"It has {', '.join(vocabulary.fields)}. If the rule is about another kind, set selector.kind."
+        )
+        hint = did_you_mean(field, vocabulary.fields) or others
         return RuleProblem(f"'{kind.removeprefix(STATE)}' has no field '{field}'.", hint, start)
     maps = "|".join(name.replace(".", r"\s*\.\s*") for name in vocabulary.text_maps) or "(?!)"
     for dotted in re.finditer(rf"\b({maps})\s*\.([\w.]+)", source):

@@ -51,6 +51,7 @@ from kdeclare.providers.kafka.fleet.facts import BROKER_CONFIG, ConfigRules, dec
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
+    claims_setting,
     config_lines,
     count_configs_left_out,
     find_config_edits,
@@ -257,6 +258,10 @@ class BrokerConfigKind:
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """See `providers.kafka.manifest_edits`."""
         return ManifestEdits(tuple(find_config_edits(change)))
+
+    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        return claims_setting(field, stated)
 
     def lay_out_spec(self, change: Change) -> Sequence[str]:
         """See `providers.kafka.manifest_edits`."""

@@ -214,7 +214,8 @@ def locate_cluster(settings: KafkaSettings, surroundings: Surroundings) -> Kafka
                 "no-bootstrap-server",
                 "No cluster to connect to",
                 f"Neither --bootstrap-server nor the environment '{surroundings.environment}' names one.",
-                hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
+                hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file. A project "
+                "without Kafka names its own systems under 'providers' of the environment.",
             )
         )
     return KafkaTarget(servers or "", tuple(sorted(config.items())), surroundings.attempts or _ATTEMPTS)

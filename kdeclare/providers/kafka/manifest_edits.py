@@ -196,6 +196,34 @@ def _find_secrets_left_alone(stated: JsonObject, body: _HasConfigs, change: Chan
     return {key: body.configs[key] for key in secret if f"{CONFIG}{key}" not in changed}
 
 
+def claims_setting(field: FieldChange, stated: JsonObject) -> bool:
+    """Return whether a body or record determines a setting ``SECTION.KEY``; see `ClaimsFields`.
+
+    One that removes what is unmanaged determines every setting.
+    """
+    section, _, key = field.path.partition(".")
+    settings = stated.get(section)
+    return (isinstance(settings, Mapping) and key in settings) or bool(stated.get("removeUnmanaged"))
+
+
+def claims_topic_field(field: FieldChange, stated: JsonObject) -> bool:
+    """Return whether a body or record determines a field of a topic; see `ClaimsFields`.
+
+    Assignments follow from a replication factor and a count of partitions, and the other way around.
+    """
+    first = field.path.partition(".")[0]
+    if first == "configs":
+        return claims_setting(field, stated)
+    assignments = stated.get("assignments")
+    if first != "assignments":
+        return stated.get(first) is not None or assignments is not None
+    if assignments is not None or stated.get("strategy") is not None:
+        return True
+    factor, is_new = stated.get("replicationFactor"), field.before is None
+    is_resized = factor is not None and len(as_list(field.after or ())) != factor
+    return is_resized or (is_new and stated.get("partitions") is not None)
+
+
 def locate_topic_field(path: str) -> Sequence[Path]:
     """Return where a manifest can declare a field; counts follow from declared assignments."""
     name, _, rest = path.partition(".")

@@ -130,6 +130,15 @@ class MoveDocument(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkInProgress:
+    """One operation whose work still continues in a system."""
+
+    resource: str
+    verb: str
+    run_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StatusDocument:
     """What goes on right now."""
 
@@ -139,6 +148,9 @@ class StatusDocument:
     lock: LockInfo | None
     unfinished: tuple[UnfinishedRun, ...]
     moves: tuple[Annotated[Mapping[str, JsonValue], PlainSerializer(dict, return_type=MoveDocument)], ...]
+    work: Annotated[
+        tuple[WorkInProgress, ...], Field(description="In systems that have no fields of their own here.")
+    ]
     progress: MoveProgress | None
     throttles: int
     last: RunSummary | None
@@ -147,8 +159,13 @@ class StatusDocument:
 def status_document(view: StatusView) -> dict[str, JsonValue]:
     """Return what goes on right now; systems add what else there is to say of them."""
     progress = next((activity.progress for activity in view.activities if activity.progress), None)
-    moves = tuple(work.document for work in view.ongoing)
-    document = dump_document(describe_as(StatusDocument, view, moves=moves, progress=progress, throttles=0))
+    moves = tuple(work.document for work in view.ongoing if work.document)
+    others = tuple(
+        WorkInProgress(work.name, work.verb, work.run_id) for work in view.ongoing if not work.document
+    )
+    document = dump_document(
+        describe_as(StatusDocument, view, moves=moves, work=others, progress=progress, throttles=0)
+    )
     for activity in view.activities:
         document |= activity.fields
     return document

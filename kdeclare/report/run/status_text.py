@@ -23,7 +23,8 @@ def status_text(view: StatusView, style: Style = PLAIN) -> str:
 
 
 def _headline(view: StatusView, style: Style) -> str:
-    place = clean(f"{view.project}/{view.env} on {view.cluster}")
+    on = f" on {view.cluster}" if view.cluster not in ("", view.env) else ""
+    place = clean(f"{view.project}/{view.env}{on}")
     parts = []
     if view.unfinished:
         parts.append(plural(len(view.unfinished), "unfinished run"))
@@ -60,8 +61,10 @@ def _activity(activity: Activity, style: Style) -> str:
     lines = [f"{style.cyan(clean(activity.title))}{far}"]
     for name, work in zip(names, ongoing, strict=False):
         whose = style.dim(f"  run {clean(work.run_id)}" if work.run_id else "  not by kdeclare")
-        note = f"  {clean(work.note)}" if work.note else ""
-        lines.append(f"  ↻ {name:<{width}}  {show(work.before)} → {show(work.after)}{whose}{note}")
+        note = f"  {clean(work.note or work.verb)}" if work.note or work.verb else ""
+        has_values = work.before is not None or work.after is not None
+        values = f"  {show(work.before)} → {show(work.after)}" if has_values else ""
+        lines.append(f"  ↻ {name:<{width}}{values}{whose}{note}")
     if len(ongoing) > _MANY:
         lines.append(style.dim(f"  … and {len(ongoing) - _MANY:,} more"))
     lines += [style.dim(f"  {clean(note)}") for note in activity.notes]

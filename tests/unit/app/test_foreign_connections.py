@@ -266,7 +266,7 @@ def test_faults_are_explained_by_their_own_provider() -> None:
 def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write("providers:\n  library:\n    url: https://books")
     view = examined(Options(), lambda *_: None, {})
-    assert [section.title for section in view.sections][-2:] == ["Cluster", "Library"]
+    assert [section.title for section in view.sections][-2:] == ["State", "Library"]
     (check,) = view.sections[-1].checks
     assert (check.what, view.exit_code) == ("https://books is shut", ExitCode.ERROR)
 

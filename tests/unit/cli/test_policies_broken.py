@@ -201,7 +201,7 @@ def test_what_is_denied_only_if_it_is_not_there_yet(kdeclare: CommandLine) -> No
     ran = kdeclare("validate")
     assert ran.code == 0
     assert "warning: A policy denies the creation of this" in ran.out
-    assert "kdeclare plan tells" in ran.out
+    assert "Run kdeclare plan to see" in ran.out
 
 
 def test_the_traceback_is_for_those_who_ask(kdeclare: CommandLine) -> None:

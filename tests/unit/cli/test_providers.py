@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from kdeclare.core.diagnostics import KdeclareError
+from kdeclare.core.live.faults import Outcome
 from kdeclare.core.provider import entry_points, installed_providers, registry
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
 from kdeclare.core.provider.installed_providers import (
@@ -19,6 +20,13 @@ from kdeclare.core.provider.installed_providers import (
     load_providers,
 )
 from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.object_system import (
+    ObjectCollector,
+    ObjectSystem,
+    SystemObjectKind,
+    SystemObjects,
+)
+from kdeclare.core.resources.objects import ObjectSpec, ObjectWrite
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
 from kdeclare.report.provider_list import providers_schemas
@@ -39,6 +47,45 @@ SAME_KIND_ELSEWHERE = Provider("theirs", (KAFKA.kinds[0],), (), api_version="the
 OWN_GROUP = Provider("theirs", (), (), api_version="theirs.example/v1")
 OWN_GROUP_TOO = Provider("others", (), (), api_version="theirs.example/v2")
 OTHER_NAME = Provider("ours", (), ())
+
+
+class ShelfSpec(ObjectSpec):
+    """Books refer to shelves."""
+
+    room: str = "hall"
+
+
+class Books(SystemObjects):
+    """What the library has."""
+
+
+class Library:
+    """A connection that is never opened here."""
+
+    def read(self) -> Books:
+        return Books({})
+
+    def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
+        return [None for _ in writes]
+
+
+SYSTEM = ObjectSystem("library", Library, Books)
+SHELF = SystemObjectKind(SYSTEM, "Shelf", ShelfSpec)
+MISSPELT = SystemObjectKind(SYSTEM, "Shelf", ShelfSpec, references={"rooom": "Shelf"})
+HOMELESS = SystemObjectKind(SYSTEM, "Shelf", ShelfSpec, references={"room": "Shelff"})
+
+
+def provide(kind: SystemObjectKind, *, lists_types: bool = True, lists_collector: bool = True) -> Provider:
+    types = kind.operation_types if lists_types else kind.operation_types[1:]
+    collectors = (ObjectCollector(SYSTEM, (kind,)),) if lists_collector else ()
+    return Provider("theirs", (kind,), types, api_version="theirs.example/v1", collectors=collectors)
+
+
+WELL_LISTED = provide(SHELF)
+UNLISTED_TYPE = provide(SHELF, lists_types=False)
+UNREAD = provide(SHELF, lists_collector=False)
+NO_SUCH_FIELD = provide(MISSPELT)
+NO_SUCH_KIND = provide(HOMELESS)
 
 Install = Callable[..., None]
 
@@ -104,6 +151,11 @@ def test_installed_provider_is_loaded(install: Install) -> None:
     assert FITS in load_providers()
 
 
+def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) -> None:
+    install(theirs="WELL_LISTED")
+    assert WELL_LISTED in load_providers()
+
+
 @pytest.mark.parametrize(
     ("attribute", "code", "detail"),
     [
@@ -113,6 +165,18 @@ def test_installed_provider_is_loaded(install: Install) -> None:
         ("OTHER_NAME", "provider-broken", "it calls itself 'ours', unlike its entry point"),
         ("NO_VERSION", "provider-broken", "its api_version 'theirs' is not like flags.example/v1"),
         ("no_such_module_at_all:X", "provider-broken", "ModuleNotFoundError"),
+        (
+            "UNLISTED_TYPE",
+            "provider-broken",
+            "does not list its operation types shelf.create",
+        ),
+        ("UNREAD", "provider-broken", "kind Shelf: the provider lists no collector that reads it"),
+        (
+            "NO_SUCH_FIELD",
+            "provider-broken",
+            "'rooom', which is not a field of ShelfSpec (did you mean",
+        ),
+        ("NO_SUCH_KIND", "provider-broken", "an unknown kind, 'Shelff' (did you mean 'Shelf'?)"),
         ("SAME_KIND", "provider-collision", "The kind 'Topic' comes from both"),
         ("SAME_OPERATION", "provider-collision", "The operation type 'connect.worker-config.patch'"),
     ],

@@ -260,6 +260,10 @@ class ClientQuotaKind:
         """Its limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
+    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        return claims_setting(field, stated)
+
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `BodyCodec`."""
         return encode_quota(narrow(body, ClientQuotaBody))

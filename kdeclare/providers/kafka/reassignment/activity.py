@@ -89,7 +89,7 @@ def _describe_move(partition: TopicPartition, live: KafkaState, asked: _Runs) ->
         list(move.target),
         run_id,
         f"waits for {brokers}" if brokers else "",
-        {
+        document={
             "topic": partition.topic,
             "partition": partition.partition,
             "replicas": list(move.replicas),

@@ -43,6 +43,7 @@ from kdeclare.providers.kafka.fleet.facts import (
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
+    claims_topic_field,
     export_topics,
     find_topic_edits,
     is_as_changed,
@@ -329,6 +330,10 @@ class TopicKind:
     def locate_field(self, path: str) -> Sequence[Path]:
         """See `providers.kafka.manifest_edits`."""
         return locate_topic_field(path)
+
+    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+        """See `providers.kafka.manifest_edits`."""
+        return claims_topic_field(field, stated)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
         """All topics of the cluster but the internal ones, sorted."""

@@ -1,0 +1,57 @@
+"""Work of recent runs that is still in progress, for providers without a watch of their own."""
+
+from collections.abc import Iterator
+
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import Connections
+from kdeclare.core.provider.provider import Activity, OngoingWork, Provider, RecentRuns
+from kdeclare.core.provider.registry import find_connected, type_of
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.observation import observe, select_all
+
+
+def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activity | None:
+    """Return the operations of recent runs whose `Completion` says that the work continues.
+
+    None where no connected provider that lacks a `watch` has such operations. Raises Fault.
+    """
+    operation_types = {
+        operation_type.name
+        for provider in find_connected(connections)
+        if _lacks_watch(provider)
+        for operation_type in provider.operation_types
+    }
+    if not operation_types:
+        return None
+    latest = {
+        op.resource: (run_id, op) for run_id, op in _list_oldest_first(runs) if op.verb in operation_types
+    }
+    if not latest:
+        return None
+    live = observe(connections, select_all(op for _, op in latest.values()))
+    ongoing: list[tuple[ResourceId, str, Operation]] = []
+    for resource, (run_id, op) in latest.items():
+        completion = type_of(op).completion
+        if completion is not None and completion.is_ongoing(op, live):
+            ongoing.append((resource, run_id, op))
+    count = len(ongoing)
+    return Activity(
+        headline=(f"{count:,} {'operation' if count == 1 else 'operations'} in progress",) if count else (),
+        quiet="no work in progress",
+        title="In progress:",
+        ongoing=tuple(
+            OngoingWork(str(resource), None, None, run_id, verb=op.verb)
+            for resource, run_id, op in sorted(ongoing, key=lambda item: item[0])
+        ),
+    )
+
+
+def _lacks_watch(provider: Provider) -> bool:
+    return provider.watch is None and any(own.completion is not None for own in provider.operation_types)
+
+
+def _list_oldest_first(runs: RecentRuns) -> Iterator[tuple[str, Operation]]:
+    """Yield the operations of recent runs so that the latest one about a resource comes last."""
+    for run_id, operations in reversed(list(runs.find())):
+        for op in operations:
+            yield run_id, op
