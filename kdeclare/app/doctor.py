@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -52,8 +52,8 @@ def examined(options: Options, progress: Progress, environ: Mapping[str, str] | 
         return DoctorView((machine, project, *(s for one in found for s in one.sections)))
     progress("Connecting", 0, 0)
     found = [_examine(provider, workspace, options, loaded) for provider in load_providers()]
-    system_id = next((one.system_id for one in found if one.system_id is not None), None)
-    state = _state_section(workspace, options, system_id)
+    system_ids = [one.system_id for one in found if one.system_id is not None]
+    state = _state_section(workspace, options, system_ids)
     return DoctorView((machine, project, state, *(s for one in found for s in one.sections)))
 
 
@@ -173,8 +173,8 @@ def _manifests(loaded: Loaded) -> Check:
 # the state: whether it can be read and written, whose it is, who holds its lock
 
 
-def _state_section(workspace: Workspace, options: Options, cluster_id: str | None) -> Section:
-    """cluster_id: of the cluster that was reached; None where none was."""
+def _state_section(workspace: Workspace, options: Options, system_ids: Sequence[str]) -> Section:
+    """Check the store, the lock, and whether the state is bound to one of the systems that were reached."""
     project = workspace.project
     folder = folder_of(options.state or project.state, project.name, project.environment.name)
     try:
@@ -183,12 +183,13 @@ def _state_section(workspace: Workspace, options: Options, cluster_id: str | Non
     except KdeclareError as problem:
         return Section("State", (check_of_error("Store", Standing.FAILED, problem),))
     checks = [_store(folder, state)]
-    if state is not None and cluster_id is not None and state.cluster_id not in ("", cluster_id):
+    if state is not None and system_ids and state.cluster_id not in ("", *system_ids):
         checks.append(
             Check(
                 "Cluster id",
                 Standing.FAILED,
-                f"the state is of cluster {state.cluster_id}, and the one that was reached is {cluster_id}",
+                f"the state is of cluster {state.cluster_id}, and the one that was reached is "
+                f"{system_ids[0]}",
                 hint="Check --env and --bootstrap-server; another cluster wants another --state.",
             )
         )

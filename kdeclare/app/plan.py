@@ -21,16 +21,15 @@ from kdeclare.core.frozen import dataclass
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.provider.registry import KINDS, find_plan_settings
+from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
 from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.planfile import plan_file_text, write_plan
 from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
-from kdeclare.manifests.checks import name_collisions
 from kdeclare.manifests.load import Loaded, load
 from kdeclare.manifests.project import Project
 
-CHECKS = (name_collisions("Topic"),)
+CHECKS = (check_declared,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ def _not_settled(item: Recovered, until: datetime) -> Diagnostic:
     return warning(
         "outcome-unknown",
         "The outcome of a run is not known yet",
-        f"Run {item.run_id} did not come to its end. {what} no effect yet, and brokers may still work on "
+        f"Run {item.run_id} did not come to its end. {what} no effect yet, and the system may still work on "
         f"the requests until {until:%H:%M:%S} UTC.",
         hint="Run the command again after that; kdeclare plan and apply wait for it.",
     )

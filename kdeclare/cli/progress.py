@@ -38,8 +38,9 @@ class Bars:
         if moves is not None and (self._shown or self._lines):
             from kdeclare.report.run.status_text import progress_text
 
-            self._tell(progress_text(moves), {broker for item in moves.waiting for broker in item.down})
-            self._now = (what, moves.bytes or done, moves.bytes_total or total, progress_text(moves))
+            text = progress_text(moves)
+            self._tell(f"{what}: {text}", {member for item in moves.waiting for member in item.down})
+            self._now = (what, moves.bytes or done, moves.bytes_total or total, text)
         if not self._shown:
             return
         with self._lock:
@@ -55,14 +56,14 @@ class Bars:
     def _tell(self, text: str, down: set[int]) -> None:
         """A line now and then, for logs: whoever reads one wants to know that it goes on.
 
-        At once where other brokers are down than before.
+        At once where other members of the system are down than before.
         """
         now = time.monotonic()
         news, self._down = down != self._down, down
         if not self._lines or not (news or self._told_at is None or now - self._told_at >= _LINE_EVERY_S):
             return
         if news or self._told_at is not None:
-            print(sanitize_for_terminal(f"Moving replicas: {text}"), file=sys.stderr, flush=True)
+            print(sanitize_for_terminal(text), file=sys.stderr, flush=True)
         self._told_at = now
 
     def hide(self) -> None:

@@ -15,8 +15,8 @@ class Observed:
     """The live state, and what became of expected objects that it lacks: see `Sighting`."""
 
     live: LiveState
-    pending: frozenset[str] = frozenset()
-    unsettled: frozenset[str] = frozenset()
+    pending: frozenset[ResourceId] = frozenset()
+    unsettled: frozenset[ResourceId] = frozenset()
 
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
@@ -41,16 +41,16 @@ def observe_owned(
 def observe_expected(
     connections: Connections,
     selections: Iterable[Selection],
-    names: Iterable[str],
+    objects: Iterable[ResourceId],
     patience: Patience,
     *,
     await_unsettled: bool = False,
 ) -> Observed:
-    """Read what is selected, until every object of these names that exists is shown, or patience ends.
+    """Read what is selected, until every one of these objects that exists is shown, or patience ends.
 
     await_unsettled: also wait for objects whose existence cannot be checked. Raises Fault.
     """
-    expected = Expected(patience, names=frozenset(names), await_unsettled=await_unsettled)
+    expected = Expected(patience, objects=frozenset(objects), await_unsettled=await_unsettled)
     return _observe_until_shown(connections, tuple(selections), expected)
 
 

@@ -14,6 +14,7 @@ from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Time, dump_document
 from kdeclare.core.frozen import dataclass
+from kdeclare.fleet.object_counts import ObjectCount
 from kdeclare.fleet.rows import Document
 
 
@@ -93,7 +94,11 @@ Labels = Annotated[Mapping[str, str], Field(description="Those that the fleet fi
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """One cluster of an audit."""
+    """One cluster of an audit.
+
+    read: how many live objects were read. others: how many objects of other sorts than topics it has, without
+    the internal ones. Neither is in summary.json.
+    """
 
     schema_name = "AuditedClusterDocument"
 
@@ -109,11 +114,13 @@ class ClusterSummary:
         None
     )
     notice: Annotated[str | None, Field(description="What else could not be told.")] = None
+    read: Annotated[int, Field(exclude=True)] = 0
+    others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property
     def in_part(self) -> bool:
         """Whether some of it was not read, and the rest was, and compared."""
-        return self.error is not None and self.topics > 0 and self.declared > 0
+        return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
 
 
 @dataclass(frozen=True, slots=True)

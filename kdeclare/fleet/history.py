@@ -1,18 +1,25 @@
-"""What one topic was at several times, and what changed between them."""
+"""What one live object was at several times, and what changed between them."""
 
 from collections.abc import Sequence
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from kdeclare.core.frozen import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
+from kdeclare.core.live.live_codec import DescribesFields
+from kdeclare.core.provider.registry import CODECS
+from kdeclare.manifests.policies import TOPIC
 
 
 @dataclass(frozen=True, slots=True)
-class TopicVersion:
-    """One topic as one snapshot has it.
+class ObjectVersion:
+    """One live object as one snapshot has it.
 
-    body: None where the topic was not there. error: why nothing is known of it at that time; body is then
+    body: None where the object was not there. error: why nothing is known of it at that time; body is then
     None as well, and says nothing.
     """
 
@@ -35,23 +42,23 @@ class Turn(StrEnum):
 class FieldTurn:
     """One field that is otherwise; null is "not set".
 
-    path: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
-    ``moves.3`` (its move), ``id`` (of a topic that was created anew), or what else leads there.
+    path: as its codec flattens bodies. name: what people read in its place; None where that is the path.
     """
 
     path: str
     before: JsonValue
     after: JsonValue
+    name: Annotated[str | None, Field(exclude=True)] = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TopicTurn:
+class ObjectTurn:
     """What a snapshot has otherwise than the one before it.
 
-    seen_before: when it was last read before; None for the first time. fields: of a topic that changed.
+    seen_before: when it was last read before; None for the first time. fields: of an object that changed.
     """
 
-    version: TopicVersion
+    version: ObjectVersion
     turn: Turn
     seen_before: datetime | None = None
     fields: tuple[FieldTurn, ...] = ()
@@ -62,20 +69,20 @@ class TopicTurn:
         return self.version.error
 
 
-def turns(versions: Sequence[TopicVersion]) -> list[TopicTurn]:
-    """The snapshots in which a topic is otherwise than before, oldest first; the others are left out.
+def turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
+    """The snapshots in which an object is otherwise than before, oldest first; the others are left out.
 
     versions: in any order. A snapshot that could not read it changes nothing: what follows is compared with
-    the last one that could. Of several in a row that could not, the first is told.
+    the last one that could. Of several in a row that could not, the first is told. sort: of the object.
     """
-    found: list[TopicTurn] = []
-    known: TopicVersion | None = None
+    found: list[ObjectTurn] = []
+    known: ObjectVersion | None = None
     blind = False
     for version in sorted(versions, key=lambda v: (v.taken_at, v.snapshot_id)):
         seen = known.taken_at if known else None
         if version.error is not None:
             if not blind:
-                found.append(TopicTurn(version, Turn.UNKNOWN, seen))
+                found.append(ObjectTurn(version, Turn.UNKNOWN, seen))
             blind = True
             continue
         blind = False
@@ -83,48 +90,32 @@ def turns(versions: Sequence[TopicVersion]) -> list[TopicTurn]:
         known = version
         if before is None or after is None:
             if before is not after:
-                found.append(TopicTurn(version, Turn.GONE if after is None else Turn.APPEARED, seen))
-        elif before != after and (fields := _fields(before, after)):
-            found.append(TopicTurn(version, Turn.CHANGED, seen, fields))
+                found.append(ObjectTurn(version, Turn.GONE if after is None else Turn.APPEARED, seen))
+        elif before != after and (fields := _fields(sort, before, after)):
+            found.append(ObjectTurn(version, Turn.CHANGED, seen, fields))
     return found
 
 
-def _fields(before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
+def _fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
     from deepdiff import DeepDiff  # takes a third of a second: only who compares waits for it
 
-    left, right = _flat(before), _flat(after)
+    codec = CODECS.get(sort)
+    describes = codec if isinstance(codec, DescribesFields) else None
+    left, right = (
+        describes.flatten_body(sort, body) if describes is not None else body for body in (before, after)
+    )
     paths = set()
     for items in DeepDiff(left, right, view="tree", threshold_to_diff_deeper=0).values():
         paths |= {str(item.path(output_format="list")[0]) for item in items}
-    return tuple(FieldTurn(path, left.get(path), right.get(path)) for path in sorted(paths, key=_order))
-
-
-def _flat(body: JsonObject) -> dict[str, JsonValue]:
-    """The fields of a body by the paths that plans and findings have for them."""
-    flat: dict[str, JsonValue] = {}
-    for key, value in body.items():
-        if key == "partitions" and isinstance(value, list):
-            flat["partitions"] = len(value)
-            for number, partition in enumerate(value):
-                flat |= _parts(f"assignments.{number}", partition, "replicas")
-        elif isinstance(value, dict):
-            for name, item in value.items():
-                flat |= _parts(f"{key}.{name}", item, "value")
-        else:
-            flat[key] = value
-    return flat
-
-
-_ABOUT = ("type", "sensitive", "read_only")
-"""Parts of a config entry that say of its key what never changes."""
-
-
-def _parts(path: str, item: JsonValue, main: str) -> dict[str, JsonValue]:
-    """An item as it is, or its main part under the path itself and the others beneath it."""
-    if not isinstance(item, dict) or main not in item:
-        return {path: item}
-    others = {f"{path}.{name}": value for name, value in item.items() if name not in (main, *_ABOUT)}
-    return {path: item[main]} | others
+    return tuple(
+        FieldTurn(
+            path,
+            left.get(path),
+            right.get(path),
+            describes.name_field(sort, path) if describes is not None else None,
+        )
+        for path in sorted(paths, key=_order)
+    )
 
 
 def _order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, PlainSerializer, with_config
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen import dataclass
 from kdeclare.fleet.findings import Labels, Seconds
+from kdeclare.fleet.object_counts import ObjectCount
 from kdeclare.fleet.rows import Document
 
 _DOCUMENT = Document(
@@ -31,8 +32,8 @@ _Time = Annotated[
 class SnapshotCluster:
     """One cluster of a snapshot.
 
-    unread: sorts of which nothing could be read, with the reasons; each is one of ``failed``, and no record
-    has them.
+    unread: sorts of which nothing could be read, with the reasons; each is one of ``failed``.
+    others: how many objects of other sorts than topics it has. No record has these two.
     """
 
     name: str
@@ -46,6 +47,7 @@ class SnapshotCluster:
     failed: Annotated[int, Field(description="Resources that could not be read.")] = 0
     error: Annotated[str | None, Field(description="Why nothing is known of the cluster.")] = None
     unread: Annotated[tuple[tuple[str, str], ...], Field(exclude=True)] = ()
+    others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property
     def whole(self) -> bool:

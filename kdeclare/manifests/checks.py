@@ -33,36 +33,6 @@ def declared_twice(
     )
 
 
-def name_collisions(kind: str) -> Check:
-    """A check for names of one kind that differ only in ``.`` and ``_``: Kafka's metrics mix them up, and
-    it refuses the second topic."""
-
-    def check(desired: Sequence[Desired]) -> Iterator[Diagnostic]:
-        first: dict[str, Desired] = {}
-        for item in desired:
-            name = item.id.name
-            if item.id.kind != kind:
-                continue
-            other = first.setdefault(name.replace(".", "_"), item)
-            if other is not item:
-                yield _collision(item, other)
-
-    return check
-
-
-def _collision(item: Desired, other: Desired) -> Diagnostic:
-    return error(
-        "name-collision",
-        "Names collide",
-        f"'{item.id.name}' collides with '{other.id.name}' ({other.source}): "
-        "Kafka takes '.' and '_' for the same character there.",
-        hint="Rename one of the two.",
-        place=item.source,
-        resource=str(item.id),
-        subject=str(other.id),
-    )
-
-
 def read_name_scope(stated: Mapping[str, list[str]], root: Node) -> NameScope:
     """Return the scope of a project file. Raises KdeclareError for kinds and patterns that do not exist."""
     problems = list(_find_problems(stated, root))

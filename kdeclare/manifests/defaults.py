@@ -21,10 +21,11 @@ from kdeclare.core.resources.kind import NAME, Kind, Problem, narrow
 from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.checks import declared_twice
 from kdeclare.manifests.overlays import differing, fill, identify, merge, says, settles, without_identity
+from kdeclare.manifests.reading_modes import document_modes, spec_modes
 from kdeclare.manifests.schema_errors import dotted, explain
 from kdeclare.manifests.shapes import Shapes, TextMap
 from kdeclare.manifests.syntax.nodes import child, find, node_at
-from kdeclare.manifests.syntax.reading import Reader, holds_broken
+from kdeclare.manifests.syntax.reading import UNIFORM, VALUE, Modes, Reader, holds_broken
 
 DEFAULTS = "Defaults"
 
@@ -135,7 +136,7 @@ class Defaults:
 
     def add(self, root: Node, reader: Reader) -> list[Diagnostic]:
         """Take in a document; one with errors gives nothing, so that they are told once."""
-        data, problems = reader.read_aside(root)
+        data, problems = reader.read_aside(root, self._find_modes(root, reader))
         declared, wrong = self._shapes.check(data, root, readable=not problems)
         problems += [*wrong, *self._wrong_fields(data, root)]
         if declared is not None and not any(problem.is_error for problem in problems):
@@ -197,6 +198,14 @@ class Defaults:
             if given.name not in self._used
         ]
 
+    def _find_modes(self, root: Node, reader: Reader) -> Modes:
+        """How to read a document: the fields that it gives, as manifests of their kind have them."""
+        node = node_at(root, ("spec", "kind"))
+        kind = self._kinds.get(str(reader.peek(node))) if node is not None else None
+        own = spec_modes(DefaultsSpec)
+        given = spec_modes(kind.spec) if kind is not None else UNIFORM[VALUE]
+        return document_modes(Modes(VALUE, {**own.fields, "defaults": given}, UNIFORM[VALUE]))
+
     def _wrong_fields(self, data: Any, root: Node) -> list[Diagnostic]:
         """What is wrong with the fields whatever they are given to; what is missing may be there."""
         spec = data.get("spec") if isinstance(data, dict) else None
@@ -239,7 +248,8 @@ class Defaults:
 
     def _clashes(self, first: Given, second: Given) -> Iterator[tuple[FieldPath, FieldPath]]:
         """What each says that cannot stand beside what the other says."""
-        yield from ((path, path) for path in differing(first.defaults, second.defaults))
+        modes = spec_modes(self._kinds[second.body.kind].spec)
+        yield from ((path, path) for path in differing(first.defaults, second.defaults, modes))
         for mine, others in find_exclusive_fields(self._kinds[second.body.kind]).items():
             if says(second.defaults, mine):
                 yield from (((one,), (mine,)) for one in sorted(others) if says(first.defaults, one))

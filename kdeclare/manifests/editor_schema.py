@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, RootModel, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import ModelSchema
 
 from kdeclare.core.provider.registry import find_connection_settings, find_plan_settings
 from kdeclare.core.resources.kind import Kind
 from kdeclare.manifests.defaults import DEFAULTS, DefaultsKind, DefaultsSpec
-from kdeclare.manifests.field_docs import field_doc
+from kdeclare.manifests.field_docs import find_field_doc
 from kdeclare.manifests.fleet.fleet_file import FleetManifest
 from kdeclare.manifests.project import project_model
 from kdeclare.manifests.shapes import Declarable, envelope
@@ -23,11 +24,14 @@ _OF_FIELDS = ("default", "description")
 """What a schema says of the field, whatever stands there."""
 
 
-class _Untitled(GenerateJsonSchema):
-    """Without a title for every field, which would only repeat its name."""
+class _Described(GenerateJsonSchema):
+    """With what fields are for, but without a title for each, which would only repeat its name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        return _describe_fields(schema["cls"], super().model_schema(schema))
 
 
 def json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
@@ -36,9 +40,9 @@ def json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
     models += [project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
     mode: JsonSchemaMode = "validation"
     references, definitions = models_json_schema(
-        [(model, mode) for model in models], schema_generator=_Untitled
+        [(model, mode) for model in models], schema_generator=_Described
     )
-    found = {name: _told(name, _or_reference(schema)) for name, schema in definitions["$defs"].items()}
+    found = {name: _or_reference(schema) for name, schema in definitions["$defs"].items()}
     found[_REFERENCE] = {
         "type": "string",
         "pattern": r"^\$\{(var|env|file)\.[^{}:]+\}$",
@@ -79,13 +83,16 @@ def _reach(
         _reach(part, definitions, found, without)
 
 
-def _told(model: str, schema: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a model with what each of its fields is for, as far as somebody has said so."""
+def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a model with what its fields are for, where the model does not say so itself."""
     if "properties" not in schema:
         return schema
-    words = {name: field_doc(model, name) for name in schema["properties"]}
-    told = {n: {**f, "description": words[n]} if words[n] else f for n, f in schema["properties"].items()}
-    return {**schema, "properties": told}
+    words = {name: find_field_doc(model, name) for name in schema["properties"]}
+    described = {
+        name: field if "description" in field or not words[name] else {**field, "description": words[name]}
+        for name, field in schema["properties"].items()
+    }
+    return {**schema, "properties": described}
 
 
 def _or_reference(schema: Any) -> Any:

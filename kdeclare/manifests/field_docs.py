@@ -1,10 +1,15 @@
-"""What each field of a document is for, as editors show it beside the field.
+"""What each field of kdeclare's own documents is for, as editors show it beside the field.
 
-By the model's name in the schema and the field's name there; that none is missing and none is left over is
-tested. Config keys have theirs in `kinds/catalog/meanings.json`.
+Specs of providers describe their fields themselves (pydantic's ``Field(description=...)``). That none is
+missing and none is left over is tested.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from kdeclare.manifests.defaults import DefaultsSpec
+from kdeclare.manifests.shapes import Envelope
 
 _ENVELOPE = {
     "apiVersion": "The group and version of the kind: kdeclare/v1, or that of another provider.",
@@ -12,19 +17,6 @@ _ENVELOPE = {
     "metadata": "Name and labels.",
     "spec": "What is declared.",
 }
-_CONFIGS = {
-    "configs": "Overrides by key: a value, a list, {append: [...], subtract: [...]} for part of a list, or "
-    "null for no override.",
-    "unmanagedConfigs": "What happens to overrides that are neither declared nor kdeclare's own: keep (the "
-    "default) or remove.",
-}
-_PACE = {
-    "throttle": "How much replication traffic moves may make on each broker involved, as in 50MiB/s.",
-    "batchSize": "How many partitions are moved at a time.",
-    "interBatchPause": "How long to wait between batches, as in 30s.",
-    "timeout": "How long one batch may take, as in 2h; the run then goes on without it.",
-}
-_PLACEMENT = "The rule that says which brokers hold the replicas."
 _APPLIES = {
     "severity": "deny blocks what violates the policy, warn only says so.",
     "actions": "Which actions on resources the policy is asked about (default: all).",
@@ -38,8 +30,6 @@ _CLIENT = {
     "overlays": "Files or folders of manifests that merge over those of the same kind and name, in order.",
 }
 
-_DEFAULTS_MODEL = "DefaultsOf"
-"""How the name of the model of the Defaults of a kind begins."""
 _DEFAULTS = {
     "kind": "The kind of the resources that this is for.",
     "selector": "Which of them (default: all).",
@@ -51,59 +41,6 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
     "Metadata": {
         "name": "Of a Topic, the topic's name; of a BrokerConfig, a broker's id or cluster-default.",
         "labels": "Words of your own, for --selector and for policies; Kafka never sees them.",
-    },
-    "TopicSpec": {
-        "partitions": "How many partitions. They can become more, never fewer. Not stated: Kafka's default.",
-        "replicationFactor": "How many replicas each partition has. Not stated: Kafka's default.",
-        "assignments": "The brokers of each partition, preferred leader first; in place of partitions and "
-        "replicationFactor.",
-        "placement": _PLACEMENT,
-        "lifecycle": "What must never happen to the topic, and what may.",
-        **_CONFIGS,
-    },
-    "TopicLifecycle": {
-        "preventDestroy": "Whether nothing, not even --allow-deletes, deletes it.",
-        "adopt": "Whether a topic that exists, differs and was never applied is taken over and changed.",
-    },
-    "SettingsLifecycle": {
-        "adopt": "Whether settings that differ and were never applied are taken over and changed.",
-    },
-    "PlacementSpec": {
-        "strategy": "any: anywhere. balanced-leaders: as many preferred leaders in every rack. in-rack: each "
-        "partition in one rack. cross-rack: each on as many racks as it can be. static: as assignments say. "
-        "static-in-rack: in the racks named.",
-        "racks": "With static-in-rack, the rack of each partition.",
-    },
-    "BrokerConfigSpec": {"lifecycle": "What may happen to settings that others made.", **_CONFIGS},
-    "ReassignmentSpec": {
-        "partitions": "Partitions one by one, with their replicas.",
-        "topics": "Names, or regular expressions (RE2) between slashes that match whole names.",
-        "drain": "Brokers that are to hold no replica of the topics.",
-        "targetBrokers": "The only brokers that may hold replicas of the topics.",
-        "rebalance": "Whether replicas and preferred leaders are spread evenly.",
-        "placement": _PLACEMENT,
-        "allowReplicationFactorChange": "Whether a partition may get more or fewer replicas (else refused).",
-        **_PACE,
-    },
-    "PartitionSpec": {
-        "topic": "The topic's name.",
-        "partition": "Its number, from 0.",
-        "replicas": "The brokers that are to hold it, preferred leader first.",
-        "expectedReplicas": "The brokers that hold it now; if others do, nothing is done.",
-    },
-    "PaceSpec": _PACE,
-    "ConnectWorkerConfigSpec": {
-        "workers": "The URLs of all workers of the group.",
-        "tls": "How to connect, as PEM files.",
-        "headers": "HTTP headers for every request; values by reference only, as in ${env.CONNECT_AUTH}.",
-        "config": "Overrides of worker settings, of the keys that the plug-in's whitelist has.",
-        "lifecycle": "What may happen to settings that others made.",
-        "warnBeforeExpiry": "How long before a certificate ends there is a warning, as in 30d (the default).",
-    },
-    "TlsSpec": {
-        "caFile": "The authority that the workers' certificates are from.",
-        "certFile": "The client's certificate.",
-        "keyFile": "The key of the client's certificate.",
     },
     "PolicySpec": {
         "rule": "In CEL, over action, topic, principal, labels, changed, pre and post; of other kinds "
@@ -200,11 +137,24 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def field_doc(model: str, name: str) -> str | None:
-    """What a field of a model is for; None for one that nobody has described here.
+_OF_PROVIDERS = "kdeclare.providers."
 
-    Models of providers describe their fields themselves (pydantic's ``Field(description=...)``).
+
+def find_field_doc(model: type[BaseModel], name: str) -> str | None:
+    """Return what a field of a model is for; None for one that is not described here.
+
+    Classes count and not their names, which classes of other packages can have, too.
     """
-    if model.startswith(_DEFAULTS_MODEL):
-        return _DEFAULTS.get(name)
-    return FIELD_DOCS.get(model, _ENVELOPE).get(name)
+    found = (words[name] for words in _find_words(model) if name in words)
+    return next(found, None)
+
+
+def _find_words(model: type[BaseModel]) -> Iterator[Mapping[str, str]]:
+    if issubclass(model, DefaultsSpec):
+        yield _DEFAULTS
+    for base in model.__mro__:
+        module = f"{base.__module__}."
+        if module.startswith("kdeclare.") and not module.startswith(_OF_PROVIDERS):
+            yield FIELD_DOCS.get(base.__name__, {})
+    if issubclass(model, Envelope):
+        yield _ENVELOPE

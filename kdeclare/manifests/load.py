@@ -23,7 +23,7 @@ from kdeclare.manifests.rules import Sieve
 from kdeclare.manifests.shapes import Declarable, Shapes
 from kdeclare.manifests.syntax.files import Contents, Files
 from kdeclare.manifests.syntax.nodes import compose
-from kdeclare.manifests.syntax.reading import RESOURCE_MODES, Reader
+from kdeclare.manifests.syntax.reading import Reader
 from kdeclare.manifests.syntax.substitution import Scope
 
 _BATCH = 16
@@ -149,7 +149,7 @@ class _Loader:
         self._scope = Scope(
             project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
         )
-        self._reader = Reader(self._scope, RESOURCE_MODES)
+        self._reader = Reader(self._scope)
         found = {**kinds, **rules}
         self._shapes = Shapes({**found, DEFAULTS: DefaultsKind(kinds)} if kinds else found)
         self._sieve = Sieve((*rules, DEFAULTS) if kinds else rules, self._reader)
@@ -257,7 +257,7 @@ class _Loader:
             root, unclear = self.defaults.beneath(resource, merged, reader)
             self.diagnostics += unclear
         reader.shows = partial(self._shapes.may_show, root)
-        data = reader.read(root)
+        data = reader.read(root, self._shapes.find_modes(root, reader))
         declared, problems = self._shapes.check(data, root, readable=not reader.broken)
         if reader.problems or problems:
             self._report(reader.problems + problems, data)

@@ -14,7 +14,7 @@ from kdeclare.core.provider.provider import API_VERSION
 from kdeclare.core.provider.registry import find_api_version
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.syntax.nodes import child, find
-from kdeclare.manifests.syntax.reading import RESOURCE_MODES, Reader, resolve
+from kdeclare.manifests.syntax.reading import UNIFORM, VALUE, Modes, Reader, resolve
 
 
 def identify(root: Node, reader: Reader) -> ResourceId | None:
@@ -165,14 +165,21 @@ def fill(node: Node, under: Node) -> Node:
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
-def differing(a: Node, b: Node, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of what both specs say, but not alike. Where text is wanted, quotes make no difference."""
+def differing(
+    a: Node, b: Node, modes: Modes, path: tuple[str, ...] = (), mode: int = VALUE
+) -> Iterator[tuple[str, ...]]:
+    """The paths of what both specs say, but not alike. Where text is wanted, quotes make no difference.
+
+    modes, mode: how mappings and lists are read there, and how a scalar is.
+    """
     if isinstance(a, MappingNode) and isinstance(b, MappingNode):
         theirs = {key.value: value for key, value in b.value if isinstance(key.value, str)}
         for key, value in a.value:
-            if isinstance(key.value, str) and key.value in theirs:
-                yield from differing(value, theirs[key.value], (*path, key.value))
-    elif not _same(a, b, as_text=any(step in RESOURCE_MODES for step in path[:-1])):
+            name = key.value
+            if isinstance(name, str) and name in theirs:
+                below = modes.below(name), (*path, name), modes.mode_of(name)
+                yield from differing(value, theirs[name], *below)
+    elif not _same(a, b, UNIFORM[mode] if isinstance(a, ScalarNode) else modes):
         yield path
 
 
@@ -195,17 +202,27 @@ def settles(spec: Node | None, path: Sequence[str]) -> bool:
     return node is not None
 
 
-def _same(a: Node, b: Node, *, as_text: bool) -> bool:
+def _same(a: Node, b: Node, modes: Modes) -> bool:
     if isinstance(a, ScalarNode) and isinstance(b, ScalarNode):
-        if as_text:
+        if modes.mode != VALUE:
             return _text(a) == _text(b)
         return (a.value, a.tag, bool(a.style)) == (b.value, b.tag, bool(b.style))
     if a.tag != b.tag or type(a) is not type(b) or len(a.value) != len(b.value):
         return False
     if isinstance(a, MappingNode):
         pairs = zip(a.value, b.value, strict=True)
-        return all(_same(k, j, as_text=False) and _same(v, w, as_text=as_text) for (k, v), (j, w) in pairs)
-    return all(_same(v, w, as_text=as_text) for v, w in zip(a.value, b.value, strict=True))
+        return all(
+            _same(k, j, UNIFORM[VALUE]) and _same(v, w, _modes_below(modes, k, v)) for (k, v), (j, w) in pairs
+        )
+    items = zip(a.value, b.value, strict=True)
+    return all(
+        _same(v, w, UNIFORM[modes.mode] if isinstance(v, ScalarNode) else modes.rest) for v, w in items
+    )
+
+
+def _modes_below(modes: Modes, key: Node, value: Node) -> Modes:
+    name = key.value if isinstance(key, ScalarNode) else ""
+    return UNIFORM[modes.mode_of(name)] if isinstance(value, ScalarNode) else modes.below(name)
 
 
 def _text(node: ScalarNode) -> str | None:

@@ -14,14 +14,14 @@ from kdeclare.core.plans.plan import SYSTEM_POLICY
 from kdeclare.core.resources.kind import Path
 from kdeclare.manifests.shapes import TextMap
 from kdeclare.manifests.syntax.nodes import find, node_at, place
-from kdeclare.manifests.syntax.reading import TEXT, Reader
+from kdeclare.manifests.syntax.reading import TEXT, Reader, modes_by_name
 
 Severity = Literal["deny", "warn"]
 TopicAction = Literal["CREATE", "MODIFY", "DELETE"]
 
 _NAME = re.compile(r"[\w.-](?:[\w. -]*[\w.-])?")
 _LONGEST_NAME = 100
-_CONFIG_MODES: Mapping[str | int, int] = {"labels": TEXT}
+_CONFIG_MODES = modes_by_name({"labels": TEXT})
 
 _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 

@@ -25,7 +25,7 @@ from kdeclare.manifests.project import Project, manifest_roots
 from kdeclare.manifests.shapes import document as document_of
 from kdeclare.manifests.syntax.files import Files, read
 from kdeclare.manifests.syntax.nodes import compose, find, node_at
-from kdeclare.manifests.syntax.reading import RESOURCE_MODES, VALUE, Reader, resolve
+from kdeclare.manifests.syntax.reading import UNIFORM, Modes, Reader, resolve
 from kdeclare.manifests.syntax.substitution import Scope, is_single, names_in
 
 Steps = tuple[str | int, ...]
@@ -201,7 +201,7 @@ class Origins:
     by_reference: what the value stands for is from outside of the project and no business of a terminal; but
         not of a number that stands where one is due. Of a secret only what is one reference and nothing
         else: text around it, and project variables in it, may be parts of the secret.
-    over: what counts most first.
+    over: what counts most first. is_text: whether scalars in it are text even where they look otherwise.
     """
 
     schema_name = "FieldDocument"
@@ -215,6 +215,7 @@ class Origins:
     by: Said
     over: Annotated[tuple[Said, ...], Field(description="Who says something else, in order.")]
     references: tuple[Reference, ...]
+    is_text: Annotated[bool, Field(exclude=True)] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,23 +233,27 @@ class EffectiveManifest:
 
 
 def origins(
-    made_of: Layers, reader: Reader, variables: Mapping[str, Place], is_secret: Callable[[Steps], bool]
+    made_of: Layers,
+    reader: Reader,
+    modes: Modes,
+    variables: Mapping[str, Place],
+    is_secret: Callable[[Steps], bool],
 ) -> tuple[Origins, ...]:
     """All fields of a resource whose documents are well.
 
-    variables: where those of the environment are defined.
+    modes: how its documents are read. variables: where those of the environment are defined.
     """
     layers = tuple(_layers(made_of))
     found = []
-    for keys, node, mode in _leaves(made_of.effective):
+    for keys, node, below in _leaves(made_of.effective, modes):
         path = tuple(map(_step, keys))
-        value = reader.read(node, mode)
+        value = reader.read(node, below)
         hidden = is_secret(path) and not _is_one_reference(value)
         outside = not hidden and _is_from_outside(value)
         by, *over = _said(layers, [key.value for key in keys])
         names = tuple(Reference(name, variables.get(name.removeprefix("var."))) for name in _names(node))
         shown = None if hidden else _as_seen(value, as_written=outside)
-        found.append(Origins(path, shown, hidden, outside, by, tuple(over), names))
+        found.append(Origins(path, shown, hidden, outside, by, tuple(over), names, below.is_text))
     return tuple(found)
 
 
@@ -268,22 +273,25 @@ def _said(layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]
             yield Said(origin, name, find(root, path, key=True))
 
 
-def _leaves(root: Node) -> Iterator[tuple[tuple[ScalarNode, ...], Node, int]]:
-    """Keys, value and how to read it, of all that is no mapping of more; a list is one value."""
+_Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
+"""Keys, value and how to read it."""
+
+
+def _leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
+    """All that is no mapping of more; a list is one value."""
     for key, node in root.value:
         if key.value in _PARTS:
-            yield from _below((key,), node, RESOURCE_MODES.get(key.value, VALUE))
+            yield from _below((key,), node, modes)
 
 
-def _below(
-    keys: tuple[ScalarNode, ...], node: Node, mode: int
-) -> Iterator[tuple[tuple[ScalarNode, ...], Node, int]]:
-    if not isinstance(node, MappingNode) or not node.value:
-        yield keys, node, mode
-        return
-    for key, value in node.value:
-        inner = mode if isinstance(value, ScalarNode) else RESOURCE_MODES.get(key.value, mode)
-        yield from _below((*keys, key), value, inner)
+def _below(keys: tuple[ScalarNode, ...], node: Node, above: Modes) -> Iterator[_Leaf]:
+    """above: how that is read in which the node stands."""
+    modes = above.below(keys[-1].value)
+    if isinstance(node, MappingNode) and node.value:
+        for key, value in node.value:
+            yield from _below((*keys, key), value, modes)
+    else:
+        yield keys, node, UNIFORM[above.mode_of(keys[-1].value)] if isinstance(node, ScalarNode) else modes
 
 
 def _step(key: ScalarNode) -> str | int:

@@ -12,6 +12,7 @@ from kdeclare.core.frozen import dataclass
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.core.suggest import closest, did_you_mean, one_of
 from kdeclare.manifests.model_fields import choices_at, is_secret_at, known_fields
+from kdeclare.manifests.reading_modes import may_be_secret_at
 from kdeclare.manifests.syntax.nodes import child, find
 from kdeclare.manifests.syntax.reading import BROKEN
 from kdeclare.manifests.syntax.substitution import has_reference
@@ -147,7 +148,7 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
         written = _reference_at(root, where)
         if written is not None:
             item["input"] = Referenced("", written)  # its value is not for messages
-        elif where and not isinstance(item["input"], dict | list | None) and is_secret_at(model, where):
+        elif where and not isinstance(item["input"], dict | list | None) and _is_hidden(model, where):
             item["input"] = withhold(item["input"])
         expected = expected_type(item["type"])
         slot = (where, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
@@ -156,6 +157,10 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
             words.append(expected)
     found = (_explained(item, where, words, model, root) for (where, _), (item, words) in merged.items())
     return [problem for problem in found if problem is not None]
+
+
+def _is_hidden(model: type[BaseModel], where: Location) -> bool:
+    return is_secret_at(model, where) or may_be_secret_at(model, where)
 
 
 def _reference_at(root: Node, where: Location) -> str | None:

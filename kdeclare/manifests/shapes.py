@@ -15,12 +15,14 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, i
 from kdeclare.core.provider.registry import find_api_version, list_api_versions
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import NAME, Desired, Problem
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.suggest import did_you_mean, one_of
 from kdeclare.manifests.model_fields import may_be_shown
+from kdeclare.manifests.reading_modes import document_modes, spec_modes
 from kdeclare.manifests.schema_errors import affected_fields, explain
 from kdeclare.manifests.syntax.nodes import child, compose, find, node_at, path_to, within
-from kdeclare.manifests.syntax.reading import KAFKA, VALUE, Reader, holds_broken
-from kdeclare.manifests.syntax.substitution import Variable
+from kdeclare.manifests.syntax.reading import KAFKA, UNIFORM, VALUE, Modes, Reader, holds_broken
+from kdeclare.manifests.syntax.substitution import Variable, has_reference
 
 _ELSEWHERE = {
     "PolicyTest": "Keep tests of policies outside of the manifests; kdeclare policy test FILE runs them.",
@@ -30,9 +32,10 @@ _ELSEWHERE = {
 
 TextMap = Annotated[
     dict[str, str],
+    RawText(),
     Field(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
-"""A mapping whose scalars are read as the text that stands there (`reading` says for which fields)."""
+"""A mapping whose scalars are read as the text that stands there."""
 
 
 class Metadata(BaseModel):
@@ -79,6 +82,7 @@ class Shapes:
     def __init__(self, kinds: Mapping[str, Declarable]) -> None:
         self._kinds = kinds
         self._models: dict[str, type[Envelope]] = {}
+        self._modes: dict[str, Modes] = {}
 
     def check(self, data: Any, root: Node, *, readable: bool) -> tuple[Desired | None, list[Diagnostic]]:
         """What the document ``data`` declares, if it is one, and everything that is wrong with it.
@@ -105,17 +109,34 @@ class Shapes:
                 declared = Desired(
                     ResourceId(kind.name, name), body, manifest.metadata.labels, find(root, NAME)
                 )
-                return declared, [_placed(problem, root) for problem in found] if found else []
+                return declared, [_placed(problem, root, kind) for problem in found] if found else []
         if wrong is not None:
             problems += _still_asked(kind, data, wrong, root)
         return None, problems
 
+    def find_modes(self, root: Node, reader: Reader) -> Modes:
+        """How to read a document; its kind may stand after its spec. One of no known kind has only values."""
+        kind = self._kind_of(root, reader)
+        if kind is None:
+            return document_modes(UNIFORM[VALUE])
+        modes = self._modes.get(kind.name)
+        if modes is None:
+            modes = self._modes[kind.name] = document_modes(spec_modes(kind.spec))
+        return modes
+
     def may_show(self, root: Node, node: Node) -> bool:
         """Whether a message may repeat a scalar of a document: its model says that it is no secret."""
-        kind = child(root, "kind")
-        known = self._kinds.get(kind[1].value) if kind and isinstance(kind[1], ScalarNode) else None
+        known = self._kind_of(root)
         path = path_to(root, node)
         return path is not None and may_be_shown(Envelope if known is None else self._model(known), path)
+
+    def _kind_of(self, root: Node, reader: Reader | None = None) -> Declarable | None:
+        """reader: of references, as a kind can be one."""
+        pair = child(root, "kind")
+        if pair is None or not isinstance(pair[1], ScalarNode):
+            return None
+        text = pair[1].value
+        return self._kinds.get(reader.peek(pair[1]) if reader and has_reference(text) else text)
 
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
         """What is wrong with a document's kind."""
@@ -181,7 +202,7 @@ def _still_asked(
     except ValidationError:
         return []
     _, found = kind.parse(name if isinstance(name, str) else "", parsed)
-    return [_placed(problem, root) for problem in found if _is_certain(problem, named=bool(name))]
+    return [_placed(problem, root, kind) for problem in found if _is_certain(problem, named=bool(name))]
 
 
 def _is_certain(problem: Problem, *, named: bool) -> bool:
@@ -214,17 +235,18 @@ def unknown_kind(kind: str, kinds: Mapping[str, Declarable], root: Node) -> Diag
     )
 
 
-def _placed(problem: Problem, root: Node) -> Diagnostic:
+def _placed(problem: Problem, root: Node, kind: Declarable) -> Diagnostic:
     path = problem.path
     full = path if path == NAME else ("spec", *path)
     if problem.offset is not None and (text := node_at(root, full)) is not None:
         return replace(problem.diagnostic, place=within(text, problem.offset))
     # a key of a config mapping is what people look for, not its value
-    return replace(problem.diagnostic, place=find(root, full, key=_names_key(path)))
+    return replace(problem.diagnostic, place=find(root, full, key=_names_setting(path, kind)))
 
 
-def _names_key(path: tuple[str | int, ...]) -> bool:
-    return len(path) == 2 and path[0] in ("configs", "config", "headers")
+def _names_setting(path: tuple[str | int, ...], kind: Declarable) -> bool:
+    """Whether it leads to one of the texts of a field, which have names that the model does not know."""
+    return len(path) == 2 and path != NAME and spec_modes(kind.spec).below(path[0]).is_text
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -282,7 +304,7 @@ def variables_of(node: Node | None, reader: Reader) -> dict[str, Variable]:
     """Read twice, as a number's text as written cannot be had from the number."""
     if node is None:
         return {}
-    values, texts = reader.read(node, VALUE), reader.read(node, KAFKA)
+    values, texts = reader.read(node), reader.read(node, UNIFORM[KAFKA])
     return {str(name): Variable(value, texts[name]) for name, value in values.items()}
 
 

@@ -10,7 +10,7 @@ from kdeclare.core.live.collector import Selection
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState
-from kdeclare.core.provider.registry import find_principal, type_of
+from kdeclare.core.provider.registry import find_principal, find_provider, type_of
 from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired, Kind
@@ -250,7 +250,10 @@ class PlainReview:
 
     @cached_property
     def _principal(self) -> str | None:
-        return self._read(lambda: find_principal(self._inputs.connections))
+        return self._read(self._find_principal)
+
+    def _find_principal(self) -> str | None:
+        return find_principal(self._inputs.connections, self._kind.name)
 
     def _read(self, read: Callable[[], _T]) -> _T:
         self._reading = True
@@ -268,6 +271,17 @@ class PlainReview:
             raise PolicyViolation(f"'{field_name}' of {resource} is not known, so it cannot be judged.")
 
         return PlainState(self._words, values, missing)
+
+
+class SnapshotReview(PlainReview):
+    """The requests about live resources of a snapshot, which has them as they were."""
+
+    def _find_principal(self) -> str | None:
+        """Not known where the system has principals: None would say that kdeclare is not authenticated."""
+        provider = find_provider(self._kind.name)
+        if provider is not None and provider.find_principal is not None:
+            raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not say who took it.")
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +322,25 @@ class PlainSubjects:
     def start_review(self, inputs: ReviewInputs) -> PlainReview:
         """Begin to make requests about resources that are judged together."""
         return PlainReview(self.kind, self.subject, inputs)
+
+    def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
+        """Begin to make requests about live resources of a snapshot. ``inputs`` have its live state."""
+        return SnapshotReview(self.kind, self.subject, inputs)
+
+    def find_existing(
+        self,
+        names: Collection[str],
+        desired: Mapping[str, Desired],
+        live: LiveState,
+        owned: Mapping[str, OwnedRecord],
+    ) -> list[str]:
+        """Return the names of the resources that exist."""
+        resources = {name: ResourceId(self.kind.name, name) for name in names}
+        return [
+            name
+            for name, resource in resources.items()
+            if self.subject.describe_live(resource, desired.get(name), live, owned.get(name)) is not None
+        ]
 
 
 def select_known(

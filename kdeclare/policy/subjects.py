@@ -111,9 +111,7 @@ def _list_existing(kind: Kind, live: LiveState, context: PolicyContext) -> Colle
     names = desired.keys() | owned.keys()
     if not isinstance(kind, PolicySubject):
         return names
-    resources = [ResourceId(kind.name, name) for name in names]
-    found = {r.name: kind.describe_live(r, desired.get(r.name), live, owned.get(r.name)) for r in resources}
-    return [name for name, state in found.items() if state is not None]
+    return PlainSubjects(kind, kind).find_existing(names, desired, live, owned)
 
 
 def _name_listed(

@@ -1,6 +1,7 @@
 """Audits of fleets find what has drifted in a system that kdeclare has never heard of."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,14 +9,17 @@ import pyarrow as pa
 from kdeclare_flags.provider import FLAG, PROVIDER
 from kdeclare_flags.service import FlagService
 
+from kdeclare.app.fleet.audit import judge_objects
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired
 from kdeclare.core.resources.objects import ObjectBody, ObjectRecord, ObjectWrite
 from kdeclare.core.secrets.secret_refs import Secret
+from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
 from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, live_rows, record_batches
 from kdeclare.fleet.in_process import audit
 from kdeclare.fleet.rows import LIVE
+from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 
@@ -74,3 +78,23 @@ def test_objects_of_a_snapshot_are_those_that_were_read(tmp_path: Path) -> None:
     objects = [(o.key, json.dumps(o.body)) for o in collector.codec.list_objects(connections).objects]
     again = LiveState(collector.codec.decode("null", objects))
     assert FLAG.read(again) == FLAG.read(LiveState(flags.read()))
+
+
+def test_policies_about_objects_of_a_snapshot_are_asked(tmp_path: Path) -> None:
+    kind = PolicyKind()
+    spec = kind.spec.model_validate(
+        {"rule": "after.rollout <= 5", "actions": ["CREATE", "MODIFY"], "selector": {"kind": "Flag"}}
+    )
+    body, problems = kind.parse("small", spec)
+    assert not problems
+    policy = kind.configured(Desired(ResourceId("Policy", "small"), body))
+
+    def judge(
+        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
+        return judge_objects([policy], live, objects, labels, known)
+
+    (itself, *live) = snapshot(service(tmp_path))
+    found = found_in_cluster(WholeCluster("eu-1", None, itself["body"], [], live), judge)
+    assert [(str(id_), item.path) for id_, _, item in found.found] == [("Flag/dark-mode", "policies.small")]
+    assert found.notices == ()

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.cluster_pass import Judge, Judged, Labels, WholeCluster, found_in_cluster
+from kdeclare.fleet.cluster_pass import Judge, Judged, KnownResources, Labels, WholeCluster, found_in_cluster
 from kdeclare.fleet.encoding import Row
 from kdeclare.fleet.in_process import audit, proves_order
 from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
@@ -91,7 +91,9 @@ def _judge_of(cluster: str) -> Judge | None:
     if cluster.endswith("1"):
         return None
 
-    def judge(live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(
+        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
         words = [(str(item), f"{len(labels.get(item, {}))} of {len(labels)}") for item in objects]
         verdicts = [Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in words]
         return Judged(verdicts, ["q", "r"] if cluster.endswith("2") else ())

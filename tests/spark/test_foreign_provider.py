@@ -1,22 +1,32 @@
 """On Spark, a provider that kdeclare does not bring finds what it finds in one process."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kdeclare.app.fleet.snapshot import find_live_key
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.installed_providers import InstalledProvider, find_providers, use_providers
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.history import Turn, turns
 from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.object_counts import ObjectCount
 from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
 from kdeclare.fleet.spark import diff
-from kdeclare.fleet.spark.counting import cluster_summaries
+from kdeclare.fleet.spark.counting import cluster_summaries, snapshot_clusters
 from kdeclare.fleet.spark.diff import findings
+from kdeclare.fleet.spark.history import versions
 from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.tables import workbench
+from kdeclare.fleet.storage import LocalStorage
+from kdeclare.report.fleet.snapshot_text import object_history_text
 from tests.spark.test_equality import in_order, table
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, jars, kettle, live_of
@@ -96,3 +106,61 @@ def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: Spa
         "eu-1": "1 of its resources could not be read. "
         f"Nothing was read of Jars: {reason} Nothing was read of Kettle: {reason}",
     }
+
+
+def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> None:
+    state = KitchenState(
+        {"k1": Kettle(1, "a"), "k2": Kettle(1, "house")}, frozenset({"top/salt", "top/mint", "low/a"})
+    )
+    live = [*live_of(state, name="eu-0"), *live_of(KitchenState(), name="eu-1")]
+    topics = [row for row in live if row["kind"] == "Topic"]
+    assert len(topics) == 2
+    topics[0] |= {"body": f'{topics[0]["body"][:-1]},"internal":true}}'}
+    first, second = snapshot_clusters(table(spark, live, LIVE))
+    assert (first.topics, first.internal, second.topics, second.internal) == (1, 1, 1, 0)
+    assert first.others == (ObjectCount("jar", "jars", 3), ObjectCount("kettle", "kettles", 2, internal=1))
+    assert second.others == ()
+
+
+def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
+    """Something of it was read, and compared."""
+    live = [
+        row for row in live_of(KitchenState({"k1": Kettle(1, "a")})) if row["kind"] in ("Kettle", "Cluster")
+    ]
+    live.append({**live[-1], "name": "k2", "body": None, "error": "It is too hot."})
+    tables = table(spark, declared_of([kettle("tea", "k1", 1)]), DECLARED), table(spark, live, LIVE)
+    (summary,) = cluster_summaries(*tables, {"eu-1": 1}, {}, {})
+    assert (summary.topics, summary.read, summary.in_part) == (0, 1, True)
+
+
+def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: Path) -> None:
+    storage, records = LocalStorage(tmp_path), []
+    story: list[tuple[KitchenState, Fault | None]] = [
+        (KitchenState({"k1": Kettle(1, "a")}), None),
+        (KitchenState({"k1": Kettle(5, "a")}), None),
+        (KitchenState(), Fault("POWER_CUT", "no power")),
+        (KitchenState(), None),
+    ]
+    for number, (state, fault) in enumerate(story):
+        taken = datetime(2026, 3, 1 + number, tzinfo=UTC)
+        name, rows = f"s{number}", live_of(state, fault)
+        path = snapshot_path(name, taken)
+        here = SnapshotCluster("eu-1", taken_at=taken, resources=len(rows) - 1)
+        records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))
+        with workbench(spark, storage, name) as bench:
+            bench.write(table(spark, rows, LIVE), "live", ["cluster"])
+            with bench.published({"live": path}):
+                pass
+    key = find_live_key("Kettle/k1")
+    found = versions(spark, storage, records, "eu-1", key)
+    assert [(turn.turn, turn.error) for turn in turns(found, key.sort)] == [
+        (Turn.APPEARED, None),
+        (Turn.CHANGED, None),
+        (Turn.UNKNOWN, "It cannot be read: no power (POWER_CUT)."),
+        (Turn.GONE, None),
+    ]
+    text = object_history_text("eu-1", key, found)
+    assert text.startswith("Kettle/k1 on eu-1: changed 1 time in 4 snapshots.\n")
+    assert "  heat  1 → 5\n" in text
+    topic = find_live_key("orders")
+    assert [turn.turn for turn in turns(versions(spark, storage, records, "eu-1", topic))] == [Turn.APPEARED]

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.jsontypes import as_list
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.fleet.encoding import live_rows, record_batches
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
@@ -42,6 +43,6 @@ def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, fol
         with bench.published({"live": path}):
             assert {r["cluster"] for r in read_table(spark, storage, path, LIVE).collect()} == set(NAMES)
     for number, name in enumerate(NAMES, start=1):
-        (version,) = versions(spark, storage, [record], name, "orders")
+        (version,) = versions(spark, storage, [record], name, LiveKey("Topic", "orders"))
         assert version.body is not None
         assert len(as_list(version.body["partitions"])) == number

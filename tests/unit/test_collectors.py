@@ -9,6 +9,7 @@ import pytest
 from kdeclare.core.live.collector import Collector, Expected, Patience, Sighting
 from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.provider.registry import load_collectors
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import identify_system, observe
 from kdeclare.providers.connect.connection import WORKERS, ConnectClients, WorkerSelection, WorkerState
 from kdeclare.providers.connect.worker_state import WorkerGroup
@@ -137,6 +138,10 @@ def test_built_in_providers_bring_their_collectors() -> None:
     assert workers == WORKERS
 
 
+def lamp(name: str) -> ResourceId:
+    return ResourceId("Lamp", name)
+
+
 def test_what_is_always_read_needs_no_selection() -> None:
     house = House()
     always = Collector(Lamps, read_lamps, always=Lamps(frozenset("a")))
@@ -145,24 +150,24 @@ def test_what_is_always_read_needs_no_selection() -> None:
 
 
 def test_system_that_shows_all_at_once_is_not_waited_for() -> None:
-    expected = Expected(Patience(0), names=frozenset("x"))
+    expected = Expected(Patience(0), objects=frozenset({lamp("x")}))
     assert LAMPS.collect_expected(Connections(House()), (), expected) is None
     seen = LAMPS.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
     assert seen == Sighting(Lit(frozenset("a")))
 
 
 def test_system_that_trails_is_asked_for_what_is_expected() -> None:
-    asked: list[frozenset[str]] = []
+    asked: list[frozenset[ResourceId]] = []
 
     def read_expected(connections: Connections, selection: Lamps, expected: Expected) -> Sighting:
-        asked.append(expected.names)
-        return Sighting(Lit(frozenset()), pending=expected.names & selection.names)
+        asked.append(expected.objects)
+        return Sighting(Lit(frozenset()), pending=expected.objects & set(map(lamp, selection.names)))
 
     trailing = Collector(Lamps, read_lamps, read_expected=read_expected)
-    expected = Expected(Patience(0), names=frozenset("ab"))
+    expected = Expected(Patience(0), objects=frozenset({lamp("a"), lamp("b")}))
     seen = trailing.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
-    assert seen == Sighting(Lit(frozenset()), pending=frozenset("a"))
-    assert asked == [frozenset("ab")]
+    assert seen == Sighting(Lit(frozenset()), pending=frozenset({lamp("a")}))
+    assert asked == [frozenset({lamp("a"), lamp("b")})]
 
 
 def test_system_is_identified_by_the_collector_that_can() -> None:

@@ -25,10 +25,10 @@ OPERATION = Operation("boil", "boil", TEA, KettleArgs({}), {})
 
 def test_what_changes_a_denied_subject_is_left_out_as_a_whole() -> None:
     boil = Boil("boil")
-    assert boil.less(OPERATION, {"kitchen"}) is None
-    assert boil.less(OPERATION, {"green"}) is None
-    assert boil.less(OPERATION, {"other"}) is OPERATION
-    assert Accompany("with").less(OPERATION, {"green"}) is OPERATION
+    assert boil.less(OPERATION, {KETTLE}) is None
+    assert boil.less(OPERATION, {TEA}) is None
+    assert boil.less(OPERATION, {ResourceId("Other", TEA.name)}) is OPERATION
+    assert Accompany("with").less(OPERATION, {TEA}) is OPERATION
 
 
 def test_nothing_is_done_of_a_resource_that_is_denied_itself() -> None:

@@ -1,7 +1,7 @@
 """Auditing a fleet: what has drifted anywhere, since when, what policies say, and who should care."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,11 +14,16 @@ from kdeclare.app.policies import policies_in_force
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.parts import LiveState
+from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.policy_subjects import JudgedInSnapshots, LabelSet, find_snapshot_judge
-from kdeclare.fleet.cluster_pass import Judge, Judged, Labels
+from kdeclare.core.resources.policy_subjects import (
+    Review,
+    ReviewInputs,
+    find_snapshot_judge,
+)
+from kdeclare.fleet.cluster_pass import NOTHING_KNOWN, Judge, Judged, KnownResources, Labels
 from kdeclare.fleet.encoding import Row, unreachable_row
 from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, Earlier, summary_from_json, summary_json
 from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, refuse_incomplete
@@ -26,6 +31,8 @@ from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.fleet.storage import AUDITS, Storage, folder_here, records, refuse_other_fleet
 from kdeclare.policy.checking import check_existing
 from kdeclare.policy.configured import ConfiguredPolicy, by_kind
+from kdeclare.policy.plain import PlainSubjects
+from kdeclare.policy.subjects import subjects_of
 from kdeclare.report.fleet.audit_markdown import audit_markdown
 from kdeclare.report.fleet.audit_page import audit_html
 
@@ -81,48 +88,66 @@ def _summary(storage: Storage, audit_id: str) -> AuditSummary:
 def judge_of(reach: Reach, name: str) -> Judge | None:
     """The judge of one cluster; for `fleet.spark.audit`, which calls it where the task runs."""
 
-    def judge(live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(
+        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
         with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
-            return judge_objects(in_force.policies, live, objects, labels)
+            return judge_objects(in_force.policies, live, objects, labels, known)
 
     return judge
 
 
 def judge_objects(
-    policies: Sequence[ConfiguredPolicy], live: LiveState, objects: Sequence[ResourceId], labels: Labels
+    policies: Sequence[ConfiguredPolicy],
+    live: LiveState,
+    objects: Sequence[ResourceId],
+    labels: Labels,
+    known: KnownResources = NOTHING_KNOWN,
 ) -> Judged:
-    """What policies say of objects of a snapshot; those about kinds of which none can be judged are open."""
-    told, others = Judged(), []
+    """What policies say of objects of a snapshot, which have the names of their resources."""
+    told: list[Judged] = []
     for kind, asked in by_kind(policies).items():
-        judge = find_snapshot_judge(kind)
-        if judge is None:
-            others += [policy.name for policy in asked]
-            continue
-        names = [item.name for item in objects if item.kind == kind]
         own = {item.name: mine for item, mine in labels.items() if item.kind == kind}
-        found = _ask(asked, kind, judge, live, names, own)
-        told = Judged([*told.verdicts, *found.verdicts], [*told.open, *found.open])
-    return Judged(told.verdicts, [*told.open, *others])
+        names = [item.name for item in objects if item.kind == kind]
+        judge, subjects = find_snapshot_judge(kind), subjects_of(kind)
+        start: Callable[[], Review]
+        if kind in known.unread:
+            told.append(Judged(unread=[policy.name for policy in asked]))
+            continue
+        if judge is not None:
+            start = partial(judge.start_snapshot_review, live, names, own)
+        elif isinstance(subjects, PlainSubjects) and kind in CODECS:
+            desired, owned = known.find_desired(kind), known.find_owned(kind)
+            names = subjects.find_existing(names, desired, live, owned)
+            inputs = ReviewInputs(Connections(), live=live, labels=own, desired=desired, owned=owned)
+            start = partial(subjects.review_snapshot, inputs)
+        else:
+            told.append(Judged(open=[policy.name for policy in asked]))
+            continue
+        if names:
+            told.append(_ask(asked, kind, start, names))
+    return _join(told)
 
 
 def _ask(
-    policies: Sequence[ConfiguredPolicy],
-    kind: str,
-    judge: JudgedInSnapshots,
-    live: LiveState,
-    names: Sequence[str],
-    labels: Mapping[str, LabelSet],
+    policies: Sequence[ConfiguredPolicy], kind: str, start: Callable[[], Review], names: Sequence[str]
 ) -> Judged:
     """All policies at once; where one wants what no snapshot holds, each alone."""
     try:
-        review = judge.start_snapshot_review(live, names, labels)
-        found = check_existing(policies, kind, names, review)
+        found = check_existing(policies, kind, names, start())
         return Judged([verdict for verdicts in found for verdict in verdicts])
     except Fault:
         if len(policies) == 1:
             return Judged(open=[policies[0].name])
-    each = [_ask((policy,), kind, judge, live, names, labels) for policy in policies]
-    return Judged([v for found in each for v in found.verdicts], [p for found in each for p in found.open])
+    return _join([_ask((policy,), kind, start, names) for policy in policies])
+
+
+def _join(told: Sequence[Judged]) -> Judged:
+    return Judged(
+        [verdict for found in told for verdict in found.verdicts],
+        [policy for found in told for policy in found.open],
+        [policy for found in told for policy in found.unread],
+    )
 
 
 _DECLARED = Collected("declared", DECLARED, "Reading manifests", by_cluster=False)

@@ -1,4 +1,4 @@
-"""Taking snapshots of a fleet, finding them again, and what one topic was at their times."""
+"""Taking snapshots of a fleet, finding them again, and what one object was at their times."""
 
 import json
 from collections.abc import Mapping
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
 from kdeclare.app.fleet.reading import read_live
-from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.documents import dump_document
+from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.progress import Progress
+from kdeclare.core.provider.registry import CODECS
 from kdeclare.fleet.rows import LIVE
 from kdeclare.fleet.snapshots import SnapshotRecord, read_record, snapshot_path
 from kdeclare.fleet.storage import SNAPSHOTS, Storage, records
@@ -17,8 +19,9 @@ from kdeclare.fleet.storage import SNAPSHOTS, Storage, records
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
 from kdeclare.app.fleet.job import spark_storage
-from kdeclare.core.suggest import did_you_mean
-from kdeclare.fleet.history import TopicVersion
+from kdeclare.core.suggest import did_you_mean, one_of
+from kdeclare.fleet.history import ObjectVersion
+from kdeclare.manifests.policies import TOPIC
 
 LATEST = "latest"
 
@@ -66,17 +69,47 @@ def snapshot_record(storage: Storage, wanted: str) -> SnapshotRecord:
     return read_record(storage.read(path), f"{storage.uri}/{path}")
 
 
-def topic_history(
-    options: FleetOptions, cluster: str, topic: str, progress: Progress
-) -> tuple[TopicVersion, ...]:
-    """Every snapshot of a folder that has the cluster, oldest first. Raises KdeclareError."""
+def find_live_key(word: str) -> LiveKey:
+    """Return the live object that a person means: a topic, or KIND/NAME, as the name of no topic has a slash.
+
+    NAME is that of the object: a resource can be called otherwise. Raises KdeclareError.
+    """
+    kind, slash, name = word.partition("/")
+    if not slash:
+        return LiveKey(TOPIC, word)
+    if kind not in CODECS:
+        hint = did_you_mean(kind, CODECS) or f"Snapshots have {one_of(sorted(CODECS))}."
+        detail = f"Snapshots have no objects of kind '{kind}'."
+        raise KdeclareError(error("unknown-kind", "Unknown kind", detail, hint=hint))
+    return LiveKey(kind, name)
+
+
+def report_unknown_object(cluster: str, key: LiveKey, snapshots: int) -> Diagnostic:
+    """Return what to say where no snapshot has an object."""
+    if key.sort == TOPIC:
+        detail = f"None of {snapshots} snapshots has a topic '{key.key}' in cluster '{cluster}'."
+        return error("no-such-topic", "No such topic", detail)
+    detail = f"None of {snapshots} snapshots has {key.sort} '{key.key}' in cluster '{cluster}'."
+    hint = (
+        "Write the name of the object as the snapshot has it: findings of unmanaged objects show such names."
+    )
+    return error("no-such-object", "No such object", detail, hint=hint)
+
+
+def object_history(
+    options: FleetOptions, cluster: str, key: LiveKey, progress: Progress
+) -> tuple[ObjectVersion, ...]:
+    """One live object in every snapshot of a folder that has the cluster, oldest first.
+
+    Raises KdeclareError.
+    """
     from kdeclare.fleet.spark.history import versions
 
     progress("Starting Spark", 0, 0)
     with spark_storage(options) as (spark, storage):
         snapshots = _snapshots(storage, cluster)
         progress("Reading snapshots", 0, 0)
-        return versions(spark, storage, snapshots, cluster, topic)
+        return versions(spark, storage, snapshots, cluster, key)
 
 
 def _snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:

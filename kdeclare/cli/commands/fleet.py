@@ -43,6 +43,7 @@ _APPLY_EPILOG = epilog(
 )
 _HISTORY_EPILOG = epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
+    "kdeclare fleet history eu-1 BrokerConfig/cluster-default --out snapshots",
     codes=(0, 1, 64, 130),
 )
 
@@ -319,7 +320,10 @@ def apply(
 def history(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[FLEET] CLUSTER TOPIC", help="Which topic; a fleet file may stand before."),
+        typer.Argument(
+            metavar="[FLEET] CLUSTER TOPIC",
+            help="Which topic, or KIND/NAME for an object of another kind; a fleet file may stand before.",
+        ),
     ],
     *,
     output: Format = "text",
@@ -328,11 +332,11 @@ def history(
 ) -> ExitCode:
     """Show what one topic was at the times of the snapshots in DIR, and what changed between them."""
     from kdeclare.app.fleet.job import FleetOptions
-    from kdeclare.app.fleet.snapshot import topic_history
+    from kdeclare.app.fleet.snapshot import find_live_key, object_history, report_unknown_object
 
     if len(words) not in (2, 3):
         raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
-    cluster, topic = words[-2:]
+    cluster, key = words[-2], find_live_key(words[-1])
     options = FleetOptions(
         Path(),
         spark.out,
@@ -340,18 +344,17 @@ def history(
         conf=pairs("--conf", spark.conf),
         shared_folders=spark.shared_folders,
     )
-    versions = topic_history(options, cluster, topic, console.progress)
+    versions = object_history(options, cluster, key, console.progress)
     if all(version.body is None and version.error is None for version in versions):
-        detail = f"None of {len(versions)} snapshots has a topic '{topic}' in cluster '{cluster}'."
-        raise KdeclareError(error("no-such-topic", "No such topic", detail))
+        raise KdeclareError(report_unknown_object(cluster, key, len(versions)))
     if console.is_json:
-        from kdeclare.report.fleet.snapshot_text import describe_topic_history
+        from kdeclare.report.fleet.snapshot_text import describe_object_history
 
-        console.out_document(describe_topic_history(cluster, topic, versions))
+        console.out_document(describe_object_history(cluster, key, versions))
     else:
-        from kdeclare.report.fleet.snapshot_text import topic_history_text
+        from kdeclare.report.fleet.snapshot_text import object_history_text
 
-        console.out(topic_history_text(cluster, topic, versions, console.style))
+        console.out(object_history_text(cluster, key, versions, console.style))
     return ExitCode.OK
 
 

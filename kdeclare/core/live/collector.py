@@ -66,13 +66,13 @@ _Selected = TypeVar("_Selected", bound=Selection)
 class Expected:
     """Objects that should exist; a read waits for those that the system does not show yet.
 
-    names: names of objects. owned: resources that are owned; those that are also selected are expected.
+    objects: what should exist. owned: resources that are owned; those that are also selected are expected.
     reads_all_names: read the names of all objects as well, because plans count unmanaged ones.
     await_unsettled: also wait for objects whose existence cannot be checked.
     """
 
     patience: Patience
-    names: frozenset[str] = frozenset()
+    objects: frozenset[ResourceId] = frozenset()
     owned: tuple[ResourceId, ...] = ()
     reads_all_names: bool = False
     await_unsettled: bool = False
@@ -82,13 +82,13 @@ class Expected:
 class Sighting:
     """What was read, and what became of expected objects that are missing from it.
 
-    part: of the live state. pending: names of objects that exist but that no member of the system showed in
-    time. unsettled: names of objects of which the system did not say, because the client may not ask it.
+    part: of the live state. pending: objects that exist but that no member of the system showed in time.
+    unsettled: objects of which the system did not say, because the client may not ask it.
     """
 
     part: object
-    pending: frozenset[str] = frozenset()
-    unsettled: frozenset[str] = frozenset()
+    pending: frozenset[ResourceId] = frozenset()
+    unsettled: frozenset[ResourceId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ A snapshot of a fleet keeps every live object as one row. An audit joins these r
 (cluster, sort, key), and gives what belongs together to `Kind.diff`, the same function that plans call.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from kdeclare.core.frozen import dataclass
-from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.parts import Connections, LiveState
 
 
@@ -120,3 +120,31 @@ class LiveCodec(Protocol):
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether an object that is neither declared nor owned is a finding. body: its JSON text."""
+
+
+@runtime_checkable
+class CountsObjects(Protocol):
+    """A codec that says what the objects are called that summaries of fleets count.
+
+    Of any other codec, all objects are counted, in the words of their kinds.
+    nouns: of the sorts that are counted, in the singular and the plural.
+    internal_marker: a text that is in the bodies of those objects only that the system keeps for itself; None
+    where it has no such objects.
+    """
+
+    nouns: Mapping[str, tuple[str, str]]
+    internal_marker: str | None
+
+
+@runtime_checkable
+class DescribesFields(Protocol):
+    """A codec that says how histories show the fields of its objects.
+
+    Of any other codec, they are the entries of the bodies, by their names.
+    """
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """Return the fields of an object by the paths that plans have for them."""
+
+    def name_field(self, sort: str, path: str) -> str | None:
+        """Return what people read in place of a path; None where that is the path itself."""

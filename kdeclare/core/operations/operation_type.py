@@ -164,10 +164,10 @@ def is_identity(element: str) -> bool:
     return element.startswith(IDENTITY)
 
 
-def find_expected_objects(op: Operation) -> frozenset[str]:
-    """Return the names of the objects that ``op`` was planned on and whose ids it knows."""
+def find_expected_names(op: Operation) -> Iterator[str]:
+    """Yield the names of the objects that ``op`` was planned on and whose ids it knows."""
     named = (element for element, value in op.expect.items() if is_identity(element) and value)
-    return frozenset(element.removeprefix(IDENTITY).removesuffix(")") for element in named)
+    return (element.removeprefix(IDENTITY).removesuffix(")") for element in named)
 
 
 def is_other_object(op: Operation, now: View) -> bool:
@@ -203,6 +203,8 @@ class OperationType(Protocol):
     validates: bool = False
     """Whether the system can check it without doing it (validate-only)."""
     completion: Completion | None = None
+    contents: str = "data"
+    """What is lost with an object that it deletes, for people."""
     """How its work is followed that goes on after the request was answered; None where that is the end."""
     awaits: Completion | None = None
     """What tells when the work of others on its objects is over, before which it does not begin."""
@@ -253,13 +255,13 @@ class OperationType(Protocol):
         """
         return None
 
-    def find_expected(self, op: Operation) -> frozenset[str]:
-        """Return the names of the objects that must exist for ``op``, as it knows them by their ids."""
-        return find_expected_objects(op)
+    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the objects that must exist for ``op``, because it knows their ids."""
+        return frozenset(ResourceId(op.resource.kind, name) for name in find_expected_names(op))
 
-    def find_subjects(self, op: Operation) -> frozenset[str]:
-        """Return the names of the objects that ``op`` is about."""
-        return frozenset({op.resource.name})
+    def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
+        """Return the objects that ``op`` is about."""
+        return frozenset({op.resource})
 
     def find_created(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates as a whole; None where it creates none."""
@@ -309,12 +311,12 @@ class OperationType(Protocol):
         other fields than these. Only what comes or goes as a whole can have none.
         """
 
-    def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
+    def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
-        changed = {op.resource.name, *(resource.name for resource in self.find_changed(op))}
+        changed = {op.resource, *self.find_changed(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
-    def ongoing_work(self, op: Operation) -> Mapping[str, int]:
+    def ongoing_work(self, op: Operation) -> Mapping[ResourceId, int]:
         """Return how many parts of the work go on after the request was answered, by subject of policies."""
         return {}
 

@@ -32,7 +32,7 @@ class CannotPlanError(Exception):
 class PlanInputs:
     """What one plan is made from.
 
-    pending: names of owned objects that exist but that no member of the system shows yet.
+    pending: owned objects that exist but that no member of the system shows yet.
     by_hand: whether a command asks for what is desired, so that nothing comes to be owned.
     preflights: whether the system is going to be asked to check the operations.
     """
@@ -42,7 +42,7 @@ class PlanInputs:
     live: LiveState
     connections: Connections
     options: PlanOptions
-    pending: frozenset[str] = frozenset()
+    pending: frozenset[ResourceId] = frozenset()
     by_hand: bool = False
     preflights: bool = True
 

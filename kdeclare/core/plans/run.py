@@ -87,7 +87,7 @@ class MoveProgress:
     """How far the work in a system has got. Its parts are the partitions that are moved, for instance.
 
     rate: bytes a second. waiting: what needs a look, what waits for a broker that is down first; the document
-    names what is stalled.
+    names what is stalled. noun, member: what people call a part, and a member of the system that works on it.
     """
 
     schema_name = "ProgressDocument"
@@ -109,6 +109,8 @@ class MoveProgress:
         PlainSerializer(_list_stalled),
         Field(description="Parts of which nothing has arrived lately.", serialization_alias="stalled"),
     ] = ()
+    noun: Annotated[str, Field(exclude=True)] = "part"
+    member: Annotated[str, Field(exclude=True)] = "member"
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,8 @@ class Provider:
     shows_all: tells, without a look at each write, whether its system shows all that was acknowledged. It is
         given the operation types of the writes, each with the kind of a resource that it wrote to. None, or
         False where it cannot tell: `find_invisible` looks at each. Raises Fault.
-    find_principal: returns the principal that kdeclare is authenticated as. Raises Fault.
+    find_principal: returns the principal that kdeclare is authenticated as, for policies about its kinds and
+        for the record of overrides. None where its system has none. Raises Fault.
     auxiliary_kinds: names under which auxiliary operations of several resources stand. No resource of them is
         ever declared or owned.
     watch: begins to watch what goes on in its system, for `status`; None where nothing goes on by itself.
@@ -300,6 +301,8 @@ class Provider:
         for a setting that it does not know. The value of a setting that no provider knows stays out.
     may_hold_secret: says whether what a manifest says under a key may be secret, so that nobody is shown the
         line; fields that a spec types as secret need not be named.
+    check_declared: finds mistakes between declared resources that all commands which load manifests report,
+        such as names that the system takes for the same.
     find_contradictions: finds declared resources that cannot all be as declared whatever the system has,
         beyond what `SharesSettings` says.
     contract: the version of the contract that it was written for.
@@ -325,4 +328,5 @@ class Provider:
     describe_plan: Callable[[Sequence[Operation]], PlanSection | None] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None
+    check_declared: Callable[[Sequence[Desired]], Iterable[Diagnostic]] | None = None
     find_contradictions: Callable[[Sequence[Desired]], Sequence[Diagnostic]] | None = None

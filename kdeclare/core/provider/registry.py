@@ -151,10 +151,16 @@ def type_of(op: Operation) -> OperationType:
     return OPERATION_TYPES[op.verb]
 
 
+def find_provider(kind: str) -> Provider | None:
+    """Return the provider of a kind; None where none that is installed brings it."""
+    owners = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
+    return next(owners, None)
+
+
 def find_api_version(kind: str) -> str:
     """Return the ``apiVersion`` of manifests of a kind; kdeclare's own for all that no provider brings."""
-    owners = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
-    return next((provider.api_version for provider in owners), API_VERSION)
+    provider = find_provider(kind)
+    return provider.api_version if provider is not None else API_VERSION
 
 
 def list_api_versions() -> tuple[str, ...]:
@@ -282,13 +288,15 @@ def shows_all(connections: Connections, written: Collection[tuple[str, str]]) ->
     return True
 
 
-def find_principal(connections: Connections) -> str | None:
-    """Return the principal that kdeclare is authenticated as; None if no system says. Raises Fault."""
-    for provider in find_connected(connections):
-        found = provider.find_principal(connections) if provider.find_principal else None
-        if found is not None:
-            return found
-    return None
+def find_principal(connections: Connections, kind: str) -> str | None:
+    """Return the principal that kdeclare is authenticated as where resources of a kind are. Raises Fault.
+
+    None if their system does not say, or is not connected: who kdeclare is to another system says nothing.
+    """
+    provider = find_provider(kind)
+    if provider is None or provider.find_principal is None or not _is_connected(provider, connections):
+        return None
+    return provider.find_principal(connections)
 
 
 def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
@@ -328,6 +336,13 @@ def may_hold_secret(key: str) -> bool:
     return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
         provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
     )
+
+
+def check_declared(desired: Sequence[Desired]) -> Iterator[Diagnostic]:
+    """Yield the mistakes between declared resources that providers find without their systems."""
+    for provider in load_providers():
+        if provider.check_declared is not None:
+            yield from provider.check_declared(desired)
 
 
 def find_contradictions(desired: Sequence[Desired]) -> list[Diagnostic]:

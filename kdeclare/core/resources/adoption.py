@@ -6,8 +6,9 @@ changed only where that is allowed, because it may belong to another team.
 
 from collections.abc import Collection, Iterable
 from dataclasses import is_dataclass, replace
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, denied, info
 from kdeclare.core.resources.changes import Change, FieldChange, Reason
@@ -23,7 +24,10 @@ class SettingsLifecycle(BaseModel):
     """What may happen to settings of something that always exists."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    adopt: bool = False
+    adopt: Annotated[
+        bool,
+        Field(description="Whether settings that differ and were never applied are taken over and changed."),
+    ] = False
 
 
 def allow_adoption(desired: Desired) -> Desired:

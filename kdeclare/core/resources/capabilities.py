@@ -312,11 +312,27 @@ class ListsNames(Protocol):
 
 
 @runtime_checkable
+class MovesData(Protocol):
+    """A kind of which some fields say where its data is, so that reports can mark a change as a move."""
+
+    def is_location(self, path: str) -> bool:
+        """Return whether a field of a change says where data is, and nothing else."""
+
+
+@runtime_checkable
 class ClaimsFields(Protocol):
     """A kind of which bodies and records claim a field in another way than by having a value at its path."""
 
     def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
         """Return whether a body or a record of ownership, as plain data, determines a field."""
+
+
+@runtime_checkable
+class LocatesSecrets(Protocol):
+    """A kind whose bodies have secrets at other places than its specs."""
+
+    def locate_secret(self, path: Path) -> Path | None:
+        """Return where the spec states the secret that is at a path in the body; None if nobody knows."""
 
 
 PREVENT_DESTROY = "prevent-destroy"
@@ -500,6 +516,23 @@ def locate_field(kind: str, path: str) -> Sequence[Path]:
         return known.locate_field(path)
     name, _, rest = path.partition(".")
     return ((name, rest) if rest else (name,),)
+
+
+def locate_secret(kind: str, path: Path) -> tuple[Path | None, bool]:
+    """Return where the spec states a secret of the body, and whether the kind says so itself.
+
+    Otherwise it is taken to be at the same path, which the caller has to check.
+    """
+    known = KINDS.get(kind)
+    return (known.locate_secret(path), True) if isinstance(known, LocatesSecrets) else (path, False)
+
+
+def is_move(change: Change) -> bool:
+    """Return whether all that a change alters is where data is."""
+    kind = KINDS.get(change.id.kind)
+    if not isinstance(kind, MovesData) or not change.fields:
+        return False
+    return all(kind.is_location(field.path) for field in change.fields)
 
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:

@@ -60,6 +60,7 @@ from kdeclare.core.secrets.secret_refs import (
     SecretRef,
     SecretSource,
     Steps,
+    find_nested_secrets,
     is_secret,
     read_secret_ref,
 )
@@ -183,6 +184,8 @@ class ObjectKind:
             yield "the provider lists no collector that reads it in collectors"
         fields = [name for name in self.spec.model_fields if name != "lifecycle"]
         spec = self.spec.__name__
+        for name in find_nested_secrets(self.spec):
+            yield f"field '{name}' of {spec} has a secret inside it; make the secret a field of its own"
         for name, kind in self.references.items():
             if name not in fields:
                 yield f"references name '{name}', which is not a field of {spec}{_suggest(name, fields)}"
@@ -365,6 +368,10 @@ class ObjectKind:
         """See `ClaimsFields`."""
         return field.path in as_object(stated["fields"])
 
+    def locate_secret(self, path: Path) -> Path | None:
+        """See `LocatesSecrets`."""
+        return path[1:]  # below `ObjectBody.fields`
+
     def lay_out_spec(self, change: Change) -> Sequence[str]:
         """See `Editable`."""
         return [f"{field.path}: {_yaml(field.after)}" for field in change.fields if field.after is not None]
@@ -451,9 +458,9 @@ class ObjectOperation(OperationType):
             for name, value in after.items()
         )
 
-    def less(self, op: Operation, subjects: Set[str]) -> Operation | None:
+    def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
         """All or nothing."""
-        return None if op.resource.name in subjects else op
+        return None if op.resource in subjects else op
 
     def element_at(self, op: Operation, at: Steps) -> str:
         """The field."""

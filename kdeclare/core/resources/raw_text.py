@@ -11,7 +11,7 @@ _SCALARS = ["string", "number", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """Marks a field whose scalars stay text as written, at any depth: ``1.10`` is not 1.1, ``true`` is 'true'.
+    """Marks a field whose scalars stay text as written, at any depth: 1.10 is not 1.1, and true is a text.
 
     ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` is what settings of another system
     usually are. Null stays null.

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from types import NoneType
-from typing import Annotated, Literal, Protocol, TypeGuard, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Literal, Protocol, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, GetPydanticSchema
 from pydantic_core import PydanticCustomError, core_schema
@@ -317,6 +317,28 @@ def find_secret_fields(model: type[BaseModel]) -> frozenset[str]:
                 found |= {name, item.alias or name} if Secret in leaves else set()
                 waiting += leaves
     return frozenset(found)
+
+
+def find_nested_secrets(model: type[BaseModel]) -> list[str]:
+    """Return the fields of a model that hold secrets within lists, mappings or models."""
+    nested = []
+    for name, item in model.model_fields.items():
+        is_union = get_origin(item.annotation) in (Union, UnionType)
+        alternatives = get_args(item.annotation) if is_union else (item.annotation,)
+        inner = [part for part in map(_strip_metadata, alternatives) if part is not Secret]
+        if any(_holds_secret(part) for part in inner):
+            nested.append(name)
+    return nested
+
+
+def _strip_metadata(annotation: object) -> object:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _holds_secret(annotation: object) -> bool:
+    leaves = set(_leaves_of(annotation))
+    models = (leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, BaseModel))
+    return Secret in leaves or any(find_secret_fields(model) for model in models)
 
 
 def _leaves_of(annotation: object) -> Iterator[object]:

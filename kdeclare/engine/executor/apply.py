@@ -168,16 +168,21 @@ class Applier:
         return result
 
     def _overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
-        """Who has had which policy's denial overridden, and why; not of what is left alone all the same."""
+        """Record the policy overrides that this run uses, with who kdeclare is to each resource's system."""
         overridden = [(v, v.override) for v in plan.verdicts if v.override is not None]
         if not overridden:
             return []
         acting = {(str(resource), name) for resource, name in self.judge.list_judged(operations)}
         found = [(v, reason) for v, reason in overridden if (v.resource, v.topic or "") in acting]
-        principal = find_principal(self.connections) if found else None
+        kinds = {v.resource: ResourceId.parse(v.resource).kind for v, _ in found}
+        principals = {kind: find_principal(self.connections, kind) for kind in set(kinds.values())}
         return [
             OverrideLine(
-                policy=v.policy, resource=v.resource, topic=v.topic, reason=reason, principal=principal
+                policy=v.policy,
+                resource=v.resource,
+                topic=v.topic,
+                reason=reason,
+                principal=principals[kinds[v.resource]],
             )
             for v, reason in found
         ]

@@ -303,7 +303,7 @@ def _lost_sight(op: Operation, answer: Outcome) -> OperationResult:
 
 
 def _on_its_way(op: Operation, until: str) -> OperationResult:
-    message = f"No answer came, and brokers may still do it until {until}. The next command looks again."
+    message = f"No answer came, and the system may still do it until {until}. The next command looks again."
     return OperationResult(op.id, Status.UNKNOWN, None, message)
 
 

@@ -48,8 +48,8 @@ def observe_operations(
     """Read what operations are about; what exists and is not shown yet is waited for. Raises Fault."""
     if not operations:
         return Observed(LiveState())
-    expected = {name for op in operations for name in type_of(op).find_expected(op)}
-    return observe_expected(connections, select_all(operations), sorted(expected), patience or Patience())
+    expected = {object_ for op in operations for object_ in type_of(op).find_expected(op)}
+    return observe_expected(connections, select_all(operations), expected, patience or Patience())
 
 
 def stale_live(operations: Sequence[Operation], seen: Observed) -> list[Mismatch]:
@@ -73,7 +73,8 @@ def stale_live(operations: Sequence[Operation], seen: Observed) -> list[Mismatch
         if not hidden:
             found += mismatches(op, now[op.id], left)
         elif not type_of(op).deletes:
-            identity = f"topic {min(hidden)}"
+            first = min(hidden)
+            identity = f"{first.kind.lower()} {first.name}"
             found.append(Mismatch(op.id, str(op.resource), identity, "visible", NOT_VISIBLE_YET))
     return found
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
 """How long an acknowledged write may stay invisible; after that its absence is drift like any other."""
 
-WAITING = "Waiting for brokers to show what earlier runs did"
+WAITING = "Waiting for systems to show what earlier runs did"
 
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 2.0

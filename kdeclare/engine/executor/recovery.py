@@ -209,7 +209,7 @@ def settle(
 
 
 def _on_its_way(op: Operation, until: datetime) -> OperationResult:
-    text = f"It shows no effect yet, and brokers may still do it until {_time(until)}."
+    text = f"It shows no effect yet, and the system may still do it until {_time(until)}."
     return OperationResult(op.id, Status.UNKNOWN, None, text)
 
 

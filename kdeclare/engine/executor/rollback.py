@@ -74,7 +74,7 @@ def rollback_plan(
     """
     known = set(record.begun)
     begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
-    created = [found.name for op in begun if (found := type_of(op).find_created(op)) is not None]
+    created = [found for op in begun if (found := type_of(op).find_created(op)) is not None]
     selections = select_all(begun)
     seen = observe_expected(connections, selections, created, patience or Patience(), await_unsettled=True)
     steps = [
@@ -133,7 +133,7 @@ def _steps(
     for op in reversed(begun):
         verb = type_of(op)
         created = verb.find_created(op)
-        if created is not None and created.name in hidden:
+        if created is not None and created in hidden:
             undo = verb.invert(op, verb.expected_state(op), allow_data_loss=allow_data_loss)
             steps.append(_Step(op, None, undo, is_pending=True))
             continue
@@ -261,12 +261,14 @@ def _problem(step: _Step, what: str, code: str) -> Diagnostic:
             subject=what,
         )
     gone = type_of(step.original).deletes
-    stays = " The topic stays deleted, and kdeclare no longer owns it." if gone else ""
+    contents = type_of(step.original).contents
+    noun = step.original.resource.kind.lower()
+    stays = f" The {noun} stays deleted, and kdeclare no longer owns it." if gone else ""
     return warning(
         IRREVERSIBLE,
         "Cannot be undone",
         f"{resource}: nothing brings back {what}.{stays}",
-        hint="Declare it and apply to create it again, without its records." if gone else "",
+        hint=f"Declare it and apply to create it again, without its {contents}." if gone else "",
         resource=resource,
         subject=what,
     )
@@ -276,10 +278,9 @@ def _still_pending(op: Operation) -> Diagnostic:
     return warning(
         PENDING,
         "Not visible yet",
-        f"{op.resource} was created by the run, and no broker shows it yet. It exists, or the controller "
-        "could not be asked, so it is neither deleted nor taken for gone.",
-        hint="Roll the run back again once the brokers have caught up, or wait longer with "
-        "--visibility-timeout.",
+        f"{op.resource} was created by the run, and its system does not show it yet. It is neither deleted "
+        "nor regarded as gone, because it exists or the system could not tell.",
+        hint="Roll back again once the system shows it, or wait longer with --visibility-timeout.",
         resource=str(op.resource),
     )
 

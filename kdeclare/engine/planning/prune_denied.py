@@ -46,7 +46,7 @@ def _drop_denied(
             continue
         subjects = denied.get(op.resource, frozenset())
         own = op.resource in subjects
-        rest = None if own else type_of(op).less(op, {s.name for s in subjects}) if subjects else op
+        rest = None if own else type_of(op).less(op, subjects) if subjects else op
         if rest is None or not gone.isdisjoint(op.needs):
             gone.add(op.id)
         else:
@@ -54,7 +54,7 @@ def _drop_denied(
     return left
 
 
-def _worked_on(operations: Iterable[Operation]) -> set[str]:
+def _worked_on(operations: Iterable[Operation]) -> set[ResourceId]:
     return {subject for op in operations for subject in type_of(op).ongoing_work(op)}
 
 

@@ -1,7 +1,7 @@
 """What tables come to: numbers by cluster, kind, key and team. Only the numbers come to the driver."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,54 +9,70 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
 from kdeclare.fleet.findings import AuditRow, ClusterSummary, Counts, FindingKind, HeatCell
+from kdeclare.fleet.object_counts import CountedSort, ObjectCount, find_counted_sorts
 from kdeclare.fleet.rows import CLUSTER, SUMMARY
 from kdeclare.fleet.snapshots import SnapshotCluster
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import has_many, itself
+from kdeclare.manifests.policies import TOPIC
 
 _KEYS_SHOWN = 40
 """How many paths a heat map can have, the most frequent first."""
 
-_INTERNAL = '"internal":true'
-"""In a topic's body; inside of a value its quotes would be escaped."""
-
 
 def snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
     """Each cluster of a snapshot, by name. Raises KdeclareError."""
+    sorts = find_counted_sorts()
     with explained():
         own = itself(live).collect()
-        counted = {row["cluster"]: row for row in _counted(live).collect()}
+        counted = {row["cluster"]: row for row in _counted(live, sorts).collect()}
     return tuple(
-        _snapshot_cluster(row, counted[row["cluster"]]) for row in sorted(own, key=lambda r: r["name"])
+        _snapshot_cluster(row, counted[row["cluster"]], sorts) for row in sorted(own, key=lambda r: r["name"])
     )
 
 
-def _counted(live: DataFrame) -> DataFrame:
+def _counted(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
     of_resource = f.col("kind") != CLUSTER
-    of_topic = f.col("kind") == "Topic"
     of_sort = of_resource & (f.col("name") == "") & f.col("error").isNotNull()
     return live.groupBy("cluster").agg(
         f.count(f.when(of_resource, f.col("body"))).alias("resources"),
         f.count(f.when(of_resource, f.col("error"))).alias("failed"),
-        f.count(f.when(of_topic, f.lit(1))).alias("topics"),
-        f.count(f.when(of_topic & f.contains(f.col("body"), f.lit(_INTERNAL)), f.lit(1))).alias("internal"),
         f.sort_array(f.collect_list(f.when(of_sort, f.struct("kind", "error")))).alias("unread"),
+        *(column for number, sort in enumerate(sorts) for column in _count_sort(number, sort, of_sort)),
     )
 
 
-def _snapshot_cluster(own: Row, counted: Row) -> SnapshotCluster:
+def _count_sort(number: int, sort: CountedSort, of_sort: Column) -> tuple[Column, Column]:
+    """How many objects of a sort there are, and how many of them are internal; not whether it was read."""
+    belongs = (f.col("kind") == sort.sort) & ~of_sort
+    is_internal = f.lit(False)
+    if sort.internal_marker is not None:
+        is_internal = f.contains(f.col("body"), f.lit(sort.internal_marker))
+    return (
+        f.count(f.when(belongs, f.lit(1))).alias(f"count_{number}"),
+        f.count(f.when(belongs & is_internal, f.lit(1))).alias(f"internal_{number}"),
+    )
+
+
+def _snapshot_cluster(own: Row, counted: Row, sorts: Sequence[CountedSort]) -> SnapshotCluster:
+    counts = {
+        sort.sort: ObjectCount(sort.one, sort.many, counted[f"count_{number}"], counted[f"internal_{number}"])
+        for number, sort in enumerate(sorts)
+    }
+    topics = counts.pop(TOPIC, None)
     return SnapshotCluster(
         own["cluster"],
         dict(own["labels"] or {}),
         own["cluster_id"],
         _version(own["body"]),
         _utc(own["taken_at"]),
-        counted["topics"],
-        counted["internal"],
+        topics.count if topics is not None else 0,
+        topics.internal if topics is not None else 0,
         counted["resources"],
         counted["failed"],
         own["error"],
         tuple((row["kind"], row["error"]) for row in counted["unread"]),
+        tuple(count for count in counts.values() if count.count),
     )
 
 
@@ -111,6 +127,8 @@ def _cluster_summary(
         found,
         " ".join(told) or None,
         notice,
+        live.resources,
+        live.others,
     )
 
 

@@ -1,15 +1,18 @@
-"""One topic through the snapshots of a folder."""
+"""One live object through the snapshots of a folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as f
 
 from kdeclare.core.jsontypes import as_object, parse_json
-from kdeclare.fleet.history import TopicVersion
-from kdeclare.fleet.rows import LIVE
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.provider.registry import CODECS
+from kdeclare.fleet.history import ObjectVersion
+from kdeclare.fleet.live_state import explain_unread
+from kdeclare.fleet.rows import CLUSTER, LIVE
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, refuse_lost_rows
 from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.tables import as_it_is, schema_of
@@ -17,9 +20,9 @@ from kdeclare.fleet.storage import Storage
 
 
 def versions(
-    spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, topic: str
-) -> tuple[TopicVersion, ...]:
-    """The topic in each snapshot, oldest first; only the files of that cluster are read.
+    spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, key: LiveKey
+) -> tuple[ObjectVersion, ...]:
+    """The object in each snapshot, oldest first; only the files of that cluster are read.
 
     Raises KdeclareError.
     """
@@ -28,15 +31,15 @@ def versions(
         table = spark.read.schema(schema_of(LIVE)).parquet(*paths)
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
         rows = (
-            table.where((f.col("kind") == "Topic") & (f.col("name") == topic))
-            .select("body", "error", f.input_file_name().alias("file"))
+            table.where(_is_about(key))
+            .select("kind", "name", "body", "error", f.input_file_name().alias("file"))
             .collect()
         )
     for record in records:
         count = sum(row["count"] for row in counts if record.path in row["file"])
         refuse_lost_rows(_of(record, cluster), count, f"{storage.uri}/{record.path}")
     return tuple(
-        _version(record, cluster, [r for r in rows if record.path in r["file"]]) for record in records
+        _version(record, cluster, key, [r for r in rows if record.path in r["file"]]) for record in records
     )
 
 
@@ -46,13 +49,30 @@ def _as_folder(spark: SparkSession, name: str) -> str:
     return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
-def _version(record: SnapshotRecord, cluster: str, rows: Iterable[Row]) -> TopicVersion:
+def _is_about(key: LiveKey) -> Column:
+    """The object itself, why nothing was read of its sort, and the cluster, which says what was read."""
+    itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
+    return itself | (f.col("kind") == CLUSTER)
+
+
+def _version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:
     own = _of(record, cluster)
-    found = next(iter(rows), None)
-    text = found["body"] if found is not None else None
+    bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
+    errors = {(row["kind"], row["name"]): row["error"] for row in rows}
+    text = bodies.get(key)
+    wrong = own.error or errors.get(key)
+    if text is None and wrong is None:
+        wrong = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
     body = as_object(parse_json(text)) if text is not None else None
-    wrong = own.error or (found["error"] if found is not None else None)
-    return TopicVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)
+    return ObjectVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)
+
+
+def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
+    """Why a snapshot has nothing of another system than the cluster itself."""
+    codec = CODECS.get(key.sort)
+    if cluster is None or codec is None or codec.identifies_system:
+        return None
+    return explain_unread(key, cluster)
 
 
 def _of(record: SnapshotRecord, cluster: str) -> SnapshotCluster:

@@ -16,7 +16,7 @@ from kdeclare.core.suggest import did_you_mean
 from kdeclare.manifests.schema_errors import explain
 from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, document, location, variables_of
 from kdeclare.manifests.syntax.nodes import find, node_at, place
-from kdeclare.manifests.syntax.reading import KAFKA, TEXT, Reader
+from kdeclare.manifests.syntax.reading import KAFKA, TEXT, Reader, modes_by_name
 from kdeclare.manifests.syntax.substitution import Scope, Variable
 
 
@@ -248,14 +248,16 @@ def _names_servers(cluster: ClusterSpec) -> bool:
     return cluster.clientConfigFile is not None or "bootstrap.servers" in (cluster.clientConfig or {})
 
 
-_MODES: Mapping[str | int, int] = {
-    "metadata": TEXT,
-    "labels": TEXT,
-    "selector": TEXT,
-    "canary": TEXT,
-    "configs": KAFKA,
-    "clientConfig": KAFKA,
-}
+_MODES = modes_by_name(
+    {
+        "metadata": TEXT,
+        "labels": TEXT,
+        "selector": TEXT,
+        "canary": TEXT,
+        "configs": KAFKA,
+        "clientConfig": KAFKA,
+    }
+)
 """Fields of a fleet that are not read as values."""
 _NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 

@@ -128,16 +128,55 @@ TEXT: Final = 1
 KAFKA: Final = 2
 """The same; and as the text can be a secret, no message repeats it."""
 
-_MODES: Final[dict[str | int, int]] = {
-    "metadata": TEXT,
-    "labels": TEXT,
-    "configs": KAFKA,
-    "clientConfig": KAFKA,
-}
-"""Fields, of any kind and at any depth, that are not read as VALUE."""
 
-RESOURCE_MODES: Final[dict[str | int, int]] = {**_MODES, "config": KAFKA, "headers": KAFKA}
-"""The same of what declares resources; elsewhere ``config`` is what a policy is told."""
+class Modes:
+    """How a value is read that is a mapping or a list.
+
+    mode: of scalars in it. scalars: of fields whose scalars are read in another mode. fields: of what is a
+    mapping or a list itself, by key. rest: of what is one under any other key, or in a list.
+    """
+
+    __slots__ = ("fields", "mode", "rest", "scalars")
+
+    def __init__(
+        self, mode: int, fields: Mapping[str | int, "Modes"] | None = None, rest: "Modes | None" = None
+    ) -> None:
+        self.mode = mode
+        self.scalars: Mapping[str | int, int] | None = None
+        self.fields: Mapping[str | int, Modes] = fields or {}
+        self.rest: Modes = rest or self
+
+    def mode_of(self, key: str | int) -> int:
+        """Return the mode of a scalar under a key."""
+        return self.mode if self.scalars is None else self.scalars.get(key, self.mode)
+
+    def below(self, key: str | int) -> "Modes":
+        """Return how a mapping or a list under a key is read."""
+        return self.fields.get(key, self.rest)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every scalar in it, at any depth, stays text."""
+        return self in (UNIFORM[TEXT], UNIFORM[KAFKA])
+
+
+UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
+"""By mode: all scalars at any depth are read in it."""
+
+
+def modes_by_name(table: Mapping[str | int, int]) -> Modes:
+    """Return how to read documents in which fields of these names have a mode at any depth."""
+    found = [Modes(mode) for mode in (VALUE, TEXT, KAFKA)]
+    fields = {name: found[mode] for name, mode in table.items()}
+    for modes in found:
+        modes.fields = fields
+    return found[VALUE]
+
+
+_PROJECT_MODES: Final = modes_by_name(
+    {"metadata": TEXT, "labels": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
+)
+"""Of projects, and of tests of policies. Manifests are read as their kind's model has it."""
 
 _STR_TAG = "tag:yaml.org,2002:str"
 _NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
@@ -165,13 +204,13 @@ class Reader:
     """Reads documents one after another.
 
     scope: what references mean; None leaves them as they are.
-    modes: how fields of certain names are read.
+    modes: how documents are read of which nothing else is said.
     problems: of the documents read since it was last cleared.
     broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
     shows: whether messages may repeat the scalar of a node. Where nothing says so, it may be a secret.
     """
 
-    def __init__(self, scope: Scope | None, modes: Mapping[str | int, int] = _MODES) -> None:
+    def __init__(self, scope: Scope | None, modes: Modes = _PROJECT_MODES) -> None:
         self.scope = scope
         self.problems: list[Diagnostic] = []
         self.broken = False
@@ -180,41 +219,43 @@ class Reader:
         self._keys: dict[str, str | int] = {}
         self._modes = modes
 
-    def read(self, node: Node, mode: int = VALUE) -> Any:
-        """The data of a node."""
+    def read(self, node: Node, modes: Modes | None = None) -> Any:
+        """The data of a node; a scalar alone is read in the mode of scalars."""
+        modes = modes or self._modes
         if node.__class__ is ScalarNode:
-            return self._scalar(node, mode)
+            return self._scalar(node, modes.mode)
         if node.tag is not None:
             self._check_tag(node)
-        return self._mapping(node, mode) if node.__class__ is MappingNode else self._sequence(node, mode)
+        return self._mapping(node, modes) if node.__class__ is MappingNode else self._sequence(node, modes)
 
     def peek(self, node: Node) -> Any:
         """The text of a node, or what else it is, without a word about what is wrong with it."""
-        return self._aside(node, TEXT)[0]
+        return self._aside(node, UNIFORM[TEXT])[0]
 
-    def read_aside(self, node: Node) -> tuple[Any, list[Diagnostic]]:
+    def read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
         """The data of a node and what is wrong with it, apart from the document that is being read."""
-        return self._aside(node, VALUE)
+        return self._aside(node, modes)
 
     def wrong_with(self, node: Node) -> list[Diagnostic]:
         """What is wrong with a node, for whoever does not read it now."""
-        return self._aside(node, VALUE)[1]
+        return self._aside(node, self._modes)[1]
 
     def duplicates(self, node: Node) -> list[Diagnostic]:
         """The keys that stand twice in one of the mappings of a node."""
         return [problem for problem in self.wrong_with(node) if problem.code == "duplicate-key"]
 
-    def _aside(self, node: Node, mode: int) -> tuple[Any, list[Diagnostic]]:
+    def _aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
         said, broken = len(self.problems), self.broken
-        value = self.read(node, mode)
+        value = self.read(node, modes)
         found = self.problems[said:]
         del self.problems[said:]
         self.broken = broken
         return value, found
 
-    def _mapping(self, node: Node, mode: int) -> dict[str | int, Any]:
+    def _mapping(self, node: Node, modes: Modes) -> dict[str | int, Any]:
         # one pass over all nodes of all manifests: the common cases stay in this loop
-        meanings, keys, modes = self._meanings, self._keys, self._modes
+        meanings, keys = self._meanings, self._keys
+        mode, scalars, fields, rest = modes.mode, modes.scalars, modes.fields, modes.rest
         data: dict[str | int, Any] = {}
         for k, v in node.value:
             if k.__class__ is ScalarNode and not k.style and k.tag is None and k.value in keys:
@@ -225,21 +266,26 @@ class Reader:
                 continue
             if v.__class__ is ScalarNode:
                 text = v.value
+                own = mode if scalars is None else scalars.get(key, mode)
                 if not v.style and v.tag is None and text in meanings:
-                    data[key] = meanings[text][mode]
+                    data[key] = meanings[text][own]
                     continue
-                value = self._scalar(v, mode)
-                if value is BROKEN and mode:
+                value = self._scalar(v, own)
+                if value is BROKEN and own:
                     continue
                 data[key] = value
             else:
-                data[key] = self.read(v, modes.get(key, mode))
+                data[key] = self.read(v, fields.get(key, rest))
         if len(data) < len(node.value):
             self._check_duplicates(node.value)
         return data
 
-    def _sequence(self, node: Node, mode: int) -> list[Any]:
-        values = [self.read(item, mode) for item in node.value]
+    def _sequence(self, node: Node, modes: Modes) -> list[Any]:
+        mode, rest = modes.mode, modes.rest
+        values = [
+            self._scalar(item, mode) if item.__class__ is ScalarNode else self.read(item, rest)
+            for item in node.value
+        ]
         return [value for value in values if value is not BROKEN] if mode else values
 
     def _scalar(self, node: ScalarNode, mode: int) -> Any:

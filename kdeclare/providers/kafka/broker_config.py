@@ -28,6 +28,7 @@ from kdeclare.core.resources.kind import NAME, Desired, Difference, Path, Proble
 from kdeclare.core.resources.manifest_text import manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
 from kdeclare.core.resources.policy_subjects import PolicyWords
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
@@ -40,6 +41,8 @@ from kdeclare.providers.kafka.config.config_ops import (
 )
 from kdeclare.providers.kafka.config.config_record import ConfigsRecord, get_applied
 from kdeclare.providers.kafka.config.wishes import (
+    CONFIGS_DESCRIPTION,
+    UNMANAGED_DESCRIPTION,
     Wish,
     literal_secret,
     parse_wishes,
@@ -75,9 +78,17 @@ class BrokerConfigSpec(BaseModel):
     """``spec`` of a BrokerConfig manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.BROKER))] = {}
-    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
-    lifecycle: SettingsLifecycle = SettingsLifecycle()
+    configs: Annotated[
+        dict[str, Any],
+        RawText(may_be_secret=True),
+        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=config_keys(ConfigScope.BROKER)),
+    ] = {}
+    unmanagedConfigs: Annotated[  # noqa: N815
+        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
+    ] = "keep"
+    lifecycle: Annotated[
+        SettingsLifecycle, Field(description="What may happen to settings that others made.")
+    ] = SettingsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from kdeclare.core.frozen import dataclass
 from kdeclare.core.live.collector import Collector, Expected, Patience, Selection, Sighting
 from kdeclare.core.live.faults import Fault, Outcome
 from kdeclare.core.parts import Connections
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition, is_topic
 from kdeclare.providers.kafka.live import KafkaState, Move, ReplicaDirs, Topic
@@ -223,11 +224,15 @@ def observe_expected(
         said = find_existing(cluster, missing)
         awaited = said.exists | said.unsettled if await_unsettled else said.exists
         if not awaited or patience.monotonic() - begun >= patience.limit_s:
-            return Sighting(live, said.exists, said.unsettled)
+            return Sighting(live, _name_topics(said.exists), _name_topics(said.unsettled))
         patience.progress(WAITING, len(expected) - len(awaited), len(expected))
         patience.sleep(step)
         step = min(2 * step, _LONGEST_STEP_S)
         live = observe(cluster, query, all_topics=all_topics)
+
+
+def _name_topics(names: Iterable[str]) -> frozenset[ResourceId]:
+    return frozenset(ResourceId("Topic", name) for name in names)
 
 
 def _is_shown(name: str, query: KafkaSelection, live: KafkaState) -> bool:
@@ -244,10 +249,11 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
 def collect_expected(connections: Connections, selection: KafkaSelection, expected: Expected) -> Sighting:
     """Read what is selected, until brokers show every expected topic that exists. Raises Fault."""
     owned = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
+    named = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(
         connections.get(KafkaConnection).cluster,
         selection,
-        sorted(owned | expected.names),
+        sorted(owned | named),
         expected.patience,
         all_topics=expected.reads_all_names,
         await_unsettled=expected.await_unsettled,

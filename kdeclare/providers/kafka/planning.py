@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.client_quota.planning import QuotaPlanning
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection, moves_not_seen
 from kdeclare.providers.kafka.config.wishes import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
-from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
 from kdeclare.providers.kafka.plan_options import find_kafka_options
@@ -89,7 +89,7 @@ class KafkaPlanning(PlanHooks):
         """Let changes through that are to wait for a move; hold back what no broker shows yet."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._let_through(resource, desired, owned, difference)
-        if is_topic(resource) and resource.name in self._inputs.pending:
+        if resource in self._inputs.pending:
             return _held_back(resource, owned, difference)
         return self._quotas.review_difference(resource, desired, owned, difference)
 

@@ -56,6 +56,7 @@ from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
 from kdeclare.providers.kafka.reassignment.placement_request import clashes
 from kdeclare.providers.kafka.reassignment.plan_section import describe_moves
 from kdeclare.providers.kafka.topic.kind import TopicKind
+from kdeclare.providers.kafka.topic.operations import find_colliding_names
 
 _SHOWN_AS_METADATA = frozenset(
     (verb, TopicKind.name)
@@ -108,7 +109,7 @@ def _creates(op: Operation) -> bool:
 
 
 def _topics(write: PendingWrite) -> frozenset[str]:
-    return type_of(write.operation).find_subjects(write.operation)
+    return frozenset(subject.name for subject in type_of(write.operation).find_subjects(write.operation))
 
 
 def _has_broker_configs(op: Operation) -> bool:
@@ -186,5 +187,6 @@ PROVIDER = Provider(
     describe_plan=describe_moves,
     is_secret_setting=is_secret_setting,
     may_hold_secret=may_hold_secret,
+    check_declared=find_colliding_names,
     find_contradictions=clashes,
 )

@@ -9,7 +9,16 @@ from kdeclare.core.jsontypes import canonical_json
 from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, ClusterSummary, Counts, FindingKind
 from kdeclare.report.elements.html_page import Strings, html_page
 from kdeclare.report.elements.values import clean, clipped, duration
-from kdeclare.report.fleet.audit_words import MEANINGS, headline, raw, sides, teams_by_total, worst_first
+from kdeclare.report.fleet.audit_words import (
+    MEANINGS,
+    headline,
+    name_objects,
+    raw,
+    sides,
+    sum_objects,
+    teams_by_total,
+    worst_first,
+)
 from kdeclare.version import VERSION
 
 _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
@@ -62,6 +71,7 @@ def page_data(audit: Audit) -> dict[str, Any]:
         "took": duration(summary.seconds),
         "kinds": [[kind.value, MEANINGS[kind]] for kind in FindingKind],
         "clusters": [_cluster(cluster) for cluster in summary.clusters],
+        "objects": name_objects(summary.clusters),
         "teams": [[team, _counts(found)] for team, found in teams_by_total(summary)],
         "heat": _heat(summary),
         "since": _since(summary),
@@ -83,7 +93,7 @@ def _cluster(cluster: ClusterSummary) -> dict[str, Any]:
     return {
         "name": cluster.name,
         "labels": dict(sorted(cluster.labels.items())),
-        "topics": cluster.topics,
+        "objects": sum_objects(cluster),
         "declared": cluster.declared,
         "found": _counts(cluster.found),
         "error": cluster.error,

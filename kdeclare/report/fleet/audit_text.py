@@ -10,7 +10,9 @@ from kdeclare.report.fleet.audit_words import (
     by_total,
     change,
     headline,
+    name_objects,
     since_line,
+    sum_objects,
     teams_by_total,
     total,
     worst_first,
@@ -83,9 +85,9 @@ def _clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
     if not found:
         return
     rows: list[tuple[Cell, ...]] = [
-        (clean(c.name), *_counts(c.found), c.topics, c.declared) for c in found[:_MANY]
+        (clean(c.name), *_counts(c.found), sum_objects(c), c.declared) for c in found[:_MANY]
     ]
-    yield from _table("CLUSTER", ("TOPICS", "DECLARED"), rows, style)
+    yield from _table("CLUSTER", (name_objects(summary.clusters).upper(), "DECLARED"), rows, style)
     yield from _more(len(found), style)
 
 

@@ -1,6 +1,6 @@
 """What every report of an audit says in the same words: its headline, its kinds, its values, its order."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kdeclare.core.jsontypes import JsonValue, canonical_json, parse_json
 from kdeclare.core.secrets.secret_refs import SHOWN, is_secret
@@ -49,8 +49,40 @@ def headline(summary: AuditSummary, tallied: bool = True) -> str:
     if total(summary.found):
         resources = plural(total(summary.found), "resource")
         return f"No drift in what could be read of {clusters}: {resources} could not."
-    topics = plural(sum(cluster.topics for cluster in summary.clusters), "topic")
-    return f"No drift. {clusters} with {topics} in order."
+    others = ((o.one, o.many, o.own) for cluster in summary.clusters for o in cluster.others)
+    objects = count_objects(sum(cluster.topics for cluster in summary.clusters), others)
+    return f"No drift. {clusters} with {objects} in order."
+
+
+_NOUNS = 3
+
+
+def count_objects(topics: int, others: Iterable[tuple[str, str, int]]) -> str:
+    """``200 topics, 12 flags``; of many sorts, some and the sum of the rest.
+
+    others: objects of other sorts, by what one and many of them are called.
+    """
+    totals: dict[tuple[str, str], int] = {}
+    for one, many, count in others:
+        totals[one, many] = totals.get((one, many), 0) + count
+    found = [(count, one, many) for (one, many), count in totals.items() if count]
+    if topics or not found:
+        found.insert(0, (topics, "topic", "topics"))
+    rest = sum(count for count, _, _ in found[_NOUNS:])
+    shown = [plural(count, one, many) for count, one, many in found[:_NOUNS]]
+    return listed([*shown, plural(rest, "other object") if rest else ""])
+
+
+def sum_objects(cluster: ClusterSummary) -> int:
+    """The live objects of a cluster that are people's own."""
+    return cluster.topics + sum(count.own for count in cluster.others)
+
+
+def name_objects(clusters: Collection[ClusterSummary]) -> str:
+    """What `sum_objects` counts in these clusters, in the plural."""
+    found = {"topics" for cluster in clusters if cluster.topics}
+    found |= {count.many for cluster in clusters for count in cluster.others if count.own}
+    return next(iter(found), "topics") if len(found) < 2 else "objects"
 
 
 def since_line(summary: AuditSummary) -> str:

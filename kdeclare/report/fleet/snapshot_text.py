@@ -1,4 +1,4 @@
-"""Snapshots of a fleet: one as it was taken, and the history of one topic over them."""
+"""Snapshots of a fleet: one as it was taken, and the history of one object over them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -7,10 +7,15 @@ from pydantic import Field
 
 from kdeclare.core.documents import Second, describe_as
 from kdeclare.core.frozen import dataclass
-from kdeclare.fleet.history import FieldTurn, TopicTurn, TopicVersion, Turn, turns
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.core.secrets.secret_refs import SHOWN, UNTOLD
+from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, turns
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
+from kdeclare.manifests.policies import TOPIC
 from kdeclare.report.elements.terminal import PLAIN, Style
 from kdeclare.report.elements.values import clean, duration, key_of, plural, show
+from kdeclare.report.fleet.audit_words import count_objects
 from kdeclare.report.run.history_text import moment
 
 _MANY = 20
@@ -36,8 +41,9 @@ def _headline(record: SnapshotRecord, style: Style) -> str:
     of = f"{plural(clusters, 'cluster')} of {clean(record.fleet)}"
     if not failed:
         topics = sum(cluster.topics for cluster in record.clusters)
+        others = ((o.one, o.many, o.count) for cluster in record.clusters for o in cluster.others)
         resources = sum(cluster.resources for cluster in record.clusters)
-        head = f"Read {of}: {plural(topics, 'topic')}, {plural(resources, 'resource')}."
+        head = f"Read {of}: {count_objects(topics, others)}, {plural(resources, 'resource')}."
         return style.bold(head)
     resources = sum(cluster.resources for cluster in record.clusters)
     head = f"Read {clusters - failed:,} of {of}: {plural(resources, 'resource')}."
@@ -66,14 +72,14 @@ _SHOWN = 60
 """How many fields of one snapshot are listed; a move of thousands of partitions is not read line by line."""
 
 
-def topic_history_text(
-    cluster: str, topic: str, versions: Sequence[TopicVersion], style: Style = PLAIN
+def object_history_text(
+    cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
 ) -> str:
     """What changed at each time, oldest first, ending in a new line."""
-    name = f"Topic/{clean(topic)} on {clean(cluster)}"
+    name = f"{clean(key.sort)}/{clean(key.key)} on {clean(cluster)}"
     if not versions:
         return f"No snapshots of {clean(cluster)} yet.\n"
-    found = turns(versions)
+    found = turns(versions, key.sort)
     count = plural(len(versions), "snapshot")
     if not found:
         return f"{name}: in none of {count}.\n"
@@ -114,19 +120,20 @@ class TopicHistory:
     history: Annotated[tuple[TurnDocument, ...], Field(description="The oldest first.")]
 
 
-def describe_topic_history(cluster: str, topic: str, versions: Sequence[TopicVersion]) -> TopicHistory:
-    """Return the same for scripts."""
+def describe_object_history(cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]) -> TopicHistory:
+    """Return the same for scripts. A topic is called by its name alone, as in earlier versions."""
     found = (
         describe_as(TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id)
-        for turn in turns(versions)
+        for turn in turns(versions, key.sort)
     )
-    return TopicHistory(cluster, topic, len(versions), tuple(found))
+    name = key.key if key.sort == TOPIC else f"{key.sort}/{key.key}"
+    return TopicHistory(cluster, name, len(versions), tuple(found))
 
 
-def _lines(turn: TopicTurn, style: Style) -> Iterator[str]:
+def _lines(turn: ObjectTurn, style: Style) -> Iterator[str]:
     when = style.bold(moment(turn.version.taken_at))
     yield f"{when}  {_title(turn, style)}{style.dim(f'  {clean(turn.version.snapshot_id)}')}"
-    names = [_name(field.path) for field in turn.fields[:_SHOWN]]
+    names = [_name(field) for field in turn.fields[:_SHOWN]]
     width = max(map(len, names), default=0)
     for name, field in zip(names, turn.fields, strict=False):
         yield f"  {name:<{width}}  {_values(field, style)}"
@@ -135,7 +142,7 @@ def _lines(turn: TopicTurn, style: Style) -> Iterator[str]:
     yield ""
 
 
-def _title(turn: TopicTurn, style: Style) -> str:
+def _title(turn: ObjectTurn, style: Style) -> str:
     match turn.turn:
         case Turn.APPEARED:
             return style.green("first seen" if turn.seen_before is None else "appeared")
@@ -147,14 +154,15 @@ def _title(turn: TopicTurn, style: Style) -> str:
             return style.yellow(plural(len(turn.fields), "change"))
 
 
-def _name(path: str) -> str:
-    if path == "id":
-        return "topic id (created anew)"
-    start, _, rest = path.partition(".")
-    of = {"assignments": "replicas", "moves": "move"}.get(start)
-    return f"{of} of partition {clean(rest)}" if of else clean(key_of(path))
+def _name(field: FieldTurn) -> str:
+    return clean(field.name if field.name is not None else key_of(field.path))
 
 
 def _values(field: FieldTurn, style: Style) -> str:
-    before, after = (show(value, field.path) for value in (field.before, field.after))
+    before, after = (_show(value, field.path) for value in (field.before, field.after))
     return f"{before} {style.dim('→')} {after}"
+
+
+def _show(value: JsonValue, path: str) -> str:
+    """Rows of objects keep of a secret that there is one."""
+    return SHOWN if value == {"secret": UNTOLD} else show(value, path)

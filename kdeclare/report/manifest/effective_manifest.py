@@ -8,7 +8,6 @@ from kdeclare.core.provider.registry import find_api_version
 from kdeclare.core.resources.manifest_text import quoted, scalar
 from kdeclare.core.secrets.secret_refs import SHOWN
 from kdeclare.manifests.provenance import EffectiveManifest, Origin, Origins, Said
-from kdeclare.manifests.syntax.reading import RESOURCE_MODES
 from kdeclare.report.elements.terminal import PLAIN, Cut, Style, elided, width_of
 from kdeclare.report.elements.values import clean
 
@@ -55,7 +54,7 @@ def _fields(fields: Sequence[Origins]) -> Iterator[_Line]:
 
 def _field(begun: str, item: Origins) -> Iterator[_Line]:
     comments = [*_comments(item)]
-    text = not any(step in RESOURCE_MODES for step in item.path[:-1])
+    text = not item.is_text
     if isinstance(item.value, list) and any(isinstance(inner, dict | list) for inner in item.value):
         yield begun, comments
         indent = begun[: len(begun) - len(begun.lstrip())]

@@ -8,6 +8,7 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.provider import PlanSection
 from kdeclare.core.provider.registry import describe_plan, type_of
+from kdeclare.core.resources.capabilities import is_move
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.units import plural
@@ -43,7 +44,7 @@ _WHY = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
     (Action.UPDATE, Reason.CHANGED): "manifest changed",
     (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned so far",
-    (Action.UPDATE, Reason.RECREATED): "recreated: another topic than the one that was applied",
+    (Action.UPDATE, Reason.RECREATED): "recreated: another {noun} than the one that was applied",
     (Action.UPDATE, Reason.DRIFTED): "changed outside kdeclare",
     (Action.UPDATE, Reason.MISSING): "partly gone from the cluster",
     (Action.UPDATE, Reason.ORPHANED): "no longer declared",
@@ -75,8 +76,8 @@ def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
 
 
 def icon(change: Change) -> str:
-    """``+ ~ - ○ ·``, or ``↻`` when all that changes is where replicas are."""
-    if change.action is Action.UPDATE and change.fields and all(_is_move(f) for f in change.fields):
+    """``+ ~ - ○ ·``, or ``↻`` when all that changes is where data is."""
+    if change.action is Action.UPDATE and is_move(change):
         return _MOVE
     return _ICONS[change.action]
 
@@ -85,7 +86,7 @@ def why(change: Change, plan: Plan) -> str:
     """The reason in words; empty where the action says it all."""
     if change.reason is Reason.ROLLBACK:
         return f"undoing run {plan.undoes}" if plan.undoes else "rollback"
-    return _WHY.get((change.action, change.reason), "")
+    return _WHY.get((change.action, change.reason), "").format(noun=change.id.kind.lower())
 
 
 def _headline(plan: Plan, style: Style) -> str:
@@ -202,10 +203,6 @@ def one_side(change: Change, field: FieldChange) -> JsonValue:
 
 def _name(field: FieldChange) -> str:
     return clean(key_of(field.path))
-
-
-def _is_move(field: FieldChange) -> bool:
-    return field.path.startswith(("replicas.", "assignments.")) or field.path == "replicationFactor"
 
 
 def _paint(change: Change, style: Style) -> Callable[[str], str]:

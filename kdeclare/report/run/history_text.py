@@ -189,12 +189,17 @@ def _overrides(detail: RunDetail, style: Style) -> str:
     """Who had which denials overridden, and why; of very many, some and a count."""
     if not detail.overrides:
         return ""
+    principals = {item.principal for item in detail.overrides}
     principal = detail.overrides[0].principal
     known = f"{clean(principal)} to the brokers" if principal else "not authenticated by the brokers"
-    lines = [style.bold(f"Overridden by {clean(detail.run.user)} ({known}):")]
+    head = f"Overridden by {clean(detail.run.user)}"
+    lines = [style.bold(f"{head} ({known}):" if len(principals) == 1 else f"{head}:")]
     for item in detail.overrides[:_MANY]:
         topic = f", {clean(name_subject(item.topic))}" if item.topic is not None else ""
-        lines.append(f"  policy {clean(item.policy)} on {clean(item.resource)}{topic}: {clean(item.reason)}")
+        line = f"  policy {clean(item.policy)} on {clean(item.resource)}{topic}"
+        if len(principals) > 1:  # of several systems, each knows kdeclare by another name
+            line += f" as {clean(item.principal)}" if item.principal else " without authentication"
+        lines.append(f"{line}: {clean(item.reason)}")
     if len(detail.overrides) > _MANY:
         lines.append(style.dim(f"  … and {len(detail.overrides) - _MANY:,} more"))
     return "".join(f"{line}\n" for line in lines)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel, create_model
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Outcome
@@ -27,6 +28,7 @@ from kdeclare.core.resources.object_system import (
     SystemObjects,
 )
 from kdeclare.core.resources.objects import ObjectSpec, ObjectWrite
+from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
 from kdeclare.report.provider_list import providers_schemas
@@ -81,7 +83,21 @@ def provide(kind: SystemObjectKind, *, lists_types: bool = True, lists_collector
     return Provider("theirs", (kind,), types, api_version="theirs.example/v1", collectors=collectors)
 
 
+class Badge(BaseModel):
+    code: SecretText
+
+
+class GuardedSpec(ObjectSpec):
+    """Secrets are not looked for inside fields of objects."""
+
+    code: SecretText | None = None
+    badges: list[Badge] | None = None
+
+
 WELL_LISTED = provide(SHELF)
+NESTED_SECRET = provide(SystemObjectKind(SYSTEM, "Guarded", GuardedSpec))
+LIST_OF_SECRETS = create_model("S", __base__=ObjectSpec, a=list[SecretText])
+NESTED_TEXTS = provide(SystemObjectKind(SYSTEM, "Guarded", LIST_OF_SECRETS))
 UNLISTED_TYPE = provide(SHELF, lists_types=False)
 UNREAD = provide(SHELF, lists_collector=False)
 NO_SUCH_FIELD = provide(MISSPELT)
@@ -170,6 +186,8 @@ def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) 
             "provider-broken",
             "does not list its operation types shelf.create",
         ),
+        ("NESTED_SECRET", "provider-broken", "field 'badges' of GuardedSpec has a secret inside it"),
+        ("NESTED_TEXTS", "provider-broken", "field 'a' of S has a secret inside it"),
         ("UNREAD", "provider-broken", "kind Shelf: the provider lists no collector that reads it"),
         (
             "NO_SUCH_FIELD",

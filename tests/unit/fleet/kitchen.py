@@ -27,6 +27,7 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
+from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from tests.jsontypes import Json
 
 
@@ -73,6 +74,8 @@ class KitchenCodec:
     sorts = frozenset({"Kettle", "Jars"})
     identifies_system = False
     groups = True
+    nouns: Mapping[str, tuple[str, str]] = {"Kettle": ("kettle", "kettles"), "Jars": ("jar", "jars")}
+    internal_marker: str | None = '"made":"house"'
     context: tuple[object, ...] = ()
 
     def list_objects(self, connections: Connections) -> LiveListing:
@@ -140,6 +143,18 @@ class KettleKind:
     spec: type[BaseModel] = KettleSpec
     record: type[OwnedRecord] = KettleRecord
     audit_rules: AuditRules = AuditRules(identity_field="made")
+    policy_words = PolicyWords({"heat": PolicyField(int)})
+
+    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+        return {"heat": desired.get_body(KettleSpec).heat}
+
+    def describe_live(
+        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+    ) -> Mapping[str, object] | None:
+        body = desired.get_body(KettleSpec) if desired is not None else None
+        key = self.find_live_key(resource.name, body, owned).key if body or owned else resource.name
+        kettle = live.get(KitchenState).kettles.get(key)
+        return None if kettle is None else {"heat": kettle.heat}
 
     def parse(self, name: str, spec: BaseModel) -> tuple[KettleSpec, tuple[Problem, ...]]:
         return narrow(spec, KettleSpec), ()

@@ -26,7 +26,7 @@ from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.cluster_pass import Judged, Labels, WholeCluster, found_in_cluster
+from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
 from kdeclare.fleet.encoding import (
     Row,
     declared_cluster_row,
@@ -258,13 +258,15 @@ def test_policies_are_asked_about_objects_of_all_sorts() -> None:
     live = live_of(KitchenState({"k1": Kettle(5, "a"), "house": Kettle(5, "a")}, frozenset({"top/salt"})))
     asked: list[str] = []
 
-    def judge(state: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+    def judge(
+        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
         assert state.get(KitchenState).jars == {"top/salt"}
         asked.extend(map(str, objects))
         return Judged()
 
     found_in_cluster(whole([jars("mine", "top/salt")], live), judge)
-    assert asked == ["Jars/top/salt", "Kettle/k1", "Topic/orders"]
+    assert asked == ["Jars/mine", "Kettle/k1", "Topic/orders"]
 
 
 @given(st.integers(0, 2**32))

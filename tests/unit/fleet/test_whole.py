@@ -19,7 +19,7 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.fleet.cluster_pass import Judged, Labels, WholeFindings, found_in_cluster
+from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeFindings, found_in_cluster
 from kdeclare.fleet.findings import FindingKind, Found
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
@@ -143,7 +143,9 @@ class Asked:
         self.topics: list[str] = []
         self.labels: Mapping[str, Mapping[str, str]] = {}
 
-    def __call__(self, live: LiveState, objects: Sequence[ResourceId], labels: Labels) -> Judged:
+    def __call__(
+        self, live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
         self.topics, self.labels = list(map(str, objects)), {item.name: labels[item] for item in labels}
         return self.answer
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
 from kdeclare.core.resources.kind import NAME, Kind, Problem, narrow
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.manifests.shapes import Declarable
 
@@ -46,7 +47,7 @@ class Spec(BaseModel):
     throttle: int | str | None = None
     assignments: dict[int, list[int]] | None = None
     items: list[Item] = []
-    configs: dict[str, Any] = {}
+    configs: Annotated[dict[str, Any], RawText(may_be_secret=True)] = {}
     mode: Literal["keep", "remove"] = "keep"
     lifecycle: Inner = Inner()
     login: Login | None = None
@@ -82,7 +83,7 @@ class RuleSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     rule: str
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[str, str], RawText()] = {}
 
 
 @dataclass

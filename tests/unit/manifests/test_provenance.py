@@ -15,8 +15,9 @@ from kdeclare.core.resources.manifest_text import quoted
 from kdeclare.manifests.load import load
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.manifests.provenance import EffectiveManifest, origins, read_sources, reader_of
+from kdeclare.manifests.reading_modes import document_modes, spec_modes
 from kdeclare.report.manifest.effective_manifest import manifest_text
-from tests.unit.manifests.small_kinds import KINDS
+from tests.unit.manifests.small_kinds import KINDS, Spec
 
 VALUES = st.one_of(
     st.none(),
@@ -24,6 +25,7 @@ VALUES = st.one_of(
     st.integers(-5, 10**12),
     st.text(st.sampled_from("a1 .:#{}[]|`\"'\\${}é\n-~\x85\xa0\u200b\u202e\u2028\ufeff"), max_size=12),
 )
+MODES = document_modes(spec_modes(Spec))
 CONFIGS = st.dictionaries(st.sampled_from(["a", "b.c", "d", "e-f"]), VALUES, max_size=4)
 LABELS = st.dictionaries(
     st.sampled_from(["team", "1", "yes"]), st.text("xy1", min_size=1, max_size=3), max_size=2
@@ -40,7 +42,7 @@ def texts(configs: dict[str, object]) -> dict[str, str | None]:
 
 def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})) -> str:
     source = read_sources(project, environ, KINDS).by_id[resource]
-    found = origins(source.layers, reader_of(project, environ), {}, lambda path: False)
+    found = origins(source.layers, reader_of(project, environ), MODES, {}, lambda path: False)
     place = Place("t.yaml", 1, 1)
     return manifest_text(EffectiveManifest("p", "e", resource, place, found))
 
@@ -144,7 +146,7 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
     project = open_project(folder / "kdeclare.yaml", None, environ)
     source = read_sources(project, environ, KINDS).by_id[ResourceId("Topic", "t")]
     secret = ("spec", "configs", "pw")
-    found = origins(source.layers, reader_of(project, environ), {}, lambda path: path == secret)
+    found = origins(source.layers, reader_of(project, environ), MODES, {}, lambda path: path == secret)
     [item] = [item for item in found if item.path == secret]
     single = text in ("${env.OUT}", "${var.whole}")
     assert (item.value, item.secret, item.by_reference) == (

@@ -18,7 +18,7 @@ MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() i
 @pytest.mark.parametrize("model", MODELS)
 def test_every_field_says_what_it_is_for(model: str) -> None:
     silent = [name for name, field in MODELS[model].items() if not field.get("description")]
-    assert silent == [], "say it in manifests/field_docs.py"
+    assert silent == [], "say it in the model, or in manifests/field_docs.py"
 
 
 def test_nothing_is_described_that_is_not_there() -> None:

@@ -236,6 +236,9 @@ class KettleOperation(OperationType):
                 self.kitchen.kettles[op.resource.name] = dict(as_object(after))
         return {op.id: None for op in ops}
 
+    def is_confined(self, op: Operation) -> bool:
+        return True
+
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
         return Undo(lost=("the kettle as it was",))
 

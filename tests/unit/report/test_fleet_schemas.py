@@ -10,12 +10,12 @@ from kdeclare.core.documents import dump_document
 from kdeclare.fleet.overview import FleetApply, FleetPlan
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.report.fleet.fleet_runs import fleet_schemas
-from kdeclare.report.fleet.snapshot_text import describe_topic_history
+from kdeclare.report.fleet.snapshot_text import describe_object_history
 from tests.browser.sample_audits import NOON, SILENT, big_audit, small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
 from tests.unit.report.test_snapshot_text import WHOLE, record
-from tests.unit.report.test_topic_history_text import STORY
+from tests.unit.report.test_topic_history_text import ORDERS, STORY
 
 DOCUMENTS = [
     ("fleet-snapshot", dump_document(record(WHOLE, SnapshotCluster("eu-3", error=SILENT)))),
@@ -26,8 +26,8 @@ DOCUMENTS = [
     ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
     ("fleet-apply", dump_document(APPLIED)),
     ("fleet-apply", dump_document(FleetApply("none", 0.0, stopped="too many failures"))),
-    ("fleet-history", dump_document(describe_topic_history("eu-1", "orders", STORY))),
-    ("fleet-history", dump_document(describe_topic_history("eu-1", "orders", ()))),
+    ("fleet-history", dump_document(describe_object_history("eu-1", ORDERS, STORY))),
+    ("fleet-history", dump_document(describe_object_history("eu-1", ORDERS, ()))),
 ]
 
 

@@ -66,6 +66,18 @@ def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
     assert "… and 3 more" in text
 
 
+def test_overrides_in_several_systems_say_who_kdeclare_is_to_each() -> None:
+    ours = replace(DETAIL.overrides[0], principal="User:ann")
+    others = [
+        replace(ours, resource=name, principal=who) for name, who in (("Flag/a", "ann"), ("Door/b", None))
+    ]
+    text = run_detail_text(replace(DETAIL, overrides=(ours, *others)))
+    assert "Overridden by ann@laptop:\n" in text
+    assert "policy bounds on Topic/payments as User:ann: agreed on Monday" in text
+    assert "policy bounds on Flag/a as ann: agreed on Monday" in text
+    assert "policy bounds on Door/b without authentication: agreed on Monday" in text
+
+
 def test_history_diff() -> None:
     other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
     a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))

@@ -7,19 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.documents import dump_document
-from kdeclare.fleet.history import TopicVersion, Turn, turns
+from kdeclare.core.live.live_codec import LiveKey
+from kdeclare.fleet.history import ObjectVersion, Turn, turns
 from kdeclare.providers.kafka.fleet.codec import topic_json
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
-from kdeclare.report.fleet.snapshot_text import describe_topic_history, topic_history_text
+from kdeclare.report.fleet.snapshot_text import describe_object_history, object_history_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_golden
 
+ORDERS = LiveKey("Topic", "orders")
 
-def version(day: int, body: Json, error: str | None = None) -> TopicVersion:
+
+def version(day: int, body: Json, error: str | None = None) -> ObjectVersion:
     when = NOON + timedelta(days=day)
-    return TopicVersion(when, f"{when:%Y%m%d-%H%M%S}-a1b2", body, error)
+    return ObjectVersion(when, f"{when:%Y%m%d-%H%M%S}-a1b2", body, error)
 
 
 def body(*replicas: list[int], **configs: str) -> Json:
@@ -40,14 +43,14 @@ STORY = [
 
 
 def test_story() -> None:
-    check_golden("topic-history", topic_history_text("eu-1", "orders", STORY))
-    document = dump_document(describe_topic_history("eu-1", "orders", STORY))
+    check_golden("topic-history", object_history_text("eu-1", ORDERS, STORY))
+    document = dump_document(describe_object_history("eu-1", ORDERS, STORY))
     check_golden("topic-history", json.dumps(document, indent=1) + "\n", "json")
 
 
 def test_nothing_to_tell() -> None:
-    assert topic_history_text("eu-1", "orders", ()) == "No snapshots of eu-1 yet.\n"
-    unseen = topic_history_text("eu-1", "orders", [version(0, None)])
+    assert object_history_text("eu-1", ORDERS, ()) == "No snapshots of eu-1 yet.\n"
+    unseen = object_history_text("eu-1", ORDERS, [version(0, None)])
     assert unseen == "Topic/orders on eu-1: in none of 1 snapshot.\n"
 
 
@@ -68,7 +71,7 @@ def test_items_of_several_parts_are_told_apart() -> None:
 
 
 def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
-    def taken(day: int, id_: str, retention: str, moves: frozenset[tuple[str, int]]) -> TopicVersion:
+    def taken(day: int, id_: str, retention: str, moves: frozenset[tuple[str, int]]) -> ObjectVersion:
         key = ConfigEntry(retention, ConfigSource.TOPIC)
         policy = ConfigEntry("compact", ConfigSource.BROKER, ConfigType.LIST)
         topic = Topic("orders", id_, (Partition((1, 2)),))
@@ -80,7 +83,7 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
         taken(1, "a", "2000", frozenset({("orders", 0)})),
         taken(2, "b", "2000", frozenset()),
     ]
-    text = topic_history_text("eu-1", "orders", story)
+    text = object_history_text("eu-1", ORDERS, story)
     said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     assert said == [
         "retention.ms         1000 (1 s) → 2000 (2 s)",
@@ -91,7 +94,9 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
 
 
 def test_a_move_of_a_thousand_partitions_is_told_in_short() -> None:
-    text = topic_history_text("eu-1", "t", [version(0, body(*[[1]] * 1000)), version(1, body(*[[2]] * 1000))])
+    text = object_history_text(
+        "eu-1", LiveKey("Topic", "t"), [version(0, body(*[[1]] * 1000)), version(1, body(*[[2]] * 1000))]
+    )
     assert "1,000 changes" in text
     assert "… and 940 more fields" in text
     numbers = [line.split()[3] for line in text.splitlines() if "replicas of partition" in line]

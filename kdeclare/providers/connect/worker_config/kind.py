@@ -14,7 +14,7 @@ from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.capabilities import Evidence
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SHOWN, Secret, SecretRef, is_secret, read_secret_ref
@@ -146,6 +146,10 @@ class ConnectWorkerConfigKind:
         old, new = _narrow(before), _narrow(after)
         configs = merge_fields(old.configs if old else {}, new.configs if new else {}, keys)
         return WorkerConfigRecord(group_for(None, new or old), configs)
+
+    def locate_secret(self, path: Path) -> Path | None:
+        """See `LocatesSecrets`."""
+        return ("config", *path[1:])  # below `WorkerConfigBody.configs`
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `Kind`."""

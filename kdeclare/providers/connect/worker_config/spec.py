@@ -13,6 +13,7 @@ from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, error, warning
 from kdeclare.core.frozen import dataclass
 from kdeclare.core.resources.adoption import SettingsLifecycle
 from kdeclare.core.resources.kind import Path, Problem
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
 from kdeclare.core.units import Duration
 from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup, is_placeholder
@@ -29,9 +30,13 @@ class TlsSpec(BaseModel):
     """How to connect: PEM files, relative to the project's folder."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    caFile: str | None = None  # noqa: N815
-    certFile: str | None = None  # noqa: N815
-    keyFile: str | None = None  # noqa: N815
+    caFile: Annotated[  # noqa: N815
+        str | None, Field(description="The authority that the workers' certificates are from.")
+    ] = None
+    certFile: Annotated[str | None, Field(description="The client's certificate.")] = None  # noqa: N815
+    keyFile: Annotated[  # noqa: N815
+        str | None, Field(description="The key of the client's certificate.")
+    ] = None
 
 
 class ConnectWorkerConfigSpec(BaseModel):
@@ -41,12 +46,27 @@ class ConnectWorkerConfigSpec(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    workers: Annotated[list[str], Field(min_length=1)]
-    tls: TlsSpec = TlsSpec()
-    headers: dict[str, Any] = {}
-    config: dict[str, Any] = {}
-    warnBeforeExpiry: Duration | None = None  # noqa: N815
-    lifecycle: SettingsLifecycle = SettingsLifecycle()
+    workers: Annotated[list[str], Field(min_length=1, description="The URLs of all workers of the group.")]
+    tls: Annotated[TlsSpec, Field(description="How to connect, as PEM files.")] = TlsSpec()
+    headers: Annotated[
+        dict[str, Any],
+        RawText(may_be_secret=True),
+        Field(
+            description="HTTP headers for every request; values by reference only, as in ${env.CONNECT_AUTH}."
+        ),
+    ] = {}
+    config: Annotated[
+        dict[str, Any],
+        RawText(may_be_secret=True),
+        Field(description="Overrides of worker settings, of the keys that the plug-in's whitelist has."),
+    ] = {}
+    warnBeforeExpiry: Annotated[  # noqa: N815
+        Duration | None,
+        Field(description="How long before a certificate ends there is a warning, as in 30d (the default)."),
+    ] = None
+    lifecycle: Annotated[
+        SettingsLifecycle, Field(description="What may happen to settings that others made.")
+    ] = SettingsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Quotas in snapshots and audits of fleets: one row for each entity that has limits, defaults included."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import (
     DeclaredFacts,
@@ -35,6 +36,9 @@ class QuotaCodec:
     identifies_system = False
     groups = False
     context: tuple[object, ...] = ()
+    nouns: Mapping[str, tuple[str, str]] = {}
+    """Not counted: what people count in a cluster is its topics."""
+    internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read all entities that have limits. Raises Fault, also where the principal may not see them."""
@@ -56,6 +60,14 @@ class QuotaCodec:
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Every entity: Kafka sets no limits by itself."""
         return True
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """See `DescribesFields`."""
+        return {f"{PREFIX}{key}": limit for key, limit in body.items()}
+
+    def name_field(self, sort: str, path: str) -> str | None:
+        """None: limits are called as in plans."""
+        return None
 
 
 class QuotaRules(AuditRules):

@@ -46,6 +46,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
     encode_quota,
     parse_quota,
 )
+from kdeclare.providers.kafka.manifest_edits import claims_setting
 
 DEFAULT = ""
 """What policies see in place of the name of a default: no entity has the empty name."""

@@ -92,9 +92,9 @@ class AlterQuota(KafkaOperationType):
         """The limits of its entity."""
         return [Touch(QUOTA, _args(op).quota_entity.key, Access.UPDATE)]
 
-    def find_subjects(self, op: Operation) -> frozenset[str]:
+    def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
         """The resource itself: it has to do with no topic."""
-        return frozenset({op.resource.name})
+        return frozenset({op.resource})
 
     def find_changed(self, op: Operation) -> frozenset[ResourceId]:
         """The resource itself."""

@@ -65,6 +65,14 @@ class Unset:
 
 Wish = Whole | Parts | Unset | Secret
 
+CONFIGS_DESCRIPTION = (
+    "Overrides by key: a value, a list, {append: [...], subtract: [...]} for part of a list, or null for no "
+    "override."
+)
+UNMANAGED_DESCRIPTION = (
+    "What happens to overrides that are neither declared nor kdeclare's own: keep (the default) or remove."
+)
+
 
 @runtime_checkable
 class DeclaresConfigs(Protocol):

@@ -24,6 +24,7 @@ from kdeclare.providers.kafka.fleet.facts import (
     override_facts,
     topic_facts,
 )
+from kdeclare.providers.kafka.fleet.history import flatten_body, name_topic_field
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -118,6 +119,8 @@ class KafkaCodec:
     sorts = frozenset({TOPIC, BROKER_CONFIG})
     identifies_system = True
     groups = False
+    nouns: Mapping[str, tuple[str, str]] = {TOPIC: ("topic", "topics")}
+    internal_marker: str | None = _INTERNAL
     context: tuple[object, ...] = (Placement(_refuse_to_place),)
 
     def list_objects(self, connections: Connections) -> LiveListing:
@@ -160,6 +163,14 @@ class KafkaCodec:
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether it is a topic of people: brokers exist anyway, and internal topics are Kafka's own."""
         return key.sort == TOPIC and _INTERNAL not in body
+
+    def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
+        """See `DescribesFields`."""
+        return flatten_body(body)
+
+    def name_field(self, sort: str, path: str) -> str | None:
+        """See `DescribesFields`."""
+        return name_topic_field(path) if sort == TOPIC else None
 
 
 def _list_objects(

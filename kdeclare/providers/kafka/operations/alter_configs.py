@@ -131,7 +131,7 @@ class AlterConfigs(KafkaOperationType):
             for item in list_ops(op)
         )
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing, as Kafka has it."""
         return op if topics.isdisjoint(topics_of(entity(op))) else None
 

@@ -9,12 +9,13 @@ from kdeclare.core.operations.binding import get_arguments
 from kdeclare.core.operations.operation import HAS_RECORDS, LOSES_DATA, Operation, Undo, Unproven
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
+from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.providers.kafka.collector import find_existing
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-from kdeclare.providers.kafka.operations.kafka_operation_type import Effect
+from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, Effect
 from kdeclare.providers.kafka.operations.topics import TopicOperationType, name_topic
 from kdeclare.providers.kafka.plan_options import find_kafka_options
 
@@ -49,10 +50,11 @@ class DeleteTopic(TopicOperationType):
     done_label = ("topic deleted", "topics deleted")
     arguments = DeleteTopicArgs
     deletes = True
+    contents = "records"
 
-    def find_expected(self, op: Operation) -> frozenset[str]:
+    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
         """The topic, where its id is known."""
-        return frozenset({name_topic(op)}) if _args(op).topic_id else frozenset()
+        return frozenset({ResourceId(TOPIC, name_topic(op))}) if _args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic that it names, and was planned on."""

@@ -3,7 +3,7 @@
 Whoever judges topics (KIP-201) asks resources and operations for their effects.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import field
 from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -12,13 +12,21 @@ from kdeclare.core.frozen import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import IDENTITY, Access, Footprint, OperationType, Touch
+from kdeclare.core.operations.operation_type import (
+    IDENTITY,
+    Access,
+    Footprint,
+    OperationType,
+    Touch,
+    find_expected_names,
+)
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.registry import KINDS, type_of
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Desired
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
@@ -146,15 +154,33 @@ class KafkaOperationType(OperationType):
 
     def footprint(self, op: Operation) -> Footprint:
         """The topics that it looks at, which must exist."""
-        return [Touch(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_subjects(op))]
+        return [Touch(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
         """See `core.operations.operation_type`."""
         return connections.get(KafkaConnection).cluster.deadline_s() if self.has_timeout else None
 
-    def find_subjects(self, op: Operation) -> frozenset[str]:
-        """The topics that it looks at."""
+    def find_topics(self, op: Operation) -> frozenset[str]:
+        """Return the topics that it looks at."""
         return select_topics(self.select(op))
+
+    def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
+        """The topics that it looks at."""
+        return frozenset(ResourceId(TOPIC, name) for name in self.find_topics(op))
+
+    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
+        """The topics whose ids it knows."""
+        return frozenset(ResourceId(TOPIC, name) for name in find_expected_names(op))
+
+    def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
+        """See `core.operations.operation_type`; of topics, `without_topics` says it."""
+        topics = frozenset(subject.name for subject in subjects if is_topic(subject))
+        return self.without_topics(op, topics)
+
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
+        """Return the part of ``op`` that leaves these topics alone; None if there is none."""
+        is_involved = any(changed.name in topics for changed in self.find_changed(op))
+        return None if is_involved and not self.is_auxiliary else op
 
     def find_changed(self, op: Operation) -> frozenset[ResourceId]:
         """The topics that it changes."""

@@ -49,7 +49,7 @@ class PartitionsOperationType(KafkaOperationType):
             if op.expect.get(name) != replicas
         )
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The partitions of other topics."""
         names = get_targets(op)
         rest = [name for name in names if TopicPartition.parse(name).topic not in topics]

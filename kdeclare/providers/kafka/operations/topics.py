@@ -78,7 +78,7 @@ class TopicOperationType(KafkaOperationType):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing."""
         return None if name_topic(op) in topics else op
 

@@ -77,6 +77,8 @@ class Movement:
             rate=rate,
             left_s=(wanted - copied) / rate if rate and not any(item.down for item in waits) else None,
             waiting=waits,
+            noun="partition",
+            member="broker",
         )
 
     def _measure(self, live: KafkaState, flying: list[TopicPartition], now: float) -> None:

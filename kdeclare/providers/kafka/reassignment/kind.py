@@ -58,6 +58,10 @@ class ReassignmentKind:
     record: type[OwnedRecord] = NoRecord
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
 
+    def is_location(self, path: str) -> bool:
+        """See `MovesData`: the replicas of partitions, and how many there are."""
+        return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
+
     def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
         """See `Kind`."""
         return parse_reassignment(name, narrow(spec, ReassignmentSpec))

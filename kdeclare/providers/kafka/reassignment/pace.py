@@ -41,10 +41,23 @@ class PaceSpec(BaseModel):
     """The fields of a manifest that say how to go about moves."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    throttle: Rate | None = None
-    batchSize: Annotated[int, Field(ge=1, le=1_000_000)] | None = None  # noqa: N815
-    interBatchPause: Duration | None = None  # noqa: N815
-    timeout: Duration | None = None
+    throttle: Annotated[
+        Rate | None,
+        Field(
+            description="How much replication traffic moves may make on each broker involved, as in 50MiB/s."
+        ),
+    ] = None
+    batchSize: Annotated[  # noqa: N815
+        Annotated[int, Field(ge=1, le=1_000_000)] | None,
+        Field(description="How many partitions are moved at a time."),
+    ] = None
+    interBatchPause: Annotated[  # noqa: N815
+        Duration | None, Field(description="How long to wait between batches, as in 30s.")
+    ] = None
+    timeout: Annotated[
+        Duration | None,
+        Field(description="How long one batch may take, as in 2h; the run then goes on without it."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.frozen import dataclass
@@ -60,12 +60,22 @@ class Wish:
     fixed: Mapping[str, frozenset[int]] | None = None
 
 
+PLACEMENT_DESCRIPTION = "The rule that says which brokers hold the replicas."
+
+
 class PlacementSpec(BaseModel):
     """The rule as a manifest states it; ``racks`` names the rack of each partition for static-in-rack."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    strategy: Literal["any", "balanced-leaders", "in-rack", "cross-rack", "static", "static-in-rack"]
-    racks: list[str] = []
+    strategy: Annotated[
+        Literal["any", "balanced-leaders", "in-rack", "cross-rack", "static", "static-in-rack"],
+        Field(
+            description="any: anywhere. balanced-leaders: as many preferred leaders in every rack. in-rack: "
+            "each partition in one rack. cross-rack: each on as many racks as it can be. static: as "
+            "assignments say. static-in-rack: in the racks named."
+        ),
+    ]
+    racks: Annotated[list[str], Field(description="With static-in-rack, the rack of each partition.")] = []
 
     @property
     def rule(self) -> Strategy | None:

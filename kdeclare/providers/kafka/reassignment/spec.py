@@ -12,7 +12,11 @@ from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_p
 from kdeclare.core.resources.kind import Path, Problem
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementSpec, Strategy
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PLACEMENT_DESCRIPTION,
+    PlacementSpec,
+    Strategy,
+)
 
 INT32 = 2**31 - 1
 
@@ -33,10 +37,15 @@ class PartitionSpec(BaseModel):
     """One partition's wish; ``expectedReplicas`` makes it a compare-and-set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    topic: str
-    partition: Annotated[int, Field(ge=0, le=INT32)]
-    replicas: BrokerIds
-    expectedReplicas: BrokerIds | None = None  # noqa: N815
+    topic: Annotated[str, Field(description="The topic's name.")]
+    partition: Annotated[int, Field(ge=0, le=INT32, description="Its number, from 0.")]
+    replicas: Annotated[
+        BrokerIds, Field(description="The brokers that are to hold it, preferred leader first.")
+    ]
+    expectedReplicas: Annotated[  # noqa: N815
+        BrokerIds | None,
+        Field(description="The brokers that hold it now; if others do, nothing is done."),
+    ] = None
 
 
 class ReassignmentSpec(PaceSpec):
@@ -47,13 +56,27 @@ class ReassignmentSpec(PaceSpec):
     rebalance: replicas and preferred leaders are to be spread evenly.
     """
 
-    partitions: Annotated[list[PartitionSpec], Field(min_length=1)] | None = None
-    topics: Annotated[list[str], Field(min_length=1)] | None = None
-    drain: BrokerIds | None = None
-    targetBrokers: BrokerIds | None = None  # noqa: N815
-    rebalance: bool = False
-    placement: PlacementSpec | None = None
-    allowReplicationFactorChange: bool = False  # noqa: N815
+    partitions: Annotated[
+        Annotated[list[PartitionSpec], Field(min_length=1)] | None,
+        Field(description="Partitions one by one, with their replicas."),
+    ] = None
+    topics: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None,
+        Field(description="Names, or regular expressions (RE2) between slashes that match whole names."),
+    ] = None
+    drain: Annotated[
+        BrokerIds | None, Field(description="Brokers that are to hold no replica of the topics.")
+    ] = None
+    targetBrokers: Annotated[  # noqa: N815
+        BrokerIds | None, Field(description="The only brokers that may hold replicas of the topics.")
+    ] = None
+    rebalance: Annotated[
+        bool, Field(description="Whether replicas and preferred leaders are spread evenly.")
+    ] = False
+    placement: Annotated[PlacementSpec | None, Field(description=PLACEMENT_DESCRIPTION)] = None
+    allowReplicationFactorChange: Annotated[  # noqa: N815
+        bool, Field(description="Whether a partition may get more or fewer replicas (else refused).")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)

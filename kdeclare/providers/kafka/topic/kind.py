@@ -115,6 +115,10 @@ class TopicKind:
         impossible=frozenset({INVALID_PARTITIONS}),
     )
 
+    def is_location(self, path: str) -> bool:
+        """See `MovesData`: the replicas of partitions, and how many there are."""
+        return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
+
     def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[Problem, ...]]:
         """See `Kind`."""
         return parse_topic(name, narrow(spec, TopicSpec))

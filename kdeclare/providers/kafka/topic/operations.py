@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from kdeclare.core.diagnostics import Diagnostic, Place, denied, warning
+from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, warning
 from kdeclare.core.jsontypes import as_ints, canonical_json
 from kdeclare.core.operations.binding import get_arguments
 from kdeclare.core.operations.operation import Operation
@@ -15,7 +15,7 @@ from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.provider.registry import type_of
 from kdeclare.core.resources.changes import Action, Change, Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Compared
+from kdeclare.core.resources.kind import Compared, Desired
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
 from kdeclare.providers.kafka.config.config_record import get_applied
@@ -213,6 +213,26 @@ NAME_COLLISION = "name-collision"
 
 _SIMILAR = 0.6
 """difflib's own bound for close matches."""
+
+
+def find_colliding_names(desired: Sequence[Desired]) -> Iterator[Diagnostic]:
+    """Find declared topics whose names differ only in ``.`` and ``_``: Kafka refuses to create the second."""
+    first: dict[str, Desired] = {}
+    for item in desired:
+        if not is_topic(item.id):
+            continue
+        other = first.setdefault(_metric_name(item.id.name), item)
+        if other is not item:
+            yield error(
+                NAME_COLLISION,
+                "Names collide",
+                f"'{item.id.name}' collides with '{other.id.name}' ({other.source}): "
+                "Kafka takes '.' and '_' for the same character there.",
+                hint="Rename one of the two.",
+                place=item.source,
+                resource=str(item.id),
+                subject=str(other.id),
+            )
 
 
 def order_colliding_names(

@@ -20,11 +20,23 @@ from kdeclare.core.jsontypes import (
     as_texts,
 )
 from kdeclare.core.resources.kind import NAME, Problem
+from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.config.catalog import catalog
 from kdeclare.providers.kafka.config.catalog.hover import config_keys
-from kdeclare.providers.kafka.config.wishes import Wish, parse_wishes, wishes_from, wishes_json
+from kdeclare.providers.kafka.config.wishes import (
+    CONFIGS_DESCRIPTION,
+    UNMANAGED_DESCRIPTION,
+    Wish,
+    parse_wishes,
+    wishes_from,
+    wishes_json,
+)
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementSpec, Strategy
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PLACEMENT_DESCRIPTION,
+    PlacementSpec,
+    Strategy,
+)
 
 INT32 = 2**31 - 1
 """The largest number of partitions, and broker id, that the protocol can carry."""
@@ -43,21 +55,51 @@ class TopicLifecycle(BaseModel):
     """What must never happen to a topic, and what may."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    preventDestroy: bool = False  # noqa: N815
-    adopt: bool = False
+    preventDestroy: Annotated[  # noqa: N815
+        bool, Field(description="Whether nothing, not even --allow-deletes, deletes it.")
+    ] = False
+    adopt: Annotated[
+        bool,
+        Field(
+            description="Whether a topic that exists, differs and was never applied is taken over and "
+            "changed."
+        ),
+    ] = False
 
 
 class TopicSpec(BaseModel):
     """``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    partitions: Annotated[int, Field(ge=1, le=INT32)] | None = None
-    replicationFactor: Annotated[int, Field(ge=1, le=32767)] | None = None  # noqa: N815
-    assignments: dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None = None
-    placement: PlacementSpec | None = None
-    configs: Annotated[dict[str, Any], Field(json_schema_extra=config_keys(ConfigScope.TOPIC))] = {}
-    unmanagedConfigs: Literal["keep", "remove"] = "keep"  # noqa: N815
-    lifecycle: TopicLifecycle = TopicLifecycle()
+    partitions: Annotated[
+        Annotated[int, Field(ge=1, le=INT32)] | None,
+        Field(
+            description="How many partitions. They can become more, never fewer. Not stated: Kafka's default."
+        ),
+    ] = None
+    replicationFactor: Annotated[  # noqa: N815
+        Annotated[int, Field(ge=1, le=32767)] | None,
+        Field(description="How many replicas each partition has. Not stated: Kafka's default."),
+    ] = None
+    assignments: Annotated[
+        dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None,
+        Field(
+            description="The brokers of each partition, preferred leader first; in place of partitions and "
+            "replicationFactor."
+        ),
+    ] = None
+    placement: Annotated[PlacementSpec | None, Field(description=PLACEMENT_DESCRIPTION)] = None
+    configs: Annotated[
+        dict[str, Any],
+        RawText(may_be_secret=True),
+        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=config_keys(ConfigScope.TOPIC)),
+    ] = {}
+    unmanagedConfigs: Annotated[  # noqa: N815
+        Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
+    ] = "keep"
+    lifecycle: Annotated[
+        TopicLifecycle, Field(description="What must never happen to the topic, and what may.")
+    ] = TopicLifecycle()
 
 
 @dataclass(frozen=True, slots=True)

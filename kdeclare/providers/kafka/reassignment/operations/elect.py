@@ -62,7 +62,7 @@ class ElectLeaders(KafkaOperationType):
         """None: who leads is no wish."""
         return ()
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The partitions of other topics."""
         rest = {p: b for p, b in _leaders(op).items() if TopicPartition.parse(p).topic not in topics}
         bare = replace(op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in rest if op.expect})

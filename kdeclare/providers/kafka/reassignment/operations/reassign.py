@@ -23,7 +23,7 @@ from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
-from kdeclare.providers.kafka.operations.kafka_operation_type import Effect, KafkaOperationType
+from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, Effect, KafkaOperationType
 from kdeclare.providers.kafka.operations.partitions import (
     PartitionsOperationType,
     get_replicas_before,
@@ -167,9 +167,10 @@ class ReassignPartitions(PartitionsOperationType):
         """The pause between batches."""
         return float(_args(op).pause_s or 0)
 
-    def ongoing_work(self, op: Operation) -> Mapping[str, int]:
+    def ongoing_work(self, op: Operation) -> Mapping[ResourceId, int]:
         """The partitions that are moved, by topic."""
-        return Counter(TopicPartition.parse(name).topic for name in get_targets(op))
+        counts = Counter(TopicPartition.parse(name).topic for name in get_targets(op))
+        return {ResourceId(TOPIC, topic): count for topic, count in counts.items()}
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
         """The replicas of its partitions."""
@@ -341,7 +342,7 @@ class RelocateReplicas(KafkaOperationType):
             if op.expect.get(name) != path
         )
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The replicas of other topics."""
         rest = {r: path for r, path in _paths(op).items() if parse(r)[0].topic not in topics}
         if not rest:

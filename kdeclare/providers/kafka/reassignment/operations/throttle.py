@@ -65,7 +65,7 @@ class ThrottleOperationType(KafkaOperationType):
         """None of the resource's own: a throttle comes and goes with its moves."""
         return ()
 
-    def less(self, op: Operation, topics: Set[str]) -> Operation | None:
+    def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The entries of brokers and of other topics; none where no other topic is moved."""
         rest = [p for p in _args(op).partitions if TopicPartition.parse(p).topic not in topics]
         mine = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}

@@ -1,0 +1,53 @@
+"""What summaries of fleets count: live objects, by what their codec calls them."""
+
+from collections.abc import Mapping
+
+from kdeclare.core.frozen import dataclass
+from kdeclare.core.live.live_codec import CountsObjects, LiveCodec
+from kdeclare.core.provider.registry import load_codecs
+from kdeclare.core.resources.policy_subjects import noun_of
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSort:
+    """A sort of live objects that is counted. internal_marker: see `CountsObjects`."""
+
+    sort: str
+    one: str
+    many: str
+    internal_marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCount:
+    """How many objects of one sort a cluster has; ``internal`` of them are the system's own."""
+
+    one: str
+    many: str
+    count: int
+    internal: int = 0
+
+    @property
+    def own(self) -> int:
+        """How many are people's own."""
+        return self.count - self.internal
+
+
+def find_counted_sorts() -> tuple[CountedSort, ...]:
+    """Return the sorts of all installed providers that are counted, those of one provider by name."""
+    return tuple(
+        CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
+        for codec in load_codecs()
+        for sort, nouns in sorted(_find_nouns(codec).items())
+    )
+
+
+def _find_nouns(codec: LiveCodec) -> Mapping[str, tuple[str, str]]:
+    if isinstance(codec, CountsObjects):
+        return codec.nouns
+    return {sort: (noun_of(sort), _pluralize(noun_of(sort))) for sort in codec.sorts}
+
+
+def _pluralize(noun: str) -> str:
+    ends_in_consonant_y = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{noun[:-1]}ies" if ends_in_consonant_y else f"{noun}s"

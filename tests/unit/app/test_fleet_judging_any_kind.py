@@ -1,0 +1,190 @@
+"""Policies about kinds other than topics are asked about what a snapshot holds, by the names of resources."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from kdeclare.app.fleet.audit import judge_objects
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections, LiveState
+from kdeclare.core.plans.plan import Verdict
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
+from kdeclare.fleet.encoding import Row
+from kdeclare.policy.cel.manifest import PolicyKind
+from kdeclare.policy.checking import check_live
+from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.subjects import PolicyContext, read_existing
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
+from tests.unit.fleet.fleets import desired as declare
+from tests.unit.fleet.kitchen import Kettle, KettleRecord, KitchenState
+from tests.unit.fleet.quotas import QuotaCluster, applied, entity, quota
+from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, kettle, live_of
+
+
+@pytest.fixture
+def kitchen() -> Iterator[None]:
+    use_providers((*find_providers(), KITCHEN))
+    yield
+    use_providers(None)
+
+
+def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
+    """A rule, called as its kind."""
+    policies = PolicyKind()
+    spec = policies.spec.model_validate(
+        {"rule": text, "actions": ["CREATE", "MODIFY"], "selector": {"kind": kind, **selector}}
+    )
+    body, problems = policies.parse("p", spec)
+    assert not problems, problems
+    return replace(policies.configured(Desired(ResourceId("Policy", "p"), body)), name=kind)
+
+
+def verdicts_of(
+    policies: Sequence[ConfiguredPolicy], declared: Sequence[Row], live: Sequence[Row]
+) -> tuple[list[Verdict], tuple[str, ...]]:
+    """All verdicts, and the notices of the cluster."""
+    said: list[Verdict] = []
+
+    def judge(
+        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
+        judged = judge_objects(policies, state, objects, labels, known)
+        said.extend(judged.verdicts)
+        return judged
+
+    (own, *mine), (itself, *theirs) = declared, live
+    found = found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge)
+    return said, tuple(found.notices)
+
+
+def short(said: Sequence[Verdict]) -> dict[str, str]:
+    return {verdict.resource: str(verdict.outcome) for verdict in said}
+
+
+KETTLES = KitchenState({"k1": Kettle(90, "a"), "k2": Kettle(20, "a"), "k3": Kettle(90, "a")})
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_foreign_kind_is_judged_by_the_names_and_labels_of_its_resources() -> None:
+    rows = declared_of(
+        [kettle("tea", "k1", 90), kettle("gone", "k9", 90)], {"Kettle/old": KettleRecord("k2", 20)}
+    )
+    said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], rows, live_of(KETTLES))
+    assert short(said) == {"Kettle/tea": "deny", "Kettle/old": "allow", "Kettle/k3": "deny"}
+    assert notices == ()
+    labelled = rule("Kettle", "after.heat < 80", labels={"team": "tea"})
+    assert short(verdicts_of([labelled], rows, live_of(KETTLES))[0]) == {"Kettle/tea": "deny"}
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_verdicts_are_findings_of_the_resource_with_its_labels() -> None:
+    rows, live = declared_of([kettle("tea", "k1", 90)]), live_of(KETTLES)
+
+    def judge(
+        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
+    ) -> Judged:
+        return judge_objects([rule("Kettle", "after.heat < 80")], state, objects, labels, known)
+
+    (own, *mine), (itself, *theirs) = rows, live
+    found = found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge).found
+    assert {(str(id_), labels.get("team"), item.path) for id_, labels, item in found} == {
+        ("Kettle/tea", "tea", "policies.Kettle"),
+        ("Kettle/k3", None, "policies.Kettle"),
+    }
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_principal_is_null_only_where_the_system_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, rows = rule("Kettle", "principal == null"), declared_of([kettle("tea", "k1", 90)])
+    assert set(short(verdicts_of([policy], rows, live_of(KETTLES))[0]).values()) == {"allow"}
+
+    def find(connections: Connections) -> str:
+        raise AssertionError("nobody is asked")
+
+    providers = [replace(p, find_principal=find) if p.name == "kitchen" else p for p in load_providers()]
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    other = replace(rule("Kettle", "after.heat < 100"), name="other")
+    said, notices = verdicts_of([policy, other], rows, live_of(KETTLES))
+    assert {verdict.policy for verdict in said} == {"other"}
+    assert notices == (
+        "Policy 'Kettle' asks for what no snapshot holds; kdeclare policy check --live can tell.",
+    )
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_system_that_was_not_read_is_the_reason() -> None:
+    live = live_of(KETTLES, Fault("POWER_CUT", "no power"))
+    said, notices = verdicts_of([rule("Kettle", "after.heat < 80")], declared_of([]), live)
+    assert said == []
+    assert notices == ("Policy 'Kettle' was not asked: nothing was read of what it is about.",)
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_kind_of_which_snapshots_have_nothing_is_open() -> None:
+    said, notices = verdicts_of(
+        [rule("ConnectWorkerConfig", "after.workers.size() > 0")], declared_of([]), live_of(KETTLES)
+    )
+    assert said == []
+    why = "asks for what no snapshot holds; kdeclare policy check --live can tell."
+    assert notices == (f"Policy 'ConnectWorkerConfig' {why}",)
+
+
+def quotas_and_brokers() -> tuple[QuotaCluster, list[Desired], dict[str, OwnedRecord]]:
+    """A cluster with two declared quotas, one of them gone, one that nobody declared, and broker configs."""
+    made = QuotaCluster(cluster=MemoryCluster({1: "a", 2: "b"}, cluster_id="id-1"))
+    made.set(entity(user="alice"), producer_byte_rate=5)
+    made.set(entity(user="bob"), producer_byte_rate=50)
+    for name, value in {"": "1000", "1": "2000", "2": "3000"}.items():
+        resource = ConfigResource(ConfigScope.BROKER, name)
+        made.cluster.set_overrides(resource, {"log.cleaner.threads": value})
+    slow, gone = (
+        quota("slow", entity(user="alice"), producer_byte_rate=5),
+        quota("gone", entity(user="carl"), producer_byte_rate=5),
+    )
+    brokers = [
+        declare("BrokerConfig", name, configs={"log.cleaner.threads": 1000})
+        for name in ("cluster-default", "1")
+    ]
+    made.desired = [slow, gone, *brokers]
+    made.owned = {str(item.id): applied(item) for item in (slow, gone)}
+    return made, [slow, gone, *brokers], dict(made.owned)
+
+
+def test_snapshot_says_what_a_check_of_the_live_cluster_says() -> None:
+    made, desired, owned = quotas_and_brokers()
+    policies = [
+        rule("ClientQuota", "double(after.limits['producer_byte_rate']) < 20.0"),
+        rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'"),
+    ]
+    said, notices = verdicts_of(policies, made.declared_rows(), made.live_rows())
+    assert notices == ()
+    context = PolicyContext(
+        connections_to(made.cluster),
+        desired={item.id: item for item in desired},
+        owned={ResourceId.parse(text): record for text, record in owned.items()},
+        labels={item.id: item.labels for item in desired},
+    )
+    live, selections, resources = read_existing([policy.kind for policy in policies], context)
+    context = replace(context, live=live, selections=selections)
+    assert said == list(check_live(policies, resources, context, lambda done: None).verdicts)
+    assert short(said) == {
+        "ClientQuota/slow": "allow",
+        "ClientQuota/user=bob": "deny",
+        "BrokerConfig/cluster-default": "allow",
+        "BrokerConfig/1": "deny",
+    }
+
+
+def test_what_a_selector_leaves_out_is_not_judged() -> None:
+    made, desired, _ = quotas_and_brokers()
+    made.desired, made.left_out, made.owned = desired[:2], desired[2:], {}
+    policy = rule("BrokerConfig", "after.configs['log.cleaner.threads'] == '1000'")
+    assert verdicts_of([policy], made.declared_rows(), made.live_rows()) == ([], ())

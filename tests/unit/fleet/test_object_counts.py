@@ -1,0 +1,56 @@
+"""What summaries of fleets count is what codecs say."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.object_system import (
+    ObjectCollector,
+    ObjectSystem,
+    SystemObjectKind,
+    SystemObjects,
+)
+from kdeclare.core.resources.objects import ObjectSpec
+from kdeclare.fleet.object_counts import CountedSort, find_counted_sorts
+from tests.unit.fleet.test_foreign_provider import KITCHEN
+
+TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
+
+
+@pytest.fixture
+def kitchen() -> Iterator[None]:
+    use_providers((*find_providers(), KITCHEN))
+    yield
+    use_providers(None)
+
+
+def test_of_a_kafka_cluster_only_topics_are_counted() -> None:
+    assert find_counted_sorts() == (TOPICS,)
+
+
+@pytest.mark.usefixtures("kitchen")
+def test_codec_says_what_its_objects_are_called_and_which_are_internal() -> None:
+    assert find_counted_sorts() == (
+        TOPICS,
+        CountedSort("Jars", "jar", "jars", '"made":"house"'),
+        CountedSort("Kettle", "kettle", "kettles", '"made":"house"'),
+    )
+
+
+def test_objects_of_a_codec_that_says_nothing_are_called_as_their_kinds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system = ObjectSystem("doors", type("Doors", (), {}), SystemObjects)
+    kinds = [SystemObjectKind(system, name, ObjectSpec) for name in ("FrontDoor", "KeyPolicy", "Alley")]
+    provider = Provider("doors", tuple(kinds), (), collectors=(ObjectCollector(system, kinds),))
+    providers = (*load_providers(), provider)
+    monkeypatch.setattr(registry, "load_providers", lambda: providers)
+    assert find_counted_sorts() == (
+        TOPICS,
+        CountedSort("Alley", "alley", "alleys"),
+        CountedSort("FrontDoor", "front door", "front doors"),
+        CountedSort("KeyPolicy", "key policy", "key policies"),
+    )

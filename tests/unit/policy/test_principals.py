@@ -1,0 +1,119 @@
+"""A policy, and the record of an override, see who kdeclare is to the system of the judged resource."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.plan import VerdictOutcome
+from kdeclare.core.provider import registry
+from kdeclare.core.provider.registry import find_principal
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.planning.request import Scope
+from kdeclare.policy.checking import check_live
+from kdeclare.policy.configured import ConfiguredPolicy, select
+from kdeclare.policy.interface import PolicyViolation
+from kdeclare.policy.subjects import PolicyContext
+from kdeclare.providers.kafka.testing import MemoryCluster
+from tests.connections import connections_to
+from tests.engine.world import World, desired, topic
+from tests.unit.policy.kettles import Kitchen, kitchen
+
+__all__ = ["kitchen"]
+
+COOK = "cook"
+ID = ResourceId("Kettle", "big")
+
+
+NameCook = Callable[[str | Fault], None]
+
+
+@pytest.fixture
+def name_cook(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> NameCook:
+    """Make the kitchen's provider say who kdeclare is there."""
+
+    def name(answer: str | Fault) -> None:
+        def find(connections: Connections) -> str:
+            if isinstance(answer, Fault):
+                raise answer
+            return answer
+
+        *others, own = vars(registry)["load_providers"]()
+        providers = (*others, replace(own, find_principal=find))
+        monkeypatch.setattr(registry, "load_providers", lambda: providers)
+
+    return name
+
+
+def connections() -> Connections:
+    cluster = MemoryCluster(cluster_id="id-1")
+    cluster.principal = "User:ci"
+    return connections_to(cluster)
+
+
+class Seen:
+    """Says which principal it sees."""
+
+    def validate(self, request: object) -> None:
+        raise PolicyViolation(str(request.principal))  # type: ignore[attr-defined]
+
+    def close(self) -> None: ...
+
+
+def ask_about_kettle() -> str:
+    policy = ConfiguredPolicy("p", Seen(), selector=select((), {}, "Kettle"))
+    (verdict,) = check_live([policy], [ID], PolicyContext(connections()), lambda done: None).verdicts
+    return verdict.message
+
+
+@pytest.mark.parametrize("kind", ["Topic", "BrokerConfig", "ClientQuota", "Reassignment"])
+def test_kinds_of_one_provider_have_its_principal(kind: str) -> None:
+    assert find_principal(connections(), kind) == "User:ci"
+
+
+def test_kind_of_another_system_has_none_of_kafka(kitchen: Kitchen, name_cook: NameCook) -> None:
+    assert find_principal(connections(), "Kettle") is None
+    assert find_principal(connections(), "NoSuchKind") is None
+    name_cook(COOK)
+    assert find_principal(connections(), "Kettle") == COOK
+    assert find_principal(connections(), "Topic") == "User:ci"
+
+
+def test_system_that_is_not_connected_says_nothing() -> None:
+    assert find_principal(Connections(), "Topic") is None
+
+
+def test_policy_sees_the_principal_of_the_judged_kind(kitchen: Kitchen, name_cook: NameCook) -> None:
+    kitchen.kettles["big"] = {"heat": 1}
+    assert ask_about_kettle() == "None"
+    name_cook(COOK)
+    assert ask_about_kettle() == COOK
+
+
+def test_policy_about_a_system_that_does_not_answer_fails(kitchen: Kitchen, name_cook: NameCook) -> None:
+    kitchen.kettles["big"] = {"heat": 1}
+    name_cook(Fault("POWER_CUT", "There is no power."))
+    with pytest.raises(Fault):
+        ask_about_kettle()
+
+
+def test_override_is_recorded_with_the_principal_of_its_own_system(
+    kitchen: Kitchen, name_cook: NameCook
+) -> None:
+    name_cook(COOK)
+    denies = [ConfiguredPolicy(kind, Seen(), selector=select((), {}, kind)) for kind in ("Topic", "Kettle")]
+    here = World(policies=tuple(denies))
+    here.cluster.principal = "User:alice"
+    scope = Scope(overrides={"Topic": "agreed", "Kettle": "tea"})
+    plan = here.plan(topic("t", partitions=1), desired("Kettle", "big", heat=5), scope=scope)
+    assert {v.outcome for v in plan.verdicts} == {VerdictOutcome.WARN}
+    run = here.run(plan)
+    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    assert record.start is not None
+    assert {line.resource: line.principal for line in record.start.overrides} == {
+        "Topic/t": "User:alice",
+        "Kettle/big": COOK,
+    }
