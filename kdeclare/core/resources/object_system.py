@@ -43,6 +43,18 @@ class SystemObjects:
     objects: Mapping[ResourceId, Fields]
     system_id: str | None = None
     ongoing: frozenset[ResourceId] = field(default=frozenset())
+    _by_kind: Mapping[str, Mapping[str, Fields]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # once: a plan asks for the objects of a kind as often as it has resources
+        by_kind: dict[str, dict[str, Fields]] = {}
+        for id_, fields in self.objects.items():
+            by_kind.setdefault(id_.kind, {})[id_.name] = fields
+        object.__setattr__(self, "_by_kind", by_kind)
+
+    def get_kind(self, kind: str) -> Mapping[str, Fields]:
+        """Return the objects of one kind by name; none where there are none."""
+        return self._by_kind.get(kind, {})
 
 
 class ObjectConnection(Protocol):
@@ -123,8 +135,7 @@ class SystemObjectKind(ObjectKind):
     def read(self, live: LiveState) -> Mapping[str, Fields]:
         """See `ObjectKind`."""
         part = live.find(self._system.objects)
-        found = part.objects.items() if part is not None else ()
-        return {id_.name: fields for id_, fields in found if id_.kind == self.name}
+        return part.get_kind(self.name) if part is not None else {}
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
