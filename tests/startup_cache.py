@@ -12,6 +12,7 @@
 All tests pass without them.
 """
 
+import io
 import os
 import shlex
 import shutil
@@ -64,13 +65,18 @@ def main(part: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     work = folder / "work"
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        if folder == _OF_KAFKA:
-            _run_sandbox(work / "sandbox")
-            _write_programs()
-        else:
-            _link_spark_home()
-            _run_audit(work / "audit")
+    output = io.StringIO()
+    try:
+        with redirect_stdout(output), redirect_stderr(output):
+            if folder == _OF_KAFKA:
+                _run_sandbox(work / "sandbox")
+                _write_programs()
+            else:
+                _link_spark_home()
+                _run_audit(work / "audit")
+    except BaseException:
+        print(output.getvalue(), file=sys.stderr)
+        raise
     shutil.rmtree(work)
 
 
