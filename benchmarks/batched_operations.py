@@ -17,17 +17,17 @@ from threading import Event
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.policy_gate import NO_POLICIES
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.expectations import observe_operations, stale_live
+from kdeclare.engine.executor.expectations import find_stale_live, observe_operations
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -64,8 +64,8 @@ def request_moves(cluster: MemoryCluster, count: int) -> PlanRequest:
         "moves", kind.spec.model_validate({"partitions": wanted[:count], "batchSize": 1})
     )
     assert not problems
-    desired = (Desired(ResourceId("Reassignment", "moves"), body),)
-    return PlanRequest("benchmark", "default", "memory", desired, None, Scope())
+    desired = (DesiredResource(ResourceId("Reassignment", "moves"), body),)
+    return PlanRequest("benchmark", "default", "memory", desired, None, PlanScope())
 
 
 def measure(count: int) -> dict[str, float]:
@@ -81,12 +81,12 @@ def measure(count: int) -> dict[str, float]:
         seconds[step] = round(time.perf_counter() - started, 3)
         started = time.perf_counter()
 
-    plan = build_plan(request, Connections(KafkaConnection(cluster)), secrets, quietly)
+    plan = build_plan(request, Connections(KafkaConnection(cluster)), secrets, ignore_progress)
     lap("plan")
-    read_plan(plan_file_text(plan)[0], "it")
+    parse_plan(render_plan_file(plan)[0], "it")
     lap("file")
     seen = observe_operations(Connections(KafkaConnection(cluster)), plan.operations)
-    assert not stale_live(plan.operations, seen)
+    assert not find_stale_live(plan.operations, seen)
     lap("check")
     store = MemoryStore()
     with store.lock("benchmark"):
@@ -94,7 +94,7 @@ def measure(count: int) -> dict[str, float]:
             store,
             Connections(KafkaConnection(cluster)),
             secrets,
-            quietly,
+            ignore_progress,
             "me",
             "benchmark",
             NO_POLICIES,

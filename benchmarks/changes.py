@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -31,15 +31,15 @@ def _labels(n: int) -> dict[str, str]:
     return {"team": f"team-{n % 40}", "tier": "bronze" if n % 7 == 0 else "gold", "keyed": "false"}
 
 
-def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> Desired:
+def _declared(name: str, labels: dict[str, str], spec: dict[str, object]) -> DesiredResource:
     kind = KINDS["Topic"]
     body, _ = kind.parse(name, kind.spec.model_validate(spec))
-    return Desired(ResourceId("Topic", name), body, labels)
+    return DesiredResource(ResourceId("Topic", name), body, labels)
 
 
-def _plan(desired: Sequence[Desired], cluster: MemoryCluster) -> Plan:
+def _plan(desired: Sequence[DesiredResource], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("bench", "default", "memory", tuple(desired), None)
-    return build_plan(request, Connections(KafkaConnection(cluster)), _NoSecrets(), quietly)
+    return build_plan(request, Connections(KafkaConnection(cluster)), _NoSecrets(), ignore_progress)
 
 
 def _apply(plan: Plan, cluster: MemoryCluster) -> None:

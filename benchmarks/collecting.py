@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.clusters import Bench
 from benchmarks.topics import BATCH, configs, names
 from kdeclare.core.parts import Connections
-from kdeclare.fleet.encoding import live_rows, record_batches
+from kdeclare.fleet.row_builder import batch_rows, read_live_rows
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
@@ -90,8 +90,8 @@ def _collect(address: str, topics: int) -> float:
     """Seconds for one cluster: connect, read, and have the rows as Arrow. Checks that all are there."""
     begun = time.perf_counter()
     with closing(connect(address, {}, timeout_s=_TIMEOUT_S)) as cluster:
-        rows = live_rows(Connections(KafkaConnection(cluster)), address, {}, datetime.now(UTC))
-        read = sum(batch.num_rows for batch in record_batches(rows))
+        rows = read_live_rows(Connections(KafkaConnection(cluster)), address, {}, datetime.now(UTC))
+        read = sum(batch.num_rows for batch in batch_rows(rows))
     taken = time.perf_counter() - begun
     if read < topics:
         raise RuntimeError(f"{address} has {topics} topics, and only {read} rows were read")

@@ -11,9 +11,9 @@ import sys
 import time
 from dataclasses import dataclass
 
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, Prefix, Touch
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Prefix
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
 from kdeclare.core.resources.ids import ResourceId
@@ -28,7 +28,7 @@ _OBJECT = "bench.object"
 class Touches(Arguments):
     """The footprint itself."""
 
-    touches: tuple[Touch, ...]
+    touches: tuple[FootprintEntry, ...]
 
 
 class Step(UnknownOperationType):
@@ -38,7 +38,7 @@ class Step(UnknownOperationType):
         super().__init__(name)
         self.creates = creates
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """See `core.operations.operation_type`."""
         return get_arguments(op, Touches).touches
 
@@ -53,7 +53,7 @@ def operations(count: int) -> list[Operation]:
             ("bench.make", name, Access.CREATE),
             ("bench.use", needed, Access.REQUIRES),
         ):
-            args = Touches((Touch(_OBJECT, key, access),))
+            args = Touches((FootprintEntry(_OBJECT, key, access),))
             made.append(Operation(f"{verb}:{name}", verb, ResourceId("Bench", name), args, {}))
     return made
 

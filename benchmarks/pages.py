@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.synthetic.plans import big_plan
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import Status
-from kdeclare.engine.planning.plan_document import plan_document
+from kdeclare.engine.planning.plan_document import build_plan_document
 from kdeclare.report.plan.plan_markdown import plan_markdown
-from kdeclare.report.plan.plan_page import plan_html, run_html
+from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 from kdeclare.report.run.views import RunDetail, RunStep
 
 _NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -30,10 +30,10 @@ def main() -> None:
     plan = big_plan(options.changes)
     run = _run(plan)
     ways: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("the plan as JSON", lambda: json.dumps(plan_document(plan))),
+        ("the plan as JSON", lambda: json.dumps(build_plan_document(plan))),
         ("the plan as Markdown", lambda: plan_markdown(plan)),
-        ("the plan as HTML", lambda: plan_html(plan)),
-        ("its run as HTML", lambda: run_html(run)),
+        ("the plan as HTML", lambda: render_plan_page(plan)),
+        ("its run as HTML", lambda: render_run_page(run)),
     )
     print("| changes | operations | what | s | × JSON | kB |\n|---:|---:|---|---:|---:|---:|")
     size = f"| {len(plan.changes):,} | {len(plan.operations):,} "
@@ -44,7 +44,7 @@ def main() -> None:
         kilobytes = len(text.encode()) / 1000
         print(f"{size}| {name} | {seconds:.2f} | {seconds / least:.1f} | {kilobytes:,.0f} |")
     if options.chromium:
-        _scroll(options.chromium, plan_html(plan))
+        _scroll(options.chromium, render_plan_page(plan))
 
 
 def _scroll(chromium: str, page: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.striped import Assignment, StripedPlacer
 from kdeclare.providers.kafka.live import Broker
-from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placement_request import Wish
+from kdeclare.providers.kafka.reassignment.placement import place_replicas
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest
 
 _RACKS = 5
 _DRAINED = 7
@@ -32,7 +32,7 @@ class Scenario:
     name: str
     brokers: Sequence[Broker]
     before: Assignment
-    wish: Wish
+    wish: PlacementRequest
     sizes: Mapping[str, int]
     least: int
     factor: int
@@ -40,7 +40,7 @@ class Scenario:
     @property
     def usable(self) -> list[Broker]:
         """The brokers that are to hold replicas."""
-        return [broker for broker in self.brokers if broker.id not in self.wish.without]
+        return [broker for broker in self.brokers if broker.id not in self.wish.excluded_brokers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,15 @@ def scenarios(partitions: int, each: int, kafka: StripedPlacer) -> list[Scenario
     fewest, rest = divmod(sum(counts.values()), len(more))
     too_many = sum(max(0, counts[broker.id] - fewest - (rest > 0)) for broker in more)
     too_few = sum(max(0, fewest - counts[broker.id]) for broker in more)
-    drain = Wish(without=frozenset({_DRAINED}))
+    drain = PlacementRequest(excluded_brokers=frozenset({_DRAINED}))
     return [
-        Scenario("fresh", thirty, nothing, Wish(each, 3), sizes, 3 * partitions, 3),
-        Scenario("RF 2→3", thirty, two, Wish(replication_factor=3), sizes, partitions, 3),
-        Scenario("RF 3→2", thirty, three, Wish(replication_factor=2), sizes, 0, 2),
+        Scenario("fresh", thirty, nothing, PlacementRequest(each, 3), sizes, 3 * partitions, 3),
+        Scenario("RF 2→3", thirty, two, PlacementRequest(replication_factor=3), sizes, partitions, 3),
+        Scenario("RF 3→2", thirty, three, PlacementRequest(replication_factor=2), sizes, 0, 2),
         Scenario("drain", thirty, three, drain, sizes, counts[_DRAINED], 3),
-        Scenario("rebalance", more, three, Wish(even=True), sizes, max(too_many, too_few), 3),
+        Scenario(
+            "rebalance", more, three, PlacementRequest(rebalance=True), sizes, max(too_many, too_few), 3
+        ),
     ]
 
 
@@ -101,7 +103,7 @@ def measured(partitions: int, each: int, rounds: int, kafka: StripedPlacer) -> l
 
 def _ours(scenario: Scenario) -> tuple[Assignment, float]:
     begun = time.perf_counter()
-    placed = place(scenario.brokers, scenario.before, scenario.wish)
+    placed = place_replicas(scenario.brokers, scenario.before, scenario.wish)
     return placed, time.perf_counter() - begun
 
 

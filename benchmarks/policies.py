@@ -10,11 +10,11 @@ from benchmarks.changes import changes
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.policy import PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.judge import judge
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import evaluate_operations
 from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -104,7 +104,7 @@ def _measured(
     context = PolicyContext(Connections(KafkaConnection(cluster)), labels=by_id)
     for _ in range(rounds):
         begun = time.process_time()
-        verdicts = judge(policies, plan.operations, context).verdicts
+        verdicts = evaluate_operations(policies, plan.operations, context).verdicts
         taken.append(time.process_time() - begun)
     return statistics.median(taken), verdicts
 
@@ -116,7 +116,7 @@ def _in_cel(rules: Sequence[str]) -> list[ConfiguredPolicy]:
         spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
         body, problems = kind.parse(f"rule-{number}", spec)
         assert not problems, problems
-        found.append(kind.configured(Desired(ResourceId("Policy", f"rule-{number}"), body)))
+        found.append(kind.configured(DesiredResource(ResourceId("Policy", f"rule-{number}"), body)))
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.changes import changes
 from kdeclare.core.plans.plan import Plan
-from kdeclare.engine.planning.plan_document import plan_document
+from kdeclare.engine.planning.plan_document import build_plan_document
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text
 
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     plan, _, _ = changes(options.topics)
-    document = plan_document(plan)
+    document = build_plan_document(plan)
     bare, length = _measured(lambda _: json.dumps(document), plan, options.rounds)
     print("| changes | as | s | characters | × json.dumps |\n|---:|---|---:|---:|---:|")
     print(f"| {options.topics:,} | `json.dumps` of its document | {bare:.3f} | {length:,} | 1.0 |")

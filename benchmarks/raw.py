@@ -17,7 +17,7 @@ Numbered = list[tuple[int, str]]
 def main(bootstrap: str, prefix: str, count: str, *steps: str) -> None:
     """Connect, and do the steps one after the other; print how many seconds each of them took.
 
-    A step is one of `STEPS`; ``alter=MS`` says what to add to the retention times.
+    A step is one of `MIGRATIONS`; ``alter=MS`` says what to add to the retention times.
     """
     client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     topics = list(enumerate(names(prefix, int(count))))

@@ -95,7 +95,7 @@ def _rotation_s(workers: ConnectWorkers, file: str) -> float:
 
 def _shown(workers: ConnectWorkers) -> set[str]:
     """The fingerprints of what new connections are shown; each worker has a certificate of its own."""
-    found = (workers.handshake(url) for url in workers.urls)
+    found = (workers.read_served_certificate(url) for url in workers.urls)
     return {certificate.sha256 for certificate in found if certificate is not None}
 
 

@@ -12,14 +12,14 @@ import sys
 import time
 from functools import partial
 
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import SecretHasher, read_keys
 from kdeclare.core.secrets.secret_refs import Secret
-from kdeclare.engine.planning.sealing import seal
+from kdeclare.engine.planning.secret_digests import hash_secrets
 from kdeclare.providers.kafka.broker_config import BrokerConfigBody, BrokerConfigRecord
 
 COUNT = 1_000
@@ -27,35 +27,35 @@ _ROUNDS = 3
 _KEY = "listener.name.internal.ssl.keystore.password"
 
 
-def _secret_of(item: Desired) -> Secret:
+def _secret_of(item: DesiredResource) -> Secret:
     return narrow(item.get_body(BrokerConfigBody).configs[_KEY], Secret)
 
 
-def brokers(count: int, salt: str) -> list[Desired]:
+def brokers(count: int, salt: str) -> list[DesiredResource]:
     """One password each."""
     kind = KINDS["BrokerConfig"]
     found = []
     for number in range(count):
         spec = kind.spec.model_validate({"configs": {_KEY: f"password {salt} {number}"}})
         body, _ = kind.parse(str(number), spec)
-        found.append(Desired(ResourceId("BrokerConfig", str(number)), body))
+        found.append(DesiredResource(ResourceId("BrokerConfig", str(number)), body))
     return found
 
 
-def hash_one_by_one(hasher: SecretHasher, items: list[Desired]) -> None:
+def hash_one_by_one(hasher: SecretHasher, items: list[DesiredResource]) -> None:
     """As kdeclare 0.1 did."""
     for item in items:
         hasher.make_hash(str(item.id), _KEY, _secret_of(item).value)
 
 
-def hash_all(hasher: SecretHasher, items: list[Desired]) -> None:
+def hash_all(hasher: SecretHasher, items: list[DesiredResource]) -> None:
     """As a plan does."""
-    seal(items, {}, hasher, quietly)
+    hash_secrets(items, {}, hasher, ignore_progress)
 
 
-def compare_again(hasher: SecretHasher, items: list[Desired]) -> float:
+def compare_again(hasher: SecretHasher, items: list[DesiredResource]) -> float:
     """Seconds to compare with a state that has all of them, in a process that has seen none."""
-    sealed = seal(items, {}, hasher, quietly)
+    sealed = hash_secrets(items, {}, hasher, ignore_progress)
     owned: dict[str, OwnedRecord] = {
         str(item.id): BrokerConfigRecord({_KEY: _secret_of(item).ref}) for item in sealed
     }
@@ -63,7 +63,7 @@ def compare_again(hasher: SecretHasher, items: list[Desired]) -> float:
 
     secret_hashes._hash_with.cache_clear()
     began = time.perf_counter()
-    again = seal(items, owned, hasher, quietly)
+    again = hash_secrets(items, owned, hasher, ignore_progress)
     seconds = time.perf_counter() - began
     assert all(_secret_of(item).stored for item in again)
     return seconds

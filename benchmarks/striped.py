@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.providers.kafka.live import Broker
-from kdeclare.sandbox import kafka_classpath
+from kdeclare.sandbox import resolve_kafka_classpath
 
 Assignment = Mapping[str, tuple[tuple[int, ...], ...]]
 
@@ -27,7 +27,7 @@ class StripedPlacer:
         java, javac = shutil.which("java"), shutil.which("javac")
         if java is None or javac is None:
             raise RuntimeError("Kafka's placer is compiled at run time, which needs java and javac on PATH")
-        jars = kafka_classpath()
+        jars = resolve_kafka_classpath()
         subprocess.run([javac, "-cp", jars, "-d", str(folder), str(_SOURCE)], check=True)
         return cls(java, f"{folder}:{jars}")
 

@@ -10,29 +10,30 @@ other modules are kdeclare's own, but for `kdeclare.policy`, which is there for 
 """
 
 import logging
+import warnings
 
-from kdeclare.app.apply import Confirm, How, apply_manifests, apply_saved, roll_back
-from kdeclare.app.authoring.import_live import Imported, import_cluster, write_manifests
+from kdeclare.app.apply import ApplyOptions, Confirm, apply_manifests, apply_saved, roll_back
+from kdeclare.app.authoring.import_live import ImportResult, import_cluster, write_manifests
 from kdeclare.app.authoring.validate import validate
-from kdeclare.app.fleet.audit import Looking, audit_fleet
+from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
 from kdeclare.app.fleet.job import FleetOptions
 from kdeclare.app.history import list_runs, show_run
-from kdeclare.app.plan import Planned, load_manifests, make_plan, save_plan
-from kdeclare.app.workspace import Options, Workspace, open_workspace
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.app.plan import PlanResult, load_manifests, make_plan, save_plan
+from kdeclare.app.workspace import Workspace, WorkspaceOptions, open_workspace
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, SourcePosition
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, MoveProgress, OperationResult, Status
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.planning.planfile import PlanFile, load_plan
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.fleet.findings import Audit, AuditSummary
-from kdeclare.manifests.load import Loaded
+from kdeclare.manifests.load_manifests import LoadedManifests
 from kdeclare.report.outcome import Outcome, plan_outcome, run_outcome, validation_outcome
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text
@@ -40,7 +41,10 @@ from kdeclare.report.run.views import RunDetail, RunSummary, ValidationView
 
 __all__ = [
     "Action",
+    "ApplyOptions",
+    "ApplyResult",
     "Audit",
+    "AuditOptions",
     "AuditSummary",
     "Change",
     "Confirm",
@@ -50,36 +54,33 @@ __all__ = [
     "FieldChange",
     "FieldOp",
     "FleetOptions",
-    "How",
-    "Imported",
+    "ImportResult",
     "KdeclareError",
-    "Loaded",
-    "Looking",
+    "LoadedManifests",
     "MoveProgress",
     "OperationResult",
-    "Options",
     "Outcome",
-    "Place",
     "Plan",
     "PlanFile",
     "PlanOptions",
-    "Planned",
+    "PlanResult",
+    "PlanScope",
     "Progress",
     "Reason",
     "ResourceId",
     "Risk",
     "RunDetail",
     "RunOptions",
-    "RunResult",
     "RunSummary",
-    "Scope",
     "Severity",
+    "SourcePosition",
     "Status",
     "Summary",
     "ValidationView",
     "Verdict",
     "VerdictOutcome",
     "Workspace",
+    "WorkspaceOptions",
     "apply_manifests",
     "apply_saved",
     "audit_fleet",
@@ -101,5 +102,27 @@ __all__ = [
     "validation_outcome",
     "write_manifests",
 ]
+
+_DEPRECATED = {
+    "How": "ApplyOptions",
+    "Imported": "ImportResult",
+    "Loaded": "LoadedManifests",
+    "Looking": "AuditOptions",
+    "Options": "WorkspaceOptions",
+    "Place": "SourcePosition",
+    "Planned": "PlanResult",
+    "RunResult": "ApplyResult",
+    "Scope": "PlanScope",
+}
+"""Names of 0.1, each with the name that replaces it; they go in 0.3."""
+
+
+def __getattr__(name: str) -> object:
+    replacement = _DEPRECATED.get(name)
+    if replacement is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"Use {replacement} instead of {name}.", DeprecationWarning, stacklevel=2)
+    return globals()[replacement]
+
 
 logging.getLogger("kdeclare").addHandler(logging.NullHandler())

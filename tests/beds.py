@@ -5,13 +5,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 
-from kdeclare.core.live.faults import Created, Fault, Outcome, Result
+from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, Topic
 from kdeclare.providers.kafka.port import (
-    Alteration,
     Cluster,
+    ConfigAlteration,
     ConfigOp,
     ConfigQuery,
     NewPartitions,
@@ -25,7 +25,7 @@ CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
 
 def all_created(results: Mapping[str, Outcome]) -> bool:
     """Whether every topic of a request was created."""
-    return all(isinstance(result, Created) for result in results.values())
+    return all(isinstance(result, CreatedObject) for result in results.values())
 
 
 def topic_resource(name: str) -> ConfigResource:
@@ -111,7 +111,7 @@ class Tools:
         self, resource: ConfigResource, *ops: tuple[str, FieldOp, str | None], validate_only: bool = False
     ) -> Result:
         """IncrementalAlterConfigs for one resource."""
-        item = Alteration(resource, tuple(ConfigOp(*op) for op in ops))
+        item = ConfigAlteration(resource, tuple(ConfigOp(*op) for op in ops))
         if resource.scope is ConfigScope.BROKER:
             self._altered.setdefault(resource, set()).update(op[0] for op in ops)
         return self.cluster.alter_configs([item], validate_only=validate_only)[resource]
@@ -171,7 +171,7 @@ class Tools:
             self.cluster.delete_topics(dict.fromkeys(there))
         for resource, keys in self._altered.items():
             for key in keys & self.overrides(resource).keys():
-                self.cluster.alter_configs([Alteration(resource, (ConfigOp(key, DELETE, None),))])
+                self.cluster.alter_configs([ConfigAlteration(resource, (ConfigOp(key, DELETE, None),))])
 
 
 class MemoryBed(Tools):

@@ -64,7 +64,7 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
             Path(), brokers, 1, random.randrange(20000, 30000), connect_workers=workers, secure=secure
         )
         ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-        ports += map(settings.worker_port, settings.worker_ids)
+        ports += map(settings.get_worker_port, settings.worker_ids)
         if all(map(kafka_sandbox.is_free, ports)):
             return settings.port
 
@@ -104,11 +104,11 @@ def _archived_classes() -> Iterator[None]:
         yield
         return
     from kdeclare.sandbox import launch
-    from kdeclare.sandbox.workers import crew
+    from kdeclare.sandbox.workers import worker_startup
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_FAST_START", (*launch._FAST_START, *archive_options(BROKER)))
-        patch.setattr(crew, "_HEAP", (*crew._HEAP, *archive_options(WORKER)))
+        patch.setattr(worker_startup, "_HEAP", (*worker_startup._HEAP, *archive_options(WORKER)))
         if launch.HEAP_VARIABLE not in os.environ:
             heap = (*launch._BROKER_HEAP, *archive_options(BROKER))
             patch.setenv(launch.HEAP_VARIABLE, shlex.join(heap))

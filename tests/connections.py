@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from kdeclare.app.connections import Connecting
+from kdeclare.app.connections import PendingConnections
 from kdeclare.core.parts import Connections
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import ConnectClients
@@ -23,6 +23,6 @@ def connections_to(cluster: Cluster, workers: Workers | None = None) -> Connecti
     return Connections(KafkaConnection(cluster), ConnectClients(open_group))
 
 
-def connecting_to(cluster: Cluster) -> Callable[[], Connecting]:
+def connecting_to(cluster: Cluster) -> Callable[[], PendingConnections]:
     """What a `Workspace` connects with."""
-    return lambda: Connecting(given=connections_to(cluster))
+    return lambda: PendingConnections(open_connections=connections_to(cluster))

@@ -15,11 +15,11 @@ from kdeclare.cli import main
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.live.collector import Collector, Selections
 from kdeclare.core.live.faults import Outcome
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import LOSES_DATA, Arguments, Operation, Undo
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import DATA_LOSS, Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanContext, PlanOptions
-from kdeclare.core.plans.planning import PlanHooks, PlanInputs, PlanSettings, Step
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings, PlanStep
 from kdeclare.core.provider import entry_points, plan_options
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
 from kdeclare.core.provider.installed_providers import GROUP, find_providers, load_providers
@@ -29,14 +29,22 @@ from kdeclare.core.resources.capabilities import (
     DeclaredFields,
     Export,
     ExportRequest,
-    LeftOut,
     ManifestEdits,
+    OmittedObjects,
     ValueEdit,
 )
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Compared, Desired, Difference, Path, Problem, narrow, narrow_optional
-from kdeclare.core.resources.manifest_text import manifest
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    ResourceComparison,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
+from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import SecretSource, SecretText
 from tests.jsontypes import Json, untyped
@@ -113,7 +121,7 @@ class QueueOperationType(OperationType):
     def select(self, op: Operation) -> Selections:
         return (QueueSelection(),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         return look(live, queue_of(op))
 
     def expected_state(self, op: Operation) -> View:
@@ -125,10 +133,10 @@ class QueueOperationType(OperationType):
     def claims(self, op: Operation) -> Mapping[str, str]:
         return {element: f"queues/{queue_of(op)}/{element}" for element in ("size", "durable")}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         return queue_of(op)
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -149,17 +157,17 @@ class CreateQueue(QueueOperationType):
     name = "queue.create"
     creates = True
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo("queue.remove", RemoveArguments(queue_of(op), "fast"))
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
+        return UndoResult("queue.remove", RemoveArguments(queue_of(op), "fast"))
 
 
 class ChangeQueue(QueueOperationType):
     name = "queue.change"
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         if now != self.expected_state(op):
-            return Undo(conflicts=("the queue",))
-        return Undo(self.name, QueueArguments(queue_of(op), **untyped(op.expect)))
+            return UndoResult(conflicts=("the queue",))
+        return UndoResult(self.name, QueueArguments(queue_of(op), **untyped(op.expect)))
 
 
 class RemoveQueue(QueueOperationType):
@@ -188,10 +196,10 @@ class RemoveQueue(QueueOperationType):
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
         names = ", ".join(op.resource.name for op in ops)
-        return (warning(LOSES_DATA, "Queues will be emptied", f"What waits in {names} is lost."),)
+        return (warning(DATA_LOSS, "Queues will be emptied", f"What waits in {names} is lost."),)
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo("queue.create", QueueArguments(queue_of(op), **untyped(op.expect)))
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
+        return UndoResult("queue.create", QueueArguments(queue_of(op), **untyped(op.expect)))
 
 
 def look(live: LiveState, name: str) -> dict[str, Json]:
@@ -223,7 +231,7 @@ class QueueKind:
     record: type[OwnedRecord] = QueueRecord
     deletion_cause = "What is in the queue is lost."
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[QueueSpec, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[QueueSpec, tuple[SpecProblem, ...]]:
         return narrow(spec, QueueSpec), ()
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -232,7 +240,7 @@ class QueueKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -255,7 +263,7 @@ class QueueKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -281,10 +289,10 @@ class QueueKind:
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         return ManifestEdits(tuple(ValueEdit((field.path,), untyped(field.after)) for field in change.fields))
 
-    def lay_out_spec(self, change: Change) -> Sequence[str]:
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
         return [f"{field.path}: {json.dumps(field.after)}" for field in change.fields]
 
-    def is_same_value(self, path: Path, text: str, value: Json) -> bool:
+    def is_same_value(self, path: SpecPath, text: str, value: Json) -> bool:
         return text == json.dumps(value)
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
@@ -295,8 +303,10 @@ class QueueKind:
     def export(self, connections: Connections, request: ExportRequest) -> Export:
         found = [name for name in SHED.queues if request.matches(name)]
         mine = [name for name in found if request.permits(ResourceId(self.name, name))]
-        texts = {name: manifest(self.name, name, [f"size: {SHED.queues[name]['size']}"]) for name in mine}
-        left = LeftOut(len(found) - len(mine), "queue", "queues", "of others")
+        texts = {
+            name: render_manifest(self.name, name, [f"size: {SHED.queues[name]['size']}"]) for name in mine
+        }
+        left = OmittedObjects(len(found) - len(mine), "queue", "queues", "of others")
         return Export(texts, (left,))
 
 
@@ -328,11 +338,11 @@ class ShedPlanning(PlanHooks):
     def __init__(self, inputs: PlanInputs) -> None:
         self.highest = (inputs.options.find(ShedOptions) or ShedOptions()).highest
 
-    def refine(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         highest = self.highest
         sizes = {op.resource: op.args.size for op in operations if isinstance(op.args, QueueArguments)}
         too_large = [id_ for id_, size in sizes.items() if highest is not None and size > highest]
-        return Step(
+        return PlanStep(
             operations,
             tuple(
                 denied("too-large", "Queue is too large", "There is no room.", resource=str(id_))
@@ -341,7 +351,7 @@ class ShedPlanning(PlanHooks):
         )
 
 
-def find_overfull(declared: Sequence[Desired]) -> Sequence[Diagnostic]:
+def find_overfull(declared: Sequence[DesiredResource]) -> Sequence[Diagnostic]:
     """The shed has room for so much."""
     queues = [item for item in declared if item.id.kind == "Queue"]
     if sum(item.get_body(QueueSpec).size for item in queues) <= 1000:
@@ -359,7 +369,7 @@ PROVIDER = Provider(
     start_plan=ShedPlanning,
     may_hold_secret=lambda key: key == "combination",
     find_contradictions=find_overfull,
-    collectors=(Collector(QueueSelection, read_queues, always=QueueSelection()),),
+    collectors=(Collector(QueueSelection, read_queues, base_selection=QueueSelection()),),
 )
 
 
@@ -380,4 +390,4 @@ def _forget() -> None:
     find_providers.cache_clear()
     load_providers.cache_clear()
     plan_options.find_plan_options.cache_clear()
-    main._built.cache_clear()
+    main._build_cached_application.cache_clear()

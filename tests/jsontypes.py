@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Operation
 
 Json: TypeAlias = Any

@@ -129,14 +129,14 @@ def _run_sandbox(folder: Path) -> None:
     from kdeclare.providers.kafka.client import connect
     from kdeclare.providers.kafka.port import NewTopic
     from kdeclare.sandbox import SandboxSettings, launch
-    from kdeclare.sandbox.workers import crew
+    from kdeclare.sandbox.workers import worker_startup
     from tests.conftest import free_port
 
     folder.mkdir(parents=True)
     settings = SandboxSettings(folder, brokers=1, racks=1, port=free_port(1, 1), connect_workers=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(launch.HEAP_VARIABLE, " ".join((*launch._BROKER_HEAP, *_writing(BROKER))))
-        patch.setattr(crew, "_HEAP", (*crew._HEAP, *_writing(WORKER)))
+        patch.setattr(worker_startup, "_HEAP", (*worker_startup._HEAP, *_writing(WORKER)))
         try:
             running = sandbox.start(settings, print)
             with closing(connect(running.bootstrap, {})) as cluster:

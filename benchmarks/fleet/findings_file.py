@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdeclare.fleet.drift import found
-from kdeclare.fleet.findings import Found
-from kdeclare.fleet.rows import FINDINGS, FOUND
+from kdeclare.fleet.drift import find_drift
+from kdeclare.fleet.findings import Finding
+from kdeclare.fleet.rows import FINDING, FINDINGS
 
 SCHEMA = pa.schema([field for field in FINDINGS if field.name not in ("first_seen", "status")])
 """Before they are compared with an earlier audit's."""
@@ -50,19 +50,19 @@ class FindingsFile(AbstractContextManager["FindingsFile"]):
         labels: the column of the declared rows, as Arrow gives it. n: the resource's own, if it is declared;
         they are read only where something is found.
         """
-        items = found(*row, _read_labels(labels, n), source)
+        items = find_drift(*row, _read_labels(labels, n), source)
         if not unmanaged_keys:
             items = tuple(item for item in items if not item.is_unmanaged_key)
         if items:
             self._add(taken_at, (cluster, *row[:2]), items, None if n is None else labels[n].as_py())
 
-    def _add(self, taken_at: datetime, key: Key, items: Sequence[Found], labels: Any) -> None:
+    def _add(self, taken_at: datetime, key: Key, items: Sequence[Finding], labels: Any) -> None:
         columns = self._columns
         for item in items:
             columns["taken_at"].append(taken_at)
             for name, value in zip(("cluster", "kind", "name"), key, strict=True):
                 columns[name].append(value)
-            for name in FOUND.names:
+            for name in FINDING.names:
                 columns[name].append(getattr(item, name))
             columns["labels"].append(labels)
         if len(columns["name"]) >= _AT_ONCE:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.diff import findings
+from kdeclare.fleet.spark.diff import find_drift_rows
 from kdeclare.fleet.spark.session import spark_session
-from kdeclare.fleet.spark.tables import schema_of
+from kdeclare.fleet.spark.tables import to_spark_schema
 
 _LONG_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
 """Both of Java's compilers, as docs/scale.md has it for sessions that stay and for very large fleets."""
@@ -20,8 +20,8 @@ def opened(master: str = "local[2]", *, unmanaged_keys: bool) -> Iterator[Any]:
     with spark_session(master, _LONG_LIVED, log=None) as spark:
 
         def run(data: Path, out: Path) -> None:
-            declared = spark.read.schema(schema_of(DECLARED)).parquet(str(data / "declared"))
-            live = spark.read.schema(schema_of(LIVE)).parquet(str(data / "live"))
-            findings(declared, live, unmanaged_keys=unmanaged_keys).write.parquet(str(out))
+            declared = spark.read.schema(to_spark_schema(DECLARED)).parquet(str(data / "declared"))
+            live = spark.read.schema(to_spark_schema(LIVE)).parquet(str(data / "live"))
+            find_drift_rows(declared, live, unmanaged_keys=unmanaged_keys).write.parquet(str(out))
 
         yield run

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -52,17 +52,19 @@ def _spread(n: int, partitions: int) -> dict[int, list[int]]:
     return {p: [brokers[(n + p + r) % 9] for r in range(3)] for p in range(partitions)}
 
 
-def _declared(name: str, spec: Mapping[str, object]) -> Desired:
+def _declared(name: str, spec: Mapping[str, object]) -> DesiredResource:
     kind = KINDS["Topic"]
     body, problems = kind.parse(name, kind.spec.model_validate(spec))
     assert not [p for p in problems if p.diagnostic.is_error], problems
     team = name.partition(".")[0]
-    return Desired(ResourceId("Topic", name), body, {"team": team}, Place(f"manifests/{team}.yaml", 1, 1))
+    return DesiredResource(
+        ResourceId("Topic", name), body, {"team": team}, SourcePosition(f"manifests/{team}.yaml", 1, 1)
+    )
 
 
-def _plan(desired: list[Desired], cluster: MemoryCluster) -> Plan:
+def _plan(desired: list[DesiredResource], cluster: MemoryCluster) -> Plan:
     request = PlanRequest("shop", "production", "kafka-1.example:9092", tuple(desired), None)
-    return build_plan(request, Connections(KafkaConnection(cluster)), NoSecrets(), quietly)
+    return build_plan(request, Connections(KafkaConnection(cluster)), NoSecrets(), ignore_progress)
 
 
 class NoSecrets:

@@ -10,10 +10,15 @@ import pyarrow as pa
 
 from benchmarks.synthetic.cases import Drawn
 from benchmarks.synthetic.templates import BROKERS, PLACEHOLDER, PLACEMENTS, TAKEN_AT, Live, Templates
-from kdeclare.fleet.encoding import Origin, cluster_row, declared_cluster_row, live_row
-from kdeclare.fleet.live_state import fingerprint
+from kdeclare.fleet.live_state import hash_text
+from kdeclare.fleet.row_builder import (
+    RowOrigin,
+    build_cluster_row,
+    build_declared_cluster_row,
+    build_live_row,
+)
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.providers.kafka.fleet.codec import system_json, topic_object
+from kdeclare.providers.kafka.fleet.codec import build_topic_object, dump_system
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, ConfigEntry, ConfigSource, Partition, Topic
 
 _VERSION = "4.3"
@@ -54,7 +59,7 @@ def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa
         "name": pa.array(names),
         "source": pa.array([f"manifests/{name.replace('.', '/', 1)}.yaml:1:1" for name in names]),
     }
-    own = pa.Table.from_pylist([declared_cluster_row(place.name, place.labels)], DECLARED)
+    own = pa.Table.from_pylist([build_declared_cluster_row(place.name, place.labels)], DECLARED)
     return pa.concat_tables([own, _with(made.declared.take(pa.array(at, pa.int32())), columns)])
 
 
@@ -70,7 +75,7 @@ def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Rand
         "cluster_id": _same(place.cluster_id, pa.string(), len(there)),
         "name": pa.array([_name(topic, made) for topic in there]),
         "body": pa.array(bodies),
-        "fingerprint": pa.array([fingerprint(body) for body in bodies]),
+        "fingerprint": pa.array([hash_text(body) for body in bodies]),
         "labels": _same(list(place.labels.items()), LIVE.field("labels").type, len(there)),
     }
     own = pa.Table.from_pylist(_own_rows(place), LIVE)
@@ -78,13 +83,15 @@ def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Rand
 
 
 def _own_rows(place: Place) -> list[dict[str, Any]]:
-    origin = Origin(TAKEN_AT, place.name, place.cluster_id, place.labels)
+    origin = RowOrigin(TAKEN_AT, place.name, place.cluster_id, place.labels)
     brokers = (Broker(n, f"broker-{n}.{place.name}", 9092, f"rack-{n % 3}") for n in range(1, BROKERS + 1))
     partition = Partition((1, 2, 3))
     topics = (Topic(name, PLACEHOLDER, (partition,) * 50, internal=True) for name in _INTERNAL)
     return [
-        cluster_row(origin, system_json(ClusterInfo(place.cluster_id, tuple(brokers), version=_VERSION))),
-        *(live_row(origin, topic_object(topic, _COMPACTED, {})) for topic in topics),
+        build_cluster_row(
+            origin, dump_system(ClusterInfo(place.cluster_id, tuple(brokers), version=_VERSION))
+        ),
+        *(build_live_row(origin, build_topic_object(topic, _COMPACTED, {})) for topic in topics),
     ]
 
 

@@ -19,12 +19,12 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.encoding import Origin, declared_row, live_row
+from kdeclare.fleet.row_builder import RowOrigin, build_declared_row, build_live_row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.fleet.codec import topic_object
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.fleet.codec import build_topic_object
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -36,7 +36,11 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
-from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementContext,
+    PlacementRequest,
+    Replicas,
+)
 
 TAKEN_AT = datetime(2026, 11, 1, tzinfo=UTC)
 PLACEHOLDER = "A" * 22
@@ -106,31 +110,31 @@ def templates(seed: int) -> Templates:
 def _declared(shape: Shape, how: Declared) -> dict[str, Any]:
     before = _desired(shape, shape.configs)
     owned = None if how is Declared.NEW else _owned(before)
-    desired: Desired | None = before
+    desired: DesiredResource | None = before
     if how is Declared.EDITED:
         desired = _desired(shape, shape.edited)
     elif how is Declared.DROPPED:
         desired = None
-    return declared_row("", desired, before.id, owned)
+    return build_declared_row("", desired, before.id, owned)
 
 
-def _desired(shape: Shape, configs: Mapping[str, JsonValue]) -> Desired:
+def _desired(shape: Shape, configs: Mapping[str, JsonValue]) -> DesiredResource:
     kind = KINDS["Topic"]
     spec = {"partitions": shape.partitions, "replicationFactor": FACTOR, "configs": configs}
     body, problems = kind.parse("x", kind.spec.model_validate(spec))
     assert not problems, problems
-    return Desired(ResourceId("Topic", "x"), body, shape.labels)
+    return DesiredResource(ResourceId("Topic", "x"), body, shape.labels)
 
 
-def _owned(desired: Desired) -> OwnedRecord | None:
+def _owned(desired: DesiredResource) -> OwnedRecord | None:
     """What a run that created the topic has written down."""
     nothing = KafkaState(ClusterInfo("", ()))
-    context = PlanContext(Placement(_never_asked))
+    context = PlanContext(PlacementContext(_never_asked))
     return KINDS["Topic"].diff(desired.id, desired, LiveState(nothing), None, context).owned
 
 
 def _never_asked(
-    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
 ) -> NoReturn:
     raise AssertionError("no topic here has a placement strategy")
 
@@ -146,7 +150,9 @@ def _live(shape: Shape, how: Live, extra: int, at: int) -> dict[str, Any]:
         key, value = shape.by_hand[extra - 1]
         entries[key] = _entry(key, value)
     count = shape.partitions * (2 if how is Live.WIDENED else 1)
-    return live_row(Origin(TAKEN_AT, "", None, {}), topic_object(_topic(count, at), entries, {}))
+    return build_live_row(
+        RowOrigin(TAKEN_AT, "", None, {}), build_topic_object(_topic(count, at), entries, {})
+    )
 
 
 def _topic(partitions: int, at: int) -> Topic:
@@ -158,7 +164,7 @@ def _topic(partitions: int, at: int) -> Topic:
 
 
 def _entry(key: str, value: JsonValue) -> ConfigEntry:
-    info = catalog(ConfigScope.TOPIC).get(key)
+    info = load_catalog(ConfigScope.TOPIC).get(key)
     assert info is not None, key
     text = ",".join(value) if isinstance(value, list) else str(value)
     return ConfigEntry(text, ConfigSource.TOPIC, ConfigType.LIST if info.is_list else ConfigType.SCALAR)

@@ -8,13 +8,13 @@ import tempfile
 from pathlib import Path
 
 from kdeclare.api import (
+    ApplyOptions,
     ExitCode,
-    How,
     KdeclareError,
-    Options,
     Plan,
     Risk,
     Workspace,
+    WorkspaceOptions,
     apply_saved,
     load_plan,
     make_plan,
@@ -30,7 +30,7 @@ PROGRAM = "careful_apply.py"
 def main() -> int:
     """Apply the project that is here; the exit code is the one that the command line would have."""
     try:
-        return careful_apply(open_workspace(Options()))
+        return careful_apply(open_workspace(WorkspaceOptions()))
     except KdeclareError as problem:
         for found in problem.diagnostics:
             print(f"{found.place or found.resource or found.code}: {found.detail or found.summary}")
@@ -52,7 +52,7 @@ def careful_apply(workspace: Workspace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "it.plan"
         save_plan(plan, file)
-        run = apply_saved(workspace, load_plan(file), How(PROGRAM))
+        run = apply_saved(workspace, load_plan(file), ApplyOptions(PROGRAM))
     assert run is not None  # nobody was asked
     print(run_outcome(run).headline)
     return run_outcome(run).exit_code

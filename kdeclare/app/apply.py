@@ -8,22 +8,22 @@ from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 
-from kdeclare.app.plan import complete_options, loaded_well, plan_for, save_plan
-from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovery import recover_locked, tidied_up
+from kdeclare.app.plan import complete_options, load_valid_manifests, plan_manifests, save_plan
+from kdeclare.app.policies import ActivePolicies, open_active_policies
+from kdeclare.app.recovery import clean_up_after_run, recover_under_lock
 from kdeclare.app.secrets import ProjectSecrets
-from kdeclare.app.workspace import Workspace, who
+from kdeclare.app.workspace import Workspace, format_user_at_host
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult
+from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.plans.state import State
-from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.progress import Progress, ignore_progress
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.executor.apply import Applier
@@ -36,35 +36,35 @@ from kdeclare.engine.executor.entries import (
     read_run_plan,
 )
 from kdeclare.engine.executor.progress_tracker import RunOptions
-from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.executor.rollback import build_rollback_plan
 from kdeclare.engine.observation import identify_system, observe, select_all
-from kdeclare.engine.planning.build import check_cluster_id
-from kdeclare.engine.planning.planfile import PlanFile, refuse_unknown_parts, verify_plan
-from kdeclare.engine.planning.prune_denied import judge_plan
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.planfile import PlanFile, require_known_parts, verify_plan
+from kdeclare.engine.planning.prune_denied import evaluate_and_prune
+from kdeclare.engine.planning.request import PlanScope
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
 """Shows the plan, with what was recovered before it, and says whether to go on."""
 
 
-def agreed(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
+def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
     """The `Confirm` of who asks nobody; the run itself refuses a plan with errors."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ApplyOptions:
     """How a run is done.
 
     command: what the person typed, or which program this is, for the history. confirm: see `Confirm`.
     stopping: called from a signal handler when the first Ctrl-C is heeded. overrides: policies whose denials
-    a rollback does not heed, each with the reason (a plan's own are in its `Scope`). stop: ends the run in
-    good order when set; without one, Ctrl-C does, where the run is in the main thread.
+    a rollback does not heed, each with the reason (a plan's own are in its `PlanScope`). stop: ends the run
+    in good order when set; without one, Ctrl-C does, where the run is in the main thread.
     """
 
     command: str
-    confirm: Confirm = agreed
-    progress: Progress = quietly
+    confirm: Confirm = confirm_always
+    progress: Progress = ignore_progress
     options: RunOptions = field(default_factory=RunOptions)
     skip_stale: bool = False
     stopping: Callable[[], None] = lambda: None
@@ -72,89 +72,103 @@ class How:
     stop: Event | None = None
 
 
-def apply_manifests(workspace: Workspace, paths: Sequence[Path], scope: Scope, how: How) -> RunResult | None:
+def apply_manifests(
+    workspace: Workspace, paths: Sequence[Path], scope: PlanScope, apply_options: ApplyOptions
+) -> ApplyResult | None:
     """Plan and apply under the lock; None when ``how.confirm`` said no.
 
     paths: files or folders; all of the project's manifests where none is given.
     Raises KdeclareError when nothing was done: manifests or a plan with errors, a cluster or state that
     cannot be read, a lock that somebody else holds (exit code 6). What fails during the run is in the result.
     """
-    connecting = workspace.connect()
+    pending_connections = workspace.connect()
     try:
-        loaded = loaded_well(workspace, paths)
+        manifests = load_valid_manifests(workspace, paths)
         with (
-            workspace.explained(),
-            policies_in_force(workspace, loaded.rules, scope.overrides) as in_force,
-            workspace.store.lock(how.command),
+            workspace.translate_faults(),
+            open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,
+            workspace.store.lock(apply_options.command),
         ):
-            connections = connecting.get()
-            notices = _recover(workspace, connections, how)
-            planned = plan_for(workspace, loaded, in_force, connections, scope, how.progress, notices)
-            return confirmed(workspace, connections, planned.plan, planned.secrets, how, in_force, notices)
+            connections = pending_connections.get()
+            notices = _recover(workspace, connections, apply_options)
+            plan_result = plan_manifests(
+                workspace, manifests, active_policies, connections, scope, apply_options.progress, notices
+            )
+            return confirm_and_apply(
+                workspace,
+                connections,
+                plan_result.plan,
+                plan_result.secrets,
+                apply_options,
+                active_policies,
+                notices,
+            )
     finally:
-        connecting.close()
+        pending_connections.close()
 
 
-def apply_saved(workspace: Workspace, file: PlanFile, how: How) -> RunResult | None:
+def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOptions) -> ApplyResult | None:
     """Apply exactly what a plan file says; None when ``how.confirm`` said no.
 
     Raises KdeclareError as `apply_manifests` does, for a plan of another environment or cluster, and for one
     that has been applied or no longer holds (exit code 4): then nothing was done.
     """
     plan = file.plan
-    _refuse_outdated(file)
-    refuse_unknown_parts(plan)
+    _reject_outdated_plan(file)
+    require_known_parts(plan)
     verify_plan(file, f"plan {file.plan_id[:12]}")
-    _same_environment(workspace, plan)
+    _require_same_environment(workspace, plan)
     with (
-        policies_in_force(workspace) as in_force,
-        workspace.connected() as connections,
-        workspace.store.lock(how.command),
+        open_active_policies(workspace) as active_policies,
+        workspace.open_connections() as connections,
+        workspace.store.lock(apply_options.command),
     ):
         _check_system(workspace, connections, plan)
         notices = (
-            *in_force.diagnostics,
-            *_recover(workspace, connections, how),
+            *active_policies.diagnostics,
+            *_recover(workspace, connections, apply_options),
         )
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        return confirmed(workspace, connections, plan, secrets, how, in_force, notices, file.plan_id)
+        return confirm_and_apply(
+            workspace, connections, plan, secrets, apply_options, active_policies, notices, file.plan_id
+        )
 
 
 def roll_back(
     workspace: Workspace,
     run_id: str | None,
-    how: How,
+    apply_options: ApplyOptions,
     *,
     allow_data_loss: bool = False,
     options: PlanOptions | None = None,
     out: Path | None = None,
-) -> RunResult | None:
+) -> ApplyResult | None:
     """Undo a run (None: the last); with ``out`` only save the plan, and return None.
 
-    allow_data_loss: delete topics that the run created although they hold records. options: see `Scope`.
+    allow_data_loss: delete topics that the run created although they hold records. options: see `PlanScope`.
     What someone else has changed since is left alone, and among the plan's diagnostics. None also when
     ``how.confirm`` said no.
     Raises KdeclareError as `apply_manifests` does, and when there is no such run.
     """
     store = workspace.store
     if run_id is None and not store.runs():
-        raise _nothing_to_undo()
+        raise _build_no_run_error()
     with (
-        policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.connected() as connections,
-        store.lock(how.command),
+        open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
+        workspace.open_connections() as connections,
+        store.lock(apply_options.command),
         keep_run_plans(store),
         keep_finished_runs(store),
     ):
-        begun = time.monotonic()
+        started_at = time.monotonic()
         notices = (
-            *in_force.diagnostics,
-            *_recover(workspace, connections, how),
+            *active_policies.diagnostics,
+            *_recover(workspace, connections, apply_options),
         )
         run, record = _find_run(workspace, run_id)
         _check_system(workspace, connections, run)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        plan = rollback_plan(
+        plan = build_rollback_plan(
             run,
             record,
             store.read(),
@@ -162,125 +176,158 @@ def roll_back(
             secrets,
             options=complete_options(options or PlanOptions(), workspace.project),
             allow_data_loss=allow_data_loss,
-            patience=Patience(how.options.visibility_timeout_s, how.progress).less(time.monotonic() - begun),
+            patience=WaitPolicy(apply_options.options.visibility_timeout_s, apply_options.progress).less(
+                time.monotonic() - started_at
+            ),
         )
-        plan = judge_finished(plan, connections, store.read(), in_force, how)
+        plan = prune_denied_operations(plan, connections, store.read(), active_policies, apply_options)
         if out is not None:
             save_plan(plan, out)
-            how.confirm(plan, notices)
+            apply_options.confirm(plan, notices)
             return None
-        return confirmed(workspace, connections, plan, secrets, how, in_force, notices)
+        return confirm_and_apply(
+            workspace, connections, plan, secrets, apply_options, active_policies, notices
+        )
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
     """Refuse a plan of another system. Raises KdeclareError, and Fault when a system does not answer."""
-    bound = plan.cluster.id
-    found = identify_system(observe(connections, ()), bound)
-    if bound not in ("", found):  # it may be that of a system which is read only where something is of it
-        found = identify_system(observe(connections, select_all(plan.operations)), bound) or found
-    check_cluster_id(bound, found, workspace.cluster_name)
+    expected_id = plan.cluster.id
+    actual_id = identify_system(observe(connections, ()), expected_id)
+    if expected_id not in (
+        "",
+        actual_id,
+    ):  # it may be that of a system which is read only where something is of it
+        actual_id = (
+            identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id
+        )
+    validate_cluster_id(expected_id, actual_id, workspace.cluster_name)
 
 
-def judge_finished(
-    plan: Plan, connections: Connections, state: State | None, in_force: InForce, how: How
+def prune_denied_operations(
+    plan: Plan,
+    connections: Connections,
+    state: State | None,
+    active_policies: ActivePolicies,
+    apply_options: ApplyOptions,
 ) -> Plan:
     """Return a plan that was not made from manifests without what the policies deny. Raises Fault."""
     owned = state.resources if state else {}
-    return judge_plan(plan, connections, in_force.judge, owned, lambda v: how.overrides.get(v.policy))
-
-
-def _recover(workspace: Workspace, connections: Connections, how: How) -> tuple[Diagnostic, ...]:
-    return recover_locked(
-        workspace,
-        connections,
-        how.command,
-        progress=how.progress,
-        visibility_timeout_s=how.options.visibility_timeout_s,
+    return evaluate_and_prune(
+        plan, connections, active_policies.judge, owned, lambda v: apply_options.overrides.get(v.policy)
     )
 
 
-def undoes_manifests(workspace: Workspace, run: RunResult) -> bool:
+def _recover(
+    workspace: Workspace, connections: Connections, apply_options: ApplyOptions
+) -> tuple[Diagnostic, ...]:
+    return recover_under_lock(
+        workspace,
+        connections,
+        apply_options.command,
+        progress=apply_options.progress,
+        visibility_timeout_s=apply_options.options.visibility_timeout_s,
+    )
+
+
+def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
     """Whether a run has undone what came from manifests, which may well say it still. Raises KdeclareError.
 
     False for what was asked for by hand, and for a rollback undone: that makes it as manifests have it.
     """
-    undone = run.plan.undoes
-    did = any(result.is_good for result in run.results.values())
-    if undone is None or not did or undone not in workspace.store.runs():
+    undone_run_id = apply_result.plan.undoes
+    has_effect = any(result.is_good for result in apply_result.results.values())
+    if undone_run_id is None or not has_effect or undone_run_id not in workspace.store.runs():
         return False
-    return not read_reasons(workspace.store, undone) <= {Reason.ASKED, Reason.ROLLBACK}
+    return not read_reasons(workspace.store, undone_run_id) <= {Reason.ASKED, Reason.ROLLBACK}
 
 
-def confirmed(
+def confirm_and_apply(
     workspace: Workspace,
     connections: Connections,
     plan: Plan,
     secrets: SecretSource,
-    how: How,
-    in_force: InForce,
+    apply_options: ApplyOptions,
+    active_policies: ActivePolicies,
     notices: tuple[Diagnostic, ...],
     identity: str | None = None,
     *,
-    tidies: bool = True,
-) -> RunResult | None:
+    clean_up: bool = True,
+) -> ApplyResult | None:
     """Ask, and run the plan; None when the person said no. The caller holds the lock.
 
-    in_force: the policies that the plan has to pass once more.
+    active_policies: the policies that the plan has to pass once more.
     notices: what was found on the way to the plan. identity: the plan's id where it was read from a file.
-    tidies: take away afterwards what this run or an earlier one has left and nobody needs any more.
+    clean_up: take away afterwards what this run or an earlier one has left and nobody needs any more.
     Raises KdeclareError.
     """
-    if not how.confirm(plan, (*notices, *_announce_losses(connections, plan))):
+    if not apply_options.confirm(plan, (*notices, *_announce_losses(connections, plan))):
         return None
-    stop = how.stop or Event()
+    stop = apply_options.stop or Event()
     applier = Applier(
         workspace.store,
         connections,
         secrets,
-        how.progress,
-        who(),
-        how.command,
-        in_force.judge,
+        apply_options.progress,
+        format_user_at_host(),
+        apply_options.command,
+        active_policies.judge,
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )
-    elsewhere = current_thread() is not main_thread()  # where Python takes no handlers of signals
-    with nullcontext() if how.stop or elsewhere else stops_at_ctrl_c(stop, how.stopping):
-        run = applier.apply(plan, how.options, skip_stale=how.skip_stale, identity=identity)
-        if not tidies:
-            return run
-        return replace(run, diagnostics=(*run.diagnostics, *tidied_up(workspace, connections, how.command)))
+    is_worker_thread = current_thread() is not main_thread()  # where Python takes no handlers of signals
+    with (
+        nullcontext()
+        if apply_options.stop or is_worker_thread
+        else handle_interrupts(stop, apply_options.stopping)
+    ):
+        apply_result = applier.apply(
+            plan, apply_options.options, skip_stale=apply_options.skip_stale, identity=identity
+        )
+        if not clean_up:
+            return apply_result
+        return replace(
+            apply_result,
+            diagnostics=(
+                *apply_result.diagnostics,
+                *clean_up_after_run(workspace, connections, apply_options.command),
+            ),
+        )
 
 
 def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
     """What operation types have to say of what is lost, before anybody confirms the plan."""
-    by_type: dict[str, list[Operation]] = {}
+    operations_by_type: dict[str, list[Operation]] = {}
     for op in plan.operations:
-        by_type.setdefault(op.verb, []).append(op)
+        operations_by_type.setdefault(op.verb, []).append(op)
     return tuple(
-        found for ops in by_type.values() for found in type_of(ops[0]).announce_losses(connections, ops)
+        found
+        for ops in operations_by_type.values()
+        for found in get_operation_type(ops[0]).announce_losses(connections, ops)
     )
 
 
 @contextmanager
-def stops_at_ctrl_c(stop: Event, stopping: Callable[[], None]) -> Iterator[None]:
+def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C ends the run in good order, the second one as a crash would."""
 
-    def on_signal(number: int, _: object) -> None:
+    def handle_signal(number: int, _: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        stopping()
+        on_stop()
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous_handlers = {
+        number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
 
-def _refuse_outdated(file: PlanFile) -> None:
+def _reject_outdated_plan(file: PlanFile) -> None:
     if not file.is_outdated:
         return
     raise KdeclareError(
@@ -295,21 +342,21 @@ def _refuse_outdated(file: PlanFile) -> None:
     )
 
 
-def _same_environment(workspace: Workspace, plan: Plan) -> None:
-    here = (workspace.project.name, workspace.project.environment.name)
-    if here == (plan.project, plan.env):
+def _require_same_environment(workspace: Workspace, plan: Plan) -> None:
+    current = (workspace.project.name, workspace.project.environment.name)
+    if current == (plan.project, plan.env):
         return
     raise KdeclareError(
         error(
             "other-environment",
             "The plan is for another environment",
-            f"The plan is for {plan.project}/{plan.env}, and this is {here[0]}/{here[1]}.",
+            f"The plan is for {plan.project}/{plan.env}, and this is {current[0]}/{current[1]}.",
             hint="Choose its project file and environment with --project and --env.",
         )
     )
 
 
-def _is_housekeeping(plan: Plan) -> bool:
+def _is_cleanup_only(plan: Plan) -> bool:
     """Whether a plan only removes what earlier runs have left: it shows no change that people would undo."""
     return bool(plan.operations) and not plan.changes
 
@@ -317,17 +364,17 @@ def _is_housekeeping(plan: Plan) -> bool:
 def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
-        from kdeclare.app.history import unknown_run  # reads much that apply has no need of
+        from kdeclare.app.history import build_unknown_run_error  # reads much that apply has no need of
 
-        raise unknown_run(run_id, runs)
-    for chosen in [run_id] if run_id else reversed(runs):
-        plan = read_run_plan(workspace.store, chosen)
-        if run_id or not _is_housekeeping(plan):
-            return plan, read_run(workspace.store, chosen)
-    raise _nothing_to_undo()
+        raise build_unknown_run_error(run_id, runs)
+    for candidate_id in [run_id] if run_id else reversed(runs):
+        plan = read_run_plan(workspace.store, candidate_id)
+        if run_id or not _is_cleanup_only(plan):
+            return plan, read_run(workspace.store, candidate_id)
+    raise _build_no_run_error()
 
 
-def _nothing_to_undo() -> KdeclareError:
+def _build_no_run_error() -> KdeclareError:
     return KdeclareError(
         error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
     )

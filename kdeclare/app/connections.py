@@ -17,15 +17,15 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.connection import (
     NOT_CONFIGURED,
+    AnyConnectionType,
     Closable,
-    Connects,
+    ConnectionContext,
     Keepable,
-    Surroundings,
     Target,
 )
 from kdeclare.core.provider.installed_providers import load_providers
@@ -74,41 +74,43 @@ class Opener:
     is_named: bool = True
 
 
-class Connecting:
+class PendingConnections:
     """The connections of one command, each opened when it is first needed.
 
     What every command needs is connected to in the background at once, so that files can be read meanwhile.
     To be closed by whoever asked for it.
     """
 
-    def __init__(self, openers: Sequence[Opener] = (), given: Connections | None = None) -> None:
+    def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
         """given: connections that are open already, and closed by someone else."""
-        given = given or Connections()
-        self._pending = [_Pending(opener) for opener in openers if not given.holds(opener.makes)]
-        self._connections = given.with_openers(
+        open_connections = open_connections or Connections()
+        self._pending = [
+            _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)
+        ]
+        self._connections = open_connections.with_openers(
             {item.opener.makes: item.get for item in self._pending if item.opener.is_named},
             {item.opener.makes: item.get for item in self._pending if not item.opener.is_named},
         )
-        for item in self._needed():
-            item.begin()
+        for pending in self._find_needed():
+            pending.begin()
 
     def get(self) -> Connections:
         """Return the connections; those that every command needs are open. Raises KdeclareError."""
-        for item in self._needed():
-            item.get()
+        for pending in self._find_needed():
+            pending.get()
         return self._connections
 
     def close(self) -> None:
         """Let go of what was opened, also of what nobody asked for; waits for nothing."""
-        for item in self._pending:
-            item.close()
+        for pending in self._pending:
+            pending.close()
 
-    def _needed(self) -> Iterator["_Pending"]:
+    def _find_needed(self) -> Iterator["_PendingConnection"]:
         openers = ((item, item.opener) for item in self._pending)
         return (item for item, opener in openers if opener.is_always_needed and opener.is_named)
 
 
-class _Pending:
+class _PendingConnection:
     """A connection that nobody has needed yet, or that is under way."""
 
     def __init__(self, opener: Opener) -> None:
@@ -135,111 +137,125 @@ class _Pending:
             future = self._future
         if future is not None:
             future.cancel()
-            future.add_done_callback(self._close)
+            future.add_done_callback(self._close_opened)
 
-    def _close(self, opened: Future[object]) -> None:
-        if opened.cancelled() or opened.exception() is not None:
+    def _close_opened(self, connection_future: Future[object]) -> None:
+        if connection_future.cancelled() or connection_future.exception() is not None:
             return
-        connection = opened.result()
+        connection = connection_future.result()
         is_kept = self.opener.is_kept and isinstance(connection, Keepable)
         if isinstance(connection, Closable) and not is_kept:
             connection.close()
 
 
 def find_openers(
-    project: Project, surroundings: Surroundings, keeper: ConnectionKeeper | None = None
+    project: Project, surroundings: ConnectionContext, keeper: ConnectionKeeper | None = None
 ) -> tuple[Opener, ...]:
     """Return what opens the connections of all installed providers. Raises KdeclareError.
 
     A system that every command needs is left out where the environment says nothing of it and names others:
     a project of these has nothing to do with it, unless a resource or an operation is of it.
     """
-    types = {p.name: p.connection for p in load_providers() if p.connection is not None}
-    openers = make_openers(types, project, surroundings, keeper)
+    connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
+    openers = make_openers(connection_types, project, surroundings, keeper)
     return tuple(
         replace(opener, is_named=not is_left_out(name, connects, project, surroundings))
-        for (name, connects), opener in zip(types.items(), openers, strict=True)
+        for (name, connects), opener in zip(connection_types.items(), openers, strict=True)
     )
 
 
-def is_left_out(name: str, connects: Connects, project: Project, surroundings: Surroundings) -> bool:
+def is_left_out(
+    name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
+) -> bool:
     """Return whether an environment that names other systems does not name this one."""
-    others = project.environment.providers.keys() - {name}
-    if not connects.is_always_needed or not others or surroundings.options:
+    other_systems = project.environment.providers.keys() - {name}
+    if not connection_type.is_always_needed or not other_systems or surroundings.options:
         return False
-    return not read_settings(name, connects, project).model_dump(exclude_defaults=True)
+    return not read_settings(name, connection_type, project).model_dump(exclude_defaults=True)
 
 
 def make_openers(
-    types: Mapping[str, Connects],
+    connection_types: Mapping[str, AnyConnectionType],
     project: Project,
-    surroundings: Surroundings,
+    surroundings: ConnectionContext,
     keeper: ConnectionKeeper | None = None,
 ) -> tuple[Opener, ...]:
     """Return what opens connections of these types, which are given by the names of their providers."""
     return tuple(
-        _make_opener(name, connects, project, surroundings, keeper) for name, connects in types.items()
+        _make_opener(name, connects, project, surroundings, keeper)
+        for name, connects in connection_types.items()
     )
 
 
 def _make_opener(
     name: str,
-    connects: Connects,
+    connection_type: AnyConnectionType,
     project: Project,
-    surroundings: Surroundings,
+    surroundings: ConnectionContext,
     keeper: ConnectionKeeper | None,
 ) -> Opener:
     def open_connection() -> object:
-        target = connects.make_target(read_settings(name, connects, project), surroundings)
-        opens = target.open if keeper is None else lambda timeout_s: keeper.open(target, timeout_s)
-        return opens(surroundings.timeout_s)
+        target = connection_type.make_target(read_settings(name, connection_type, project), surroundings)
+        open_target = target.open if keeper is None else lambda timeout_s: keeper.open(target, timeout_s)
+        return open_target(surroundings.timeout_s)
 
-    return Opener(connects.makes, open_connection, connects.is_always_needed, is_kept=keeper is not None)
+    return Opener(
+        connection_type.makes, open_connection, connection_type.is_always_needed, is_kept=keeper is not None
+    )
 
 
-def read_settings(provider: str, connects: Connects, project: Project) -> BaseModel:
+def read_settings(provider: str, connection_type: AnyConnectionType, project: Project) -> BaseModel:
     """Return what the environment says of a provider's system. Raises KdeclareError where it says nothing."""
     environment = project.environment
-    stated = environment.providers.get(provider)
-    if stated is not None:
-        return stated
-    fields = {k: v for k, v in environment.connection_fields.items() if k in connects.environment_fields}
+    provider_settings = environment.providers.get(provider)
+    if provider_settings is not None:
+        return provider_settings
+    connection_fields = {
+        k: v for k, v in environment.connection_fields.items() if k in connection_type.environment_fields
+    }
     try:
-        return connects.settings.model_validate(fields)
+        return connection_type.settings.model_validate(connection_fields)
     except ValidationError:
-        raise KdeclareError(_not_configured(provider, connects, project)) from None
+        raise KdeclareError(_build_not_configured_error(provider, connection_type, project)) from None
 
 
-def _not_configured(provider: str, connects: Connects, project: Project) -> Diagnostic:
-    models = connects.settings.model_fields.items()
-    needed = [field.alias or name for name, field in models if field.is_required()]
-    example = f"providers: {{{provider}: {{{', '.join(f'{name}: …' for name in needed)}}}}}"
-    where = "the environment" if project.file is not None else "an environment of a project file"
+def _build_not_configured_error(
+    provider: str, connection_type: AnyConnectionType, project: Project
+) -> Diagnostic:
+    fields = connection_type.settings.model_fields.items()
+    required_names = [field.alias or name for name, field in fields if field.is_required()]
+    example = f"providers: {{{provider}: {{{', '.join(f'{name}: …' for name in required_names)}}}}}"
+    location = "the environment" if project.file is not None else "an environment of a project file"
     return error(
         NOT_CONFIGURED,
         "System is not configured",
         f"The environment '{project.environment.name}' does not say how '{provider}' is to be reached.",
-        hint=f"Add {example} to {where}.",
+        hint=f"Add {example} to {location}.",
         place=project.environment.place,
         subject=provider,
     )
 
 
 @contextmanager
-def explained(name: str) -> Iterator[None]:
-    """Turn a Fault that reaches here into a KdeclareError. name: what messages call the environment."""
+def translate_faults(environment_name: str) -> Iterator[None]:
+    """Turn a Fault that reaches here into a KdeclareError.
+
+    environment_name: what messages call the environment.
+    """
     try:
         yield
     except Fault as fault:
-        raise KdeclareError(explain_fault(fault, name)) from fault
+        raise KdeclareError(explain_fault(fault, environment_name)) from fault
 
 
-def explain_fault(fault: Fault, name: str) -> Diagnostic:
+def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
     """Return what a refusal of a whole request means, in the words of the provider that it comes from."""
     for provider in reversed(load_providers()):
-        found = provider.connection.explain(fault, name) if provider.connection is not None else None
-        if found is not None:
-            return found
+        diagnostic = (
+            provider.connection.explain(fault, environment_name) if provider.connection is not None else None
+        )
+        if diagnostic is not None:
+            return diagnostic
     if fault.kind is not FaultKind.REFUSED:
         return error(
             "system-lost",
@@ -256,13 +272,13 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic:
 
 _log = logging.getLogger(__name__)
 
-_ANSWERS_WITHIN_S = 2.0
+_CHECK_TIMEOUT_S = 2.0
 """How long a kept connection may take to say that it still works."""
-_MOST = 4
+_MAX_CONNECTIONS = 4
 """How many are kept; of more, the one that was wanted longest ago is let go."""
 
 
-class KeptConnections:
+class ConnectionCache:
     """Gives the connection again which it has opened before, if it still answers.
 
     Whoever gets one that is `Keepable` must not close it. One that does not answer any more is opened
@@ -272,64 +288,64 @@ class KeptConnections:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[Target, Keepable] = {}
+        self._connections: dict[Target, Keepable] = {}
 
     def open(self, target: Target, timeout_s: float) -> object:
         """The connection. Raises KdeclareError."""
-        until = time.monotonic() + timeout_s
+        deadline = time.monotonic() + timeout_s
         with self._lock:
-            known = self._open.get(target)
-        if known is not None:
-            if _answers(known, min(timeout_s / 2, _ANSWERS_WITHIN_S)):
-                self._keep(target, known)
-                return known
-            self._let_go(target, known)
-        made = target.open(max(0.1, until - time.monotonic()))
-        if isinstance(made, Keepable):
-            self._keep(target, made)
-        return made
+            cached = self._connections.get(target)
+        if cached is not None:
+            if _is_answering(cached, min(timeout_s / 2, _CHECK_TIMEOUT_S)):
+                self._keep(target, cached)
+                return cached
+            self._evict(target, cached)
+        opened = target.open(max(0.1, deadline - time.monotonic()))
+        if isinstance(opened, Keepable):
+            self._keep(target, opened)
+        return opened
 
     def close(self) -> None:
         """Let go of all of them, waiting for nothing."""
         with self._lock:
-            closing = list(self._open.items())
-        for item in closing:
-            self._let_go(*item)
+            cached_items = list(self._connections.items())
+        for item in cached_items:
+            self._evict(*item)
 
-    def _keep(self, target: Target, kept: Keepable) -> None:
+    def _keep(self, target: Target, connection: Keepable) -> None:
         with self._lock:
-            before = self._open.pop(target, kept)
-            self._open[target] = kept  # the last is the latest
-            spare = list(self._open.items())[:-_MOST]
-        if before is not kept:  # two were opened at the same time
-            _close(before)
-        for item in spare:
-            self._let_go(*item)
+            previous = self._connections.pop(target, connection)
+            self._connections[target] = connection  # the last is the latest
+            evicted = list(self._connections.items())[:-_MAX_CONNECTIONS]
+        if previous is not connection:  # two were opened at the same time
+            _close_in_background(previous)
+        for item in evicted:
+            self._evict(*item)
 
-    def _let_go(self, target: Target, kept: Keepable) -> None:
+    def _evict(self, target: Target, connection: Keepable) -> None:
         with self._lock:
-            if self._open.get(target) is kept:
-                del self._open[target]
-        _close(kept)
+            if self._connections.get(target) is connection:
+                del self._connections[target]
+        _close_in_background(connection)
 
 
-def _answers(connection: Keepable, within_s: float) -> bool:
-    answered: Future[bool] = Future()
+def _is_answering(connection: Keepable, timeout_s: float) -> bool:
+    answer: Future[bool] = Future()
 
-    def ask() -> None:
+    def check_connection() -> None:
         try:
             connection.check()
         except Exception as problem:  # noqa: BLE001  a new connection says what is wrong, if it still is
             _log.info("connecting again: %s", problem)
-            answered.set_result(False)
+            answer.set_result(False)
         else:
-            answered.set_result(True)
+            answer.set_result(True)
 
-    threading.Thread(target=ask, name="still-there", daemon=True).start()
-    return bool(wait([answered], within_s).done) and answered.result()
+    threading.Thread(target=check_connection, name="still-there", daemon=True).start()
+    return bool(wait([answer], timeout_s).done) and answer.result()
 
 
-def _close(connection: object) -> None:
+def _close_in_background(connection: object) -> None:
     """In the background: what does not answer does not end at once either."""
 
     def close() -> None:

@@ -8,25 +8,25 @@ from datetime import datetime
 from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import KdeclareError, error, gist
-from kdeclare.core.documents import describe_as
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
+from kdeclare.core.documents import build_document
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, parse_json
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.plans.run import ApplyResult
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.executor.entries import (
     RUN_UNREADABLE,
     BeginLine,
     EndLine,
     RunRecord,
-    fold,
-    lines,
+    fold_journal,
+    parse_lines,
     read_run,
     read_run_plan,
 )
-from kdeclare.engine.planning.planfile import is_plan_file, read_plan
-from kdeclare.report.outcome import adopting, run_outcome
+from kdeclare.engine.planning.planfile import is_plan_file, parse_plan
+from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.views import (
     UNREADABLE,
     RunDetail,
@@ -54,13 +54,13 @@ def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
         except KdeclareError as problem:
             if any(d.code != RUN_UNREADABLE for d in problem.diagnostics):
                 raise
-            yield _unreadable(run_id, problem)
+            yield _build_unreadable_summary(run_id, problem)
             continue
-        run = _summary(record, plan)
-        undoing = [item for item in rollbacks.pop(run_id, ()) if item.undid_something(run)]
+        run_summary = _build_summary(record, plan)
+        effective_rollbacks = [item for item in rollbacks.pop(run_id, ()) if item.has_undone(run_summary)]
         if plan.undoes:
-            rollbacks.setdefault(plan.undoes, []).append(_rollback(record, plan))
-        yield replace(run, undone_by=undoing[0].run_id if undoing else None)
+            rollbacks.setdefault(plan.undoes, []).append(_build_rollback(record, plan))
+        yield replace(run_summary, undone_by=effective_rollbacks[0].run_id if effective_rollbacks else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Rollback:
     is_over: bool
     had_effect: bool
 
-    def undid_something(self, target: RunSummary) -> bool:
+    def has_undone(self, target: RunSummary) -> bool:
         """Whether it brought back anything that its target did.
 
         Where the target did nothing but take ownership, giving that up is all there is to undo.
@@ -85,25 +85,27 @@ class _Rollback:
         return self.had_effect
 
 
-def _rollback(record: RunRecord, plan: Plan) -> _Rollback:
+def _build_rollback(record: RunRecord, plan: Plan) -> _Rollback:
     """Throttles and elections only accompany moves."""
-    meant = [op for op in plan.operations if not type_of(op).is_auxiliary] or plan.operations
-    results = (record.results.get(op.id) for op in meant)
+    primary_operations = [
+        op for op in plan.operations if not get_operation_type(op).is_auxiliary
+    ] or plan.operations
+    results = (record.results.get(op.id) for op in primary_operations)
     return _Rollback(
         record.run_id, bool(plan.operations), record.is_over, any(r.had_effect for r in results if r)
     )
 
 
-def _unreadable(run_id: str, problem: KdeclareError) -> RunSummary:
+def _build_unreadable_summary(run_id: str, problem: KdeclareError) -> RunSummary:
     return RunSummary(
         run_id=run_id,
-        started=_moment_of(run_id),
+        started=_parse_run_time(run_id),
         ended=None,
         outcome=UNREADABLE,
         user="",
         command="",
         plan_id="",
-        problem=gist(problem.diagnostics),
+        problem=summarize_diagnostics(problem.diagnostics),
     )
 
 
@@ -111,40 +113,40 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
     """One run in full. Raises KdeclareError."""
     store = workspace.store
     if run_id not in store.runs():
-        raise unknown_run(run_id, store.runs())
-    plan, record = plan_of(workspace, run_id), read_run(store, run_id)
-    overridden = record.start.overrides if record.start else ()
-    return describe_as(
+        raise build_unknown_run_error(run_id, store.runs())
+    plan, record = load_run_plan(workspace, run_id), read_run(store, run_id)
+    override_records = record.start.overrides if record.start else ()
+    return build_document(
         RunDetail,
         next(run for run in iterate_runs(workspace) if run.run_id == run_id),
         plan=plan,
-        steps=steps_of(run_id, store.entries(run_id), plan),
-        overrides=tuple(RunOverride(**line.model_dump()) for line in overridden),
+        steps=build_steps(run_id, store.entries(run_id), plan),
+        overrides=tuple(RunOverride(**line.model_dump()) for line in override_records),
         diagnostics=plan.diagnostics,
     )
 
 
-def plan_document_of(workspace: Workspace, name: str) -> JsonObject:
+def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
     """The plan of a run, or of a plan file, as JSON; for comparing. Raises KdeclareError."""
     path = Path(name)
     if name in workspace.store.runs():
-        return as_object(parse_json(workspace.store.plan_text(name)))
+        return as_object(parse_json(workspace.store.read_plan_text(name)))
     if path.is_file() and is_plan_file(path):
         text = path.read_text()
-        read_plan(text, name)
+        parse_plan(text, name)
         return as_object(parse_json(text))
-    raise unknown_run(name, workspace.store.runs(), or_plan=True)
+    raise build_unknown_run_error(name, workspace.store.runs(), or_plan=True)
 
 
-def unknown_run(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
+def build_unknown_run_error(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
     """What to say of a name that is none of the ``runs``. or_plan: it could have been a plan file's."""
-    a_run = "run of this project and environment"
-    what = f"neither a {a_run} nor a plan file" if or_plan else f"no {a_run}"
+    run_words = "run of this project and environment"
+    explanation = f"neither a {run_words} nor a plan file" if or_plan else f"no {run_words}"
     return KdeclareError(
         error(
             "unknown-run",
             "No such run",
-            f"'{name}' is {what}.",
+            f"'{name}' is {explanation}.",
             hint=f"kdeclare history lists the runs; the last one is {runs[-1]}."
             if runs
             else "There is none yet.",
@@ -152,24 +154,24 @@ def unknown_run(name: str, runs: Sequence[str], *, or_plan: bool = False) -> Kde
     )
 
 
-def plan_of(workspace: Workspace, run_id: str) -> Plan:
+def load_run_plan(workspace: Workspace, run_id: str) -> Plan:
     """The plan that a run executed. Raises KdeclareError."""
     return read_run_plan(workspace.store, run_id)
 
 
-def _summary(record: RunRecord, plan: Plan) -> RunSummary:
+def _build_summary(record: RunRecord, plan: Plan) -> RunSummary:
     start = record.start
-    outcome = gist = "unfinished"
+    outcome = outcome_gist = "unfinished"
     if record.is_over:
-        stopped = record.outcome == "interrupted"
-        found = run_outcome(RunResult(record.run_id, plan, record.results, (), stopped))
-        outcome, gist = found.status, found.gist
+        is_interrupted = record.outcome == "interrupted"
+        final_outcome = run_outcome(ApplyResult(record.run_id, plan, record.results, (), is_interrupted))
+        outcome, outcome_gist = final_outcome.status, final_outcome.gist
     return RunSummary(
         run_id=record.run_id,
-        started=_moment(start.at) if start else _moment_of(record.run_id),
-        ended=_moment(record.ended) if record.ended else None,
+        started=_parse_time(start.at) if start else _parse_run_time(record.run_id),
+        ended=_parse_time(record.ended) if record.ended else None,
         outcome=outcome,
-        gist=gist,
+        gist=outcome_gist,
         user=start.who if start else "",
         command=start.command if start else "",
         plan_id=start.plan_id if start else "",
@@ -178,20 +180,24 @@ def _summary(record: RunRecord, plan: Plan) -> RunSummary:
         counts=Counter(result.status for result in record.results.values()),
         undoes=plan.undoes,
         overridden=len(start.overrides) if start else 0,
-        adopted=adopting(plan),
+        adopted=count_adopted(plan),
     )
 
 
-def steps_of(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[RunStep, ...]:
+def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[RunStep, ...]:
     """The operations of a run with how they went, in the plan's order."""
-    begun: dict[str, datetime] = {}
-    ended: dict[str, datetime] = {}
-    for line in lines(run_id, entries):
-        if isinstance(line, BeginLine):
-            begun = dict.fromkeys(line.ids, _moment(line.at)) | begun  # not when it was sent again
-        elif isinstance(line, EndLine):
-            ended |= dict.fromkeys((result.id for result in line.results), _moment(line.at))
-    results = fold(run_id, entries).results
+    begun_at: dict[str, datetime] = {}
+    ended_at: dict[str, datetime] = {}
+    for journal_line in parse_lines(run_id, entries):
+        if isinstance(journal_line, BeginLine):
+            begun_at = (
+                dict.fromkeys(journal_line.ids, _parse_time(journal_line.at)) | begun_at
+            )  # not when it was sent again
+        elif isinstance(journal_line, EndLine):
+            ended_at |= dict.fromkeys(
+                (result.id for result in journal_line.results), _parse_time(journal_line.at)
+            )
+    results = fold_journal(run_id, entries).results
     steps = []
     for op in plan.operations:
         result = results.get(op.id)
@@ -201,8 +207,8 @@ def steps_of(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[R
                 verb=op.verb,
                 resource=str(op.resource),
                 status=result.status if result else None,
-                begun=begun.get(op.id),
-                ended=ended.get(op.id),
+                begun=begun_at.get(op.id),
+                ended=ended_at.get(op.id),
                 error=result.error if result else None,
                 message=result.message if result else "",
                 cause=result.cause if result else None,
@@ -211,10 +217,10 @@ def steps_of(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[R
     return tuple(steps)
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _moment_of(run_id: str) -> datetime:
+def _parse_run_time(run_id: str) -> datetime:
     """When a run began whose journal has no line yet, by its id."""
     return datetime.strptime(run_id[:16] + "+0000", "%Y%m%dT%H%M%SZ%z")

@@ -8,36 +8,36 @@ from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.parts import Connections
-from kdeclare.manifests.project import PROJECT_FILE, project_names, read_project
+from kdeclare.manifests.project import PROJECT_FILE, read_project, read_project_names
 
 _Answer = TypeVar("_Answer")
 
 
 def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]) -> _Answer:
     """Return the answer to a question about the systems of the environment. Raises KdeclareError."""
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         return question(connections)
 
 
-def declared(workspace: Workspace) -> tuple[str, ...]:
+def list_declared_names(workspace: Workspace) -> tuple[str, ...]:
     """What the manifests declare, as ``Kind/name``, sorted. Raises KdeclareError."""
     return tuple(sorted(str(item.id) for item in load_manifests(workspace, ()).desired))
 
 
-def run_ids(workspace: Workspace) -> tuple[str, ...]:
+def list_run_ids(workspace: Workspace) -> tuple[str, ...]:
     """All runs of the project in its environment, the latest first. Raises KdeclareError."""
     return tuple(reversed(workspace.store.runs()))
 
 
-def environment_names(project: Path | None) -> tuple[str, ...]:
+def list_environment_names(project: Path | None) -> tuple[str, ...]:
     """The environments of a project file (default: the one that is here). Raises KdeclareError."""
-    file = project or Path(PROJECT_FILE)
-    return tuple(read_project(file).spec.environments) if file.is_file() else ()
+    project_file = project or Path(PROJECT_FILE)
+    return tuple(read_project(project_file).spec.environments) if project_file.is_file() else ()
 
 
-def project_and_environment(project: Path | None, env: str | None) -> tuple[str, str] | None:
+def find_project_names(project: Path | None, env: str | None) -> tuple[str, str] | None:
     """What they are called; None where the project file cannot be read, or has no such environment."""
     try:
-        return project_names(project, env)
+        return read_project_names(project, env)
     except KdeclareError:
         return None

@@ -6,14 +6,14 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.plans.state import LockInfo
 
 
-def lock_holder(workspace: Workspace) -> LockInfo | None:
+def find_lock_holder(workspace: Workspace) -> LockInfo | None:
     """Who holds the lock; None when nobody does. Raises KdeclareError."""
-    return workspace.store.holder()
+    return workspace.store.read_holder()
 
 
 def break_lock(workspace: Workspace, confirm: Callable[[LockInfo], bool]) -> LockInfo | None:
     """Take the lock from its holder if ``confirm`` says so; who lost it. Raises KdeclareError."""
-    holder = workspace.store.holder()
+    holder = workspace.store.read_holder()
     if holder is None or not confirm(holder):
         return None
     workspace.store.break_lock(holder)

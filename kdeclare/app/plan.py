@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kdeclare.app.policies import RULES, InForce, policies_in_force, project_policies
-from kdeclare.app.recovery import recover_to_plan
+from kdeclare.app.policies import RULES, ActivePolicies, open_active_policies, open_project_policies
+from kdeclare.app.recovery import recover_before_plan
 from kdeclare.app.secrets import ProjectSecrets, seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import (
@@ -15,25 +15,25 @@ from kdeclare.core.diagnostics import (
     Diagnostic,
     KdeclareError,
     error,
-    in_order,
+    sort_diagnostics,
 )
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import KINDS, check_declared, find_plan_settings
 from kdeclare.core.secrets.secret_refs import find_records
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.planfile import plan_file_text, write_plan
-from kdeclare.engine.planning.request import EVERYTHING, PlanRequest, Scope
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.engine.planning.planfile import render_plan_file, write_plan
+from kdeclare.engine.planning.request import WHOLE_PROJECT, PlanRequest, PlanScope
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project
 
 CHECKS = (check_declared,)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanResult:
     """A plan, what was recovered before it could be made, and the secrets of its manifests."""
 
     plan: Plan
@@ -43,7 +43,7 @@ class Planned:
 
 def load_manifests(
     workspace: Workspace, paths: Sequence[Path] = (), instead: Mapping[str, bytes | None] | None = None
-) -> Loaded:
+) -> LoadedManifests:
     """All that the manifests say. Mistakes are among its diagnostics, never raised; no cluster is asked.
 
     paths: files or folders; all of the project's manifests where none is given. One that cannot be read is
@@ -51,77 +51,82 @@ def load_manifests(
     instead: what files are taken to hold in place of what is on the disk, to see what writing it would
         make of the project; None for a file that would be gone. Files that are not there yet count as found.
     """
-    return load(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
+    return load_project_manifests(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 
 
 def make_plan(
     workspace: Workspace,
     paths: Sequence[Path] = (),
-    scope: Scope = EVERYTHING,
-    progress: Progress = quietly,
+    scope: PlanScope = WHOLE_PROJECT,
+    progress: Progress = ignore_progress,
     what: str = "plan",
-) -> Planned:
+) -> PlanResult:
     """Load, settle what an earlier run left open, observe and plan; for people who only look.
 
     paths: see `load_manifests`. what: the command, for other people's messages.
     Raises KdeclareError for manifests with mistakes, and where the cluster or the state cannot be read. What
     only the cluster shows to be wrong is among the plan's diagnostics (`Plan.has_errors`).
     """
-    connecting = workspace.connect()
+    pending_connections = workspace.connect()
     try:
-        loaded = loaded_well(workspace, paths)
-        with workspace.explained(), policies_in_force(workspace, loaded.rules, scope.overrides) as in_force:
-            connections = connecting.get()
-            notices = recover_to_plan(workspace, connections, what, progress, scope.visibility_timeout_s)
-            return plan_for(workspace, loaded, in_force, connections, scope, progress, notices)
+        manifests = load_valid_manifests(workspace, paths)
+        with (
+            workspace.translate_faults(),
+            open_active_policies(workspace, manifests.rules, scope.overrides) as active_policies,
+        ):
+            connections = pending_connections.get()
+            notices = recover_before_plan(workspace, connections, what, progress, scope.visibility_timeout_s)
+            return plan_manifests(
+                workspace, manifests, active_policies, connections, scope, progress, notices
+            )
     finally:
-        connecting.close()
+        pending_connections.close()
 
 
-def loaded_well(workspace: Workspace, paths: Sequence[Path]) -> Loaded:
+def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedManifests:
     """The manifests. Raises KdeclareError unless all that is wrong is for the cluster to judge."""
     loaded = load_manifests(workspace, paths)
     if has_mistakes(loaded):
-        with project_policies(workspace.project, loaded.rules) as found:
-            raise KdeclareError(*in_order((*loaded.diagnostics, *found.diagnostics)))
+        with open_project_policies(workspace.project, loaded.rules) as active_policies:
+            raise KdeclareError(*sort_diagnostics((*loaded.diagnostics, *active_policies.diagnostics)))
     return loaded
 
 
-def has_mistakes(loaded: Loaded) -> bool:
+def has_mistakes(manifests: LoadedManifests) -> bool:
     """Whether the manifests are wrong whatever the cluster has: nothing more can be made of them."""
-    return any(d.is_error and d.code != UNKNOWN_SETTING for d in loaded.diagnostics)
+    return any(d.is_error and d.code != UNKNOWN_SETTING for d in manifests.diagnostics)
 
 
-def plan_for(
+def plan_manifests(
     workspace: Workspace,
-    loaded: Loaded,
-    in_force: InForce,
+    manifests: LoadedManifests,
+    active_policies: ActivePolicies,
     connections: Connections,
-    scope: Scope,
+    scope: PlanScope,
     progress: Progress,
     notices: tuple[Diagnostic, ...] = (),
-) -> Planned:
+) -> PlanResult:
     """The plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
     state = workspace.store.read()
-    desired, secrets = seal_secrets(workspace, loaded.desired, state, connections, progress)
+    sealed_resources, secrets = seal_secrets(workspace, manifests.desired, state, connections, progress)
     request = PlanRequest(
         project=project.name,
         env=project.environment.name,
         cluster_name=workspace.cluster_name,
-        desired=desired,
+        desired=sealed_resources,
         state=state,
         scope=replace(
             scope,
-            complete=loaded.complete,
+            complete=manifests.complete,
             adopt=scope.adopt or project.adopts,
             options=complete_options(scope.options, project),
         ),
-        diagnostics=(*loaded.diagnostics, *in_force.diagnostics),
-        judge=in_force.judge,
+        diagnostics=(*manifests.diagnostics, *active_policies.diagnostics),
+        judge=active_policies.judge,
         names=project.scope,
     )
-    return Planned(build_plan(request, connections, secrets, progress), secrets, notices)
+    return PlanResult(build_plan(request, connections, secrets, progress), secrets, notices)
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
@@ -133,19 +138,19 @@ def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
 
 def save_plan(plan: Plan, path: Path) -> str:
     """Write a plan file; its id. Raises KdeclareError, also for a plan with a literal secret."""
-    _refuse_literals(plan)
+    _reject_literal_secrets(plan)
     return write_plan(plan, path, datetime.now(UTC))
 
 
-def saved_text(plan: Plan, at: datetime) -> tuple[str, str]:
+def build_plan_text(plan: Plan, created_at: datetime) -> tuple[str, str]:
     """What a plan file would hold, and the plan's id. Raises KdeclareError for a literal secret."""
-    _refuse_literals(plan)
-    return plan_file_text(plan, at)
+    _reject_literal_secrets(plan)
+    return render_plan_file(plan, created_at)
 
 
-def _refuse_literals(plan: Plan) -> None:
-    literal = [d for d in plan.diagnostics if d.code == LITERAL_SECRET]
-    if literal:
+def _reject_literal_secrets(plan: Plan) -> None:
+    literal_diagnostics = [d for d in plan.diagnostics if d.code == LITERAL_SECRET]
+    if literal_diagnostics:
         raise KdeclareError(
             *(
                 error(
@@ -156,7 +161,7 @@ def _refuse_literals(plan: Plan) -> None:
                     place=d.place,
                     resource=d.resource,
                 )
-                for d in literal
+                for d in literal_diagnostics
             )
         )
     # a kind need not warn of it: what a file holds is what has to be revealed again

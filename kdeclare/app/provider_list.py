@@ -4,34 +4,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from kdeclare.core.diagnostics import KdeclareError, gist
-from kdeclare.core.documents import describe_as
+from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
+from kdeclare.core.documents import build_document
 from kdeclare.core.provider.installed_providers import (
     InstalledProvider,
     find_providers,
     load_provider,
-    load_together,
+    load_selected_providers,
 )
 from kdeclare.report.provider_list import ProviderStatus
 
 
 def list_providers() -> tuple[ProviderStatus, ...]:
     """List all of them by name, also those that cannot be used."""
-    found = {installed: _status(installed) for installed in find_providers()}
-    conflicts = _find_conflicts([installed for installed, status in found.items() if status.problem is None])
+    statuses = {installed: _build_status(installed) for installed in find_providers()}
+    conflicts = _find_conflicts(
+        [installed for installed, status in statuses.items() if status.problem is None]
+    )
     return tuple(
         replace(status, problem=status.problem or conflicts.get(installed))
-        for installed, status in found.items()
+        for installed, status in statuses.items()
     )
 
 
-def _status(installed: InstalledProvider) -> ProviderStatus:
+def _build_status(installed: InstalledProvider) -> ProviderStatus:
     try:
         provider = load_provider(installed)
     except KdeclareError as problem:
-        return describe_as(ProviderStatus, installed, problem=gist(problem.diagnostics))
+        return build_document(ProviderStatus, installed, problem=summarize_diagnostics(problem.diagnostics))
     kinds = tuple(kind.name for kind in provider.kinds)
-    return describe_as(ProviderStatus, installed, api_version=provider.api_version, kinds=kinds)
+    return build_document(ProviderStatus, installed, api_version=provider.api_version, kinds=kinds)
 
 
 def _find_conflicts(usable: Sequence[InstalledProvider]) -> dict[InstalledProvider, str]:
@@ -39,7 +41,7 @@ def _find_conflicts(usable: Sequence[InstalledProvider]) -> dict[InstalledProvid
     conflicts: dict[InstalledProvider, str] = {}
     for pair in combinations(usable, 2):
         try:
-            load_together(pair)
+            load_selected_providers(pair)
         except KdeclareError as problem:
-            conflicts |= dict.fromkeys(pair, gist(problem.diagnostics))
+            conflicts |= dict.fromkeys(pair, summarize_diagnostics(problem.diagnostics))
     return conflicts

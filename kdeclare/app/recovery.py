@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from kdeclare.app.workspace import Workspace, who
+from kdeclare.app.workspace import Workspace, format_user_at_host
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, info, warning
 from kdeclare.core.exit_codes import ExitCode
@@ -11,39 +11,39 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.policy_gate import NO_POLICIES
 from kdeclare.core.plans.run import Status
-from kdeclare.core.progress import Progress, quietly
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.progress import Progress, ignore_progress
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.secrets.secret_refs import SecretRef
-from kdeclare.engine.cleanup import Tidied, tidy
+from kdeclare.engine.cleanup import CleanupResult, run_cleanup
 from kdeclare.engine.executor.apply import Applier
 from kdeclare.engine.executor.entries import RUN_UNREADABLE, keep_finished_runs
 from kdeclare.engine.executor.propagation import VISIBLE_WITHIN_S, await_visibility
 from kdeclare.engine.executor.recovery import (
-    Recovered,
-    find_missed,
+    RecoveryResult,
+    find_missed_runs,
+    find_unfinished_runs,
     is_state_lost,
-    recover,
-    replay_missed,
-    unfinished,
+    recover_runs,
+    replay_missed_runs,
 )
 from kdeclare.engine.state.port import StateStore
 
-NOTHING_CHOSEN = PlanOptions()
+NO_PLAN_OPTIONS = PlanOptions()
 
-_UNWRITABLE = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
+_UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
 """Why the state folder cannot be written; whoever only looks goes on all the same."""
 
 
-def recover_to_plan(
+def recover_before_plan(
     workspace: Workspace,
     connections: Connections,
-    what: str,
+    command: str,
     progress: Progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
     with keep_finished_runs(workspace.store):
-        notices = recover_if_possible(workspace, connections, what, progress=progress, wait=True)
+        notices = recover_if_possible(workspace, connections, command, progress=progress, wait=True)
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
     return notices
 
@@ -51,15 +51,16 @@ def recover_to_plan(
 def recover_if_possible(
     workspace: Workspace,
     connections: Connections,
-    what: str,
+    command: str,
     *,
-    tidies: bool = False,
-    progress: Progress = quietly,
+    clean_up: bool = False,
+    progress: Progress = ignore_progress,
     wait: bool = False,
 ) -> tuple[Diagnostic, ...]:
     """Settle what a crashed run left open; a run that is alive is only named. Raises Fault.
 
-    what: the command, for other people's messages. tidies: also take away what moves have left behind, and
+    command: the command, for other people's messages. clean_up: also take away what moves have left behind,
+        and
     not only name it: who looks at a plan wants nothing changed. wait: until brokers no longer work on what
     the run sent; otherwise a run of which they may still do something stays open.
 
@@ -68,43 +69,49 @@ def recover_if_possible(
     """
     store = workspace.store
     state = store.read()
-    leftovers = bool(state and state.pending_cleanup)
+    has_pending_cleanup = bool(state and state.pending_cleanup)
     try:
         if is_state_lost(store):
-            return (_lost(store, Severity.WARNING),)
-        if not unfinished(store) and not find_missed(store) and not (leftovers and tidies):
-            return (_left(),) if leftovers else ()
-    except KdeclareError as damaged:
-        if any(d.code != RUN_UNREADABLE for d in damaged.diagnostics):
+            return (_build_missing_state_diagnostic(store, Severity.WARNING),)
+        if (
+            not find_unfinished_runs(store)
+            and not find_missed_runs(store)
+            and not (has_pending_cleanup and clean_up)
+        ):
+            return (_build_pending_cleanup_info(),) if has_pending_cleanup else ()
+    except KdeclareError as read_error:
+        if any(d.code != RUN_UNREADABLE for d in read_error.diagnostics):
             raise
-        return tuple(replace(d, severity=Severity.WARNING) for d in damaged.diagnostics)
+        return tuple(replace(d, severity=Severity.WARNING) for d in read_error.diagnostics)
     try:
-        with store.lock(what):
-            settled, certain = _settled(workspace, connections, progress, wait=wait)
-            if tidies and certain:
-                return settled + about(tidy_up(workspace, connections, what, patient=True))
+        with store.lock(command):
+            notices, is_certain = _settle_runs(workspace, connections, progress, wait=wait)
+            if clean_up and is_certain:
+                return notices + report_cleanup(
+                    clean_up_workspace(workspace, connections, command, patient=True)
+                )
             state = store.read()
-            return (*settled, _left()) if state and state.pending_cleanup else settled
-    except KdeclareError as problem:
-        if all(d.code in _UNWRITABLE for d in problem.diagnostics):
-            return tuple(map(_unsettled, problem.diagnostics))
-        return under_way(problem)
+            return (*notices, _build_pending_cleanup_info()) if state and state.pending_cleanup else notices
+    except KdeclareError as lock_error:
+        if all(d.code in _UNWRITABLE_STATE_CODES for d in lock_error.diagnostics):
+            return tuple(map(_build_unsettled_run_warning, lock_error.diagnostics))
+        return warn_run_in_progress(lock_error)
 
 
-def under_way(taken: KdeclareError) -> tuple[Diagnostic, ...]:
-    """What to say where someone else holds the lock. Raises ``taken`` if it is about something else."""
-    if taken.exit_code is not ExitCode.LOCKED:
-        raise taken
-    return tuple(_under_way(d) for d in taken.diagnostics)
+def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
+    """What to say where someone else holds the lock. Raises ``lock_error`` if it is about something else."""
+    if lock_error.exit_code is not ExitCode.LOCKED:
+        raise lock_error
+    return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)
 
 
-def recover_locked(
+def recover_under_lock(
     workspace: Workspace,
     connections: Connections,
-    what: str,
+    command: str,
     *,
-    options: PlanOptions = NOTHING_CHOSEN,
-    progress: Progress = quietly,
+    options: PlanOptions = NO_PLAN_OPTIONS,
+    progress: Progress = ignore_progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
     """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault.
@@ -113,14 +120,14 @@ def recover_locked(
     be taken away, and one that still shows would pass for someone else's.
     """
     with keep_finished_runs(workspace.store):
-        settled, certain = _settled(workspace, connections, progress, wait=True)
+        notices, is_certain = _settle_runs(workspace, connections, progress, wait=True)
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
-    if not certain:
-        return settled  # what may still take effect is looked for after the run
-    tidied = tidy_up(workspace, connections, what, options=options)
-    if tidied.run is not None:
+    if not is_certain:
+        return notices  # what may still take effect is looked for after the run
+    cleanup_result = clean_up_workspace(workspace, connections, command, options=options)
+    if cleanup_result.run is not None:
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
-    return settled + about(tidied)
+    return notices + report_cleanup(cleanup_result)
 
 
 def _await_visibility(
@@ -129,40 +136,43 @@ def _await_visibility(
     await_visibility(workspace.store, connections, SystemClock(), progress, limit_s=limit_s)
 
 
-def _settled(
+def _settle_runs(
     workspace: Workspace, connections: Connections, progress: Progress, *, wait: bool
 ) -> tuple[tuple[Diagnostic, ...], bool]:
     """What was settled, and whether that is for certain. Raises KdeclareError where the state is lost."""
     if is_state_lost(workspace.store):
-        raise KdeclareError(_lost(workspace.store, Severity.ERROR))
-    missed = replay_missed(workspace.store)
-    found = recover(workspace.store, connections, SystemClock(), progress, wait=wait)
-    notices = (*([_caught_up(missed)] if missed else []), *map(_notice, found))
-    return notices, all(item.is_certain for item in found)
+        raise KdeclareError(_build_missing_state_diagnostic(workspace.store, Severity.ERROR))
+    missed_run_ids = replay_missed_runs(workspace.store)
+    recovered_runs = recover_runs(workspace.store, connections, SystemClock(), progress, wait=wait)
+    notices = (
+        *([_build_state_behind_warning(missed_run_ids)] if missed_run_ids else []),
+        *map(_build_recovery_warning, recovered_runs),
+    )
+    return notices, all(item.is_certain for item in recovered_runs)
 
 
-def tidy_up(
+def clean_up_workspace(
     workspace: Workspace,
     connections: Connections,
-    what: str,
+    command: str,
     *,
-    options: PlanOptions = NOTHING_CHOSEN,
+    options: PlanOptions = NO_PLAN_OPTIONS,
     patient: bool = False,
-) -> Tidied:
+) -> CleanupResult:
     """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
     # no policies: what was put there for moves goes, whatever anybody thinks of topics
     applier = Applier(
         workspace.store,
         connections,
         _NoSecrets(),
-        quietly,
-        who(),
-        f"{what} (tidying up)",
+        ignore_progress,
+        format_user_at_host(),
+        f"{command} (tidying up)",
         NO_POLICIES,
         request_deadline_s=workspace.request_deadline_s,
     )
     project = workspace.project
-    return tidy(
+    return run_cleanup(
         applier,
         project.name,
         project.environment.name,
@@ -172,12 +182,14 @@ def tidy_up(
     )
 
 
-def tidied_up(workspace: Workspace, connections: Connections, what: str) -> tuple[Diagnostic, ...]:
+def clean_up_after_run(
+    workspace: Workspace, connections: Connections, command: str
+) -> tuple[Diagnostic, ...]:
     """The same after a run, whose result is not lost when the cluster does not answer any more."""
     try:
-        return about(tidy_up(workspace, connections, what))
+        return report_cleanup(clean_up_workspace(workspace, connections, command))
     except Fault as fault:
-        return (_not_tidied(str(fault)),)
+        return (_build_cleanup_failed_warning(str(fault)),)
 
 
 class _NoSecrets:
@@ -188,17 +200,17 @@ class _NoSecrets:
         raise KdeclareError(error("no-secret", "There is no such secret", str(secret.reference)))
 
 
-def _under_way(lock: Diagnostic) -> Diagnostic:
+def _build_run_in_progress_warning(lock_diagnostic: Diagnostic) -> Diagnostic:
     return Diagnostic(
         Severity.WARNING,
         "run-under-way",
         "A run is under way",
-        f"What follows may change any moment. {lock.detail}",
-        lock.hint,
+        f"What follows may change any moment. {lock_diagnostic.detail}",
+        lock_diagnostic.hint,
     )
 
 
-def _unsettled(problem: Diagnostic) -> Diagnostic:
+def _build_unsettled_run_warning(problem: Diagnostic) -> Diagnostic:
     return warning(
         "not-settled",
         "An unfinished run cannot be settled",
@@ -207,63 +219,69 @@ def _unsettled(problem: Diagnostic) -> Diagnostic:
     )
 
 
-def _caught_up(missed: tuple[str, ...]) -> Diagnostic:
-    named = f"run {missed[0]}" if len(missed) == 1 else f"{len(missed)} runs, the last of them {missed[-1]}"
+def _build_state_behind_warning(missed_run_ids: tuple[str, ...]) -> Diagnostic:
+    run_words = (
+        f"run {missed_run_ids[0]}"
+        if len(missed_run_ids) == 1
+        else f"{len(missed_run_ids)} runs, the last of them {missed_run_ids[-1]}"
+    )
     return warning(
         "state-behind",
         "The state was older than the recorded runs",
-        f"What {named} left is missing in the state, so an older copy was put in its place. Ownership was "
+        f"What {run_words} left is missing in the state, so an older copy "
+        f"was put in its place. Ownership was "
         "brought up to date from the journals.",
     )
 
 
-def _lost(store: StateStore, severity: Severity) -> Diagnostic:
+def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Diagnostic:
     runs = store.runs()
     return Diagnostic(
         severity,
         "state-missing",
         "The state is missing",
         f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
-        f"{store.run_location(runs[-1])}, but there is no state. What kdeclare owns is not known.",
+        f"{store.get_run_location(runs[-1])}, but there is no state. What kdeclare owns is not known.",
         hint="Put state.json or state.json.backup back, two folders above that run. To start anew, move the "
         "folder with all runs away.",
     )
 
 
-def _notice(item: Recovered) -> Diagnostic:
-    if item.open_until is not None:
-        return _not_settled(item, item.open_until)
-    done = sum(r.is_good for r in item.settled.values())
-    not_done = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in item.settled.values())
-    unclear = [r for r in item.settled.values() if r.status is Status.FAILED]
+def _build_recovery_warning(recovered: RecoveryResult) -> Diagnostic:
+    if recovered.open_until is not None:
+        return _build_unknown_outcome_warning(recovered, recovered.open_until)
+    done_count = sum(r.is_good for r in recovered.settled.values())
+    not_done_count = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in recovered.settled.values())
+    failed_results = [r for r in recovered.settled.values() if r.status is Status.FAILED]
     parts = [
-        f"{done} of the operations under way had taken effect" if done else "",
-        f"{not_done} had not" if not_done else "",
-        f"{item.not_begun} had not been begun" if item.not_begun else "",
-        *(f"{r.id}: {r.message}" for r in unclear),
+        f"{done_count} of the operations under way had taken effect" if done_count else "",
+        f"{not_done_count} had not" if not_done_count else "",
+        f"{recovered.not_begun} had not been begun" if recovered.not_begun else "",
+        *(f"{r.id}: {r.message}" for r in failed_results),
     ]
-    said = "; ".join(part for part in parts if part) or "nothing was under way"
+    summary = "; ".join(part for part in parts if part) or "nothing was under way"
     return warning(
         "recovered",
         "A run that had not ended was settled",
-        f"Run {item.run_id} did not come to its end: {said}. What is left shows in the plan.",
-        hint=f"kdeclare history {item.run_id} shows what it did.",
+        f"Run {recovered.run_id} did not come to its end: {summary}. What is left shows in the plan.",
+        hint=f"kdeclare history {recovered.run_id} shows what it did.",
     )
 
 
-def _not_settled(item: Recovered, until: datetime) -> Diagnostic:
-    open_ = sum(result.status is Status.UNKNOWN for result in item.settled.values())
-    what = "1 operation shows" if open_ == 1 else f"{open_} operations show"
+def _build_unknown_outcome_warning(recovered: RecoveryResult, open_until: datetime) -> Diagnostic:
+    open_count = sum(result.status is Status.UNKNOWN for result in recovered.settled.values())
+    operation_words = "1 operation shows" if open_count == 1 else f"{open_count} operations show"
     return warning(
         "outcome-unknown",
         "The outcome of a run is not known yet",
-        f"Run {item.run_id} did not come to its end. {what} no effect yet, and the system may still work on "
-        f"the requests until {until:%H:%M:%S} UTC.",
+        f"Run {recovered.run_id} did not come to its end. {operation_words} no effect "
+        f"yet, and the system may still work on "
+        f"the requests until {open_until:%H:%M:%S} UTC.",
         hint="Run the command again after that; kdeclare plan and apply wait for it.",
     )
 
 
-def _left() -> Diagnostic:
+def _build_pending_cleanup_info() -> Diagnostic:
     return info(
         "left-by-moves",
         "Cleanup from an earlier run is pending",
@@ -273,40 +291,50 @@ def _left() -> Diagnostic:
     )
 
 
-def about(tidied: Tidied) -> tuple[Diagnostic, ...]:
+def report_cleanup(cleanup_result: CleanupResult) -> tuple[Diagnostic, ...]:
     """What became of leftovers, in words."""
-    said: list[Diagnostic] = []
-    if tidied.ongoing:
-        first, count = tidied.ongoing[0], len(tidied.ongoing)
-        many = f"{first} is" if count == 1 else f"{first} and {count - 1} more are"
-        said.append(
+    diagnostics: list[Diagnostic] = []
+    if cleanup_result.ongoing:
+        first_ongoing, ongoing_count = cleanup_result.ongoing[0], len(cleanup_result.ongoing)
+        ongoing_words = (
+            f"{first_ongoing} is"
+            if ongoing_count == 1
+            else f"{first_ongoing} and {ongoing_count - 1} more are"
+        )
+        diagnostics.append(
             info(
                 "still-moving",
                 "Work that kdeclare started is still in progress",
-                f"{many} not finished yet.",
+                f"{ongoing_words} not finished yet.",
                 hint="Run kdeclare status --watch to follow the work and clean up when it ends.",
             )
         )
-    run = tidied.run
+    run = cleanup_result.run
     if run is None:
-        return tuple(said)
-    left = [r for r in run.results.values() if r.status is not Status.DONE]
-    said += [_not_tidied(f"{result.id}: {result.message or result.status}") for result in left]
-    done = [op for op in run.plan.operations if op.id not in {r.id for r in left}]
-    if done:
-        labels = [type_of(op).cleanup_label for op in done]
-        what = " and ".join(
-            label or f"cleaned up {op.resource}" for label, op in zip(labels, done, strict=True)
+        return tuple(diagnostics)
+    unfinished_results = [r for r in run.results.values() if r.status is not Status.DONE]
+    diagnostics += [
+        _build_cleanup_failed_warning(f"{result.id}: {result.message or result.status}")
+        for result in unfinished_results
+    ]
+    finished_operations = [
+        op for op in run.plan.operations if op.id not in {r.id for r in unfinished_results}
+    ]
+    if finished_operations:
+        labels = [get_operation_type(op).cleanup_label for op in finished_operations]
+        cleanup_words = " and ".join(
+            label or f"cleaned up {op.resource}"
+            for label, op in zip(labels, finished_operations, strict=True)
         )
         summary = "Tidied up after moves that are over" if all(labels) else "Cleaned up after earlier runs"
-        said.append(info("tidied", summary, f"Run {run.run_id} {what}."))
-    return tuple(said)
+        diagnostics.append(info("tidied", summary, f"Run {run.run_id} {cleanup_words}."))
+    return tuple(diagnostics)
 
 
-def _not_tidied(why: str) -> Diagnostic:
+def _build_cleanup_failed_warning(reason: str) -> Diagnostic:
     return warning(
         "not-tidied",
         "Cleanup after an earlier run failed",
-        why,
+        reason,
         hint="Run kdeclare status --watch or apply to try again.",
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kdeclare import sandbox
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import GroupSettings, GroupStatus, SandboxSettings, SandboxStatus
 
 Progress = Callable[[str], None]
@@ -15,7 +15,7 @@ Sandbox = SandboxStatus | GroupStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SandboxRequest:
     """What was said about a sandbox; None is as the one in the folder has it, or the default."""
 
     clusters: int | None = None
@@ -26,75 +26,85 @@ class Asked:
     secure: bool | None = None
 
 
-def start_sandbox(folder: Path, asked: Asked, progress: Progress) -> Sandbox:
+def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> Sandbox:
     """Bring it up. Raises KdeclareError."""
-    several = sandbox.group_settings(folder)
-    if several is None and asked.clusters in (None, 1):
-        return sandbox.start(_wanted(folder, asked), progress)
-    if asked.connect_workers or asked.secure:
-        raise _of_one(folder, "Connect workers" if asked.connect_workers else "Users and their rights")
-    if several is None:
-        alone = _wanted(folder, asked)
-        several = GroupSettings(folder, asked.clusters or 1, alone.brokers, alone.racks, alone.port)
-    wanted = GroupSettings(
-        several.folder,
-        _or(asked.clusters, several.clusters),
-        _or(asked.brokers, several.brokers),
-        _or(asked.racks, several.racks),
-        _or(asked.port, several.port),
+    group_settings = sandbox.group_settings(folder)
+    if group_settings is None and request.clusters in (None, 1):
+        return sandbox.start(_resolve_settings(folder, request), progress)
+    if request.connect_workers or request.secure:
+        raise _build_single_cluster_error(
+            folder, "Connect workers" if request.connect_workers else "Users and their rights"
+        )
+    if group_settings is None:
+        single_settings = _resolve_settings(folder, request)
+        group_settings = GroupSettings(
+            folder,
+            request.clusters or 1,
+            single_settings.brokers,
+            single_settings.racks,
+            single_settings.port,
+        )
+    requested_settings = GroupSettings(
+        group_settings.folder,
+        _choose_number(request.clusters, group_settings.clusters),
+        _choose_number(request.brokers, group_settings.brokers),
+        _choose_number(request.racks, group_settings.racks),
+        _choose_number(request.port, group_settings.port),
     )
-    return sandbox.start_group(wanted, progress)
+    return sandbox.start_group(requested_settings, progress)
 
 
 def stop_sandbox(folder: Path) -> Sandbox:
     """Stop its brokers and workers; the data stays. Raises KdeclareError."""
-    several = sandbox.group_settings(folder)
-    return sandbox.stop(folder) if several is None else sandbox.stop_group(several)
+    group_settings = sandbox.group_settings(folder)
+    return sandbox.stop(folder) if group_settings is None else sandbox.stop_group(group_settings)
 
 
 def reset_sandbox(folder: Path) -> None:
     """Stop it and delete its data. Raises KdeclareError."""
-    several = sandbox.group_settings(folder)
-    if several is None:
+    group_settings = sandbox.group_settings(folder)
+    if group_settings is None:
         sandbox.reset(folder)
     else:
-        sandbox.reset_group(several)
+        sandbox.reset_group(group_settings)
 
 
-def sandbox_status(folder: Path) -> Sandbox:
+def read_sandbox_status(folder: Path) -> Sandbox:
     """What it does now. Raises KdeclareError."""
-    several = sandbox.group_settings(folder)
-    return sandbox.status(folder) if several is None else sandbox.group_status(several)
+    group_settings = sandbox.group_settings(folder)
+    return sandbox.status(folder) if group_settings is None else sandbox.group_status(group_settings)
 
 
-def _wanted(folder: Path, asked: Asked) -> SandboxSettings:
-    there = sandbox.status(folder).settings
-    usual = SandboxSettings(folder)
-    if there is not None:
-        usual = there
-    elif asked.brokers is not None:
-        usual = SandboxSettings(folder, asked.brokers, min(asked.brokers, usual.racks))
+def _resolve_settings(folder: Path, request: SandboxRequest) -> SandboxSettings:
+    existing_settings = sandbox.status(folder).settings
+    default_settings = SandboxSettings(folder)
+    if existing_settings is not None:
+        default_settings = existing_settings
+    elif request.brokers is not None:
+        default_settings = SandboxSettings(
+            folder, request.brokers, min(request.brokers, default_settings.racks)
+        )
     return SandboxSettings(
         folder,
-        _or(asked.brokers, usual.brokers),
-        _or(asked.racks, usual.racks),
-        _or(asked.port, usual.port),
-        log_dirs=usual.log_dirs,
-        connect_workers=_or(asked.connect_workers, usual.connect_workers),
-        secure=usual.secure if asked.secure is None else asked.secure,
+        _choose_number(request.brokers, default_settings.brokers),
+        _choose_number(request.racks, default_settings.racks),
+        _choose_number(request.port, default_settings.port),
+        log_dirs=default_settings.log_dirs,
+        connect_workers=_choose_number(request.connect_workers, default_settings.connect_workers),
+        secure=default_settings.secure if request.secure is None else request.secure,
     )
 
 
-def _or(asked: int | None, usual: int) -> int:
-    return usual if asked is None else asked
+def _choose_number(requested: int | None, default: int) -> int:
+    return default if requested is None else requested
 
 
-def _of_one(folder: Path, what: str) -> KdeclareError:
+def _build_single_cluster_error(folder: Path, feature: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-settings",
             "Wrong sandbox settings",
-            f"{what} belong to one cluster, and several clusters were asked for or are there.",
+            f"{feature} belong to one cluster, and several clusters were asked for or are there.",
             hint="Leave --clusters, --connect-workers or --secure out, or use another folder than"
             f" {folder}: --folder DIR.",
         )

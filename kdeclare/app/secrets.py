@@ -5,11 +5,11 @@ from dataclasses import field
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_hashes import (
     KEY_MISSING,
@@ -18,12 +18,17 @@ from kdeclare.core.secrets.secret_hashes import (
     OTHER_KEY,
     SecretHasher,
     can_compare,
-    matches,
-    refuse_missing_key,
+    is_hash_of,
+    require_key,
 )
 from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.engine.observation import identify_system, observe
-from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
+from kdeclare.engine.planning.secret_digests import (
+    collect_secret_values,
+    has_secrets,
+    hash_secrets,
+    list_stored_hashes,
+)
 from kdeclare.manifests.project import Project
 from kdeclare.manifests.syntax.substitution import resolve_reference
 
@@ -55,11 +60,11 @@ class ProjectSecrets:
                 )
             )
         if not can_compare(secret.secret):
-            raise KdeclareError(self._without_key(str(reference)))
+            raise KdeclareError(self._build_key_error(str(reference)))
         project = self.project
         value = resolve_reference(reference, project.folder, self.environ, project.limits)
         SCRUBBER.register(value)
-        if matches(secret.secret, value):
+        if is_hash_of(secret.secret, value):
             return value
         raise KdeclareError(
             error(
@@ -70,7 +75,7 @@ class ProjectSecrets:
             )
         )
 
-    def _without_key(self, reference: str) -> Diagnostic:
+    def _build_key_error(self, reference: str) -> Diagnostic:
         if self.environ.get(KEY_VARIABLE):
             return error(
                 OTHER_KEY,
@@ -88,25 +93,29 @@ class ProjectSecrets:
 
 def seal_secrets(
     workspace: Workspace,
-    desired: Sequence[Desired],
+    desired: Sequence[DesiredResource],
     state: State | None,
     connections: Connections,
     progress: Progress,
-) -> tuple[tuple[Desired, ...], ProjectSecrets]:
+) -> tuple[tuple[DesiredResource, ...], ProjectSecrets]:
     """What is desired with the hashes of its secrets, and where their values come from.
 
     Raises KdeclareError where a key is missing, and Fault where a system cannot be asked who it is.
     """
-    owned = state.resources if state is not None else {}
-    refuse_missing_key(stored_hashes(owned))
+    owned_records = state.resources if state is not None else {}
+    require_key(list_stored_hashes(owned_records))
     if not has_secrets(desired):
         return tuple(desired), ProjectSecrets(workspace.project, workspace.environ)
     cluster_id = identify_system(observe(connections, ())) if state is None else state.cluster_id
-    sealed = seal(desired, owned, hasher_of(workspace, state, cluster_id), progress)
-    return sealed, ProjectSecrets(workspace.project, workspace.environ, known_values(sealed))
+    sealed_resources = hash_secrets(
+        desired, owned_records, make_secret_hasher(workspace, state, cluster_id), progress
+    )
+    return sealed_resources, ProjectSecrets(
+        workspace.project, workspace.environ, collect_secret_values(sealed_resources)
+    )
 
 
-def hasher_of(workspace: Workspace, state: State | None, cluster_id: str) -> SecretHasher:
+def make_secret_hasher(workspace: Workspace, state: State | None, cluster_id: str) -> SecretHasher:
     """For new hashes: salted with the state's lineage, before the first one with where it is going to be."""
     if state is not None:
         return SecretHasher(state.lineage, workspace.secret_key_id)

@@ -3,86 +3,89 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from kdeclare.app.history import iterate_runs, plan_of, steps_of
+from kdeclare.app.history import build_steps, iterate_runs, load_run_plan
 from kdeclare.app.recovery import recover_if_possible
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.documents import describe_as
+from kdeclare.core.documents import build_document
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import ActivityWatch, RecentRuns
-from kdeclare.core.provider.registry import start_watches, type_of
-from kdeclare.engine.executor.entries import fold, read_run_plan
+from kdeclare.core.provider.registry import get_operation_type, start_watches
+from kdeclare.engine.executor.entries import fold_journal, read_run_plan
 from kdeclare.engine.executor.recovery import find_pending_cleanup
 from kdeclare.engine.ongoing_work import describe_ongoing_work
 from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 
-_RUNS_BACK = 20
+_RECENT_RUNS = 20
 """How far back to look for the run that has begun something."""
 
-Looked = tuple[StatusView, tuple[Diagnostic, ...]]
+StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
 """What goes on, and what was settled or tidied up on the way."""
 
 
-def looks(workspace: Workspace, *, tidies: bool) -> Iterator[Looked]:
+def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
     """Look again and again; settles what a crashed run left open. Raises KdeclareError.
 
-    tidies: also take away what earlier work has left behind.
+    clean_up: also take away what earlier work has left behind.
     """
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         watches = start_watches(connections)
         while True:
-            yield _look(workspace, connections, watches, tidies)
+            yield _read_status(workspace, connections, watches, clean_up)
 
 
-def _look(
-    workspace: Workspace, connections: Connections, watches: Sequence[ActivityWatch], tidies: bool
-) -> Looked:
+def _read_status(
+    workspace: Workspace, connections: Connections, watches: Sequence[ActivityWatch], clean_up: bool
+) -> StatusReport:
     store = workspace.store
     # systems first: whatever their work leaves behind is seen to after its end has been seen
-    unseen = [found for watch in watches for found in watch.look()]
-    notices = recover_if_possible(workspace, connections, "status", tidies=tidies)
-    open_, last = _latest(workspace)
+    watch_diagnostics = [found for watch in watches for found in watch.look()]
+    notices = recover_if_possible(workspace, connections, "status", clean_up=clean_up)
+    unfinished_runs, last_run = _find_latest_runs(workspace)
     state = store.read()
     # without a state, journals alone tell what runs have left behind
-    cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RUNS_BACK)
-    runs = RecentRuns(cleanup, lambda: _recent_work(workspace))
-    others = describe_ongoing_work(connections, runs)
+    pending_cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RECENT_RUNS)
+    recent_runs = RecentRuns(pending_cleanup, lambda: _list_recent_work(workspace))
+    ongoing_work = describe_ongoing_work(connections, recent_runs)
     view = StatusView(
         project=workspace.project.name,
         env=workspace.project.environment.name,
         cluster=workspace.cluster_name,
-        unfinished=tuple(_unfinished(workspace, run) for run in open_),
-        activities=(*(watch.describe(runs) for watch in watches), *((others,) if others else ())),
-        lock=store.holder(),
-        last=last,
+        unfinished=tuple(_build_unfinished_run(workspace, run) for run in unfinished_runs),
+        activities=(
+            *(watch.describe(recent_runs) for watch in watches),
+            *((ongoing_work,) if ongoing_work else ()),
+        ),
+        lock=store.read_holder(),
+        last=last_run,
     )
-    return view, (*notices, *unseen)
+    return view, (*notices, *watch_diagnostics)
 
 
-def _latest(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
+def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
     """The unfinished runs after the last finished one, and that one."""
-    open_: list[RunSummary] = []
+    unfinished_runs: list[RunSummary] = []
     for run in iterate_runs(workspace):
         if run.ended is not None:
-            return open_, run
+            return unfinished_runs, run
         if run.outcome == "unfinished":
-            open_.append(run)
-    return open_, None
+            unfinished_runs.append(run)
+    return unfinished_runs, None
 
 
-def _recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
+def _list_recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
     """The operations of the latest runs that go on after their request; damaged runs do not count."""
-    for run_id in workspace.store.runs()[: -_RUNS_BACK - 1 : -1]:
+    for run_id in workspace.store.runs()[: -_RECENT_RUNS - 1 : -1]:
         with suppress(KdeclareError):
             operations = read_run_plan(workspace.store, run_id).operations
-            yield run_id, [op for op in operations if type_of(op).goes_on]
+            yield run_id, [op for op in operations if get_operation_type(op).goes_on]
 
 
-def _unfinished(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
+def _build_unfinished_run(workspace: Workspace, run: RunSummary) -> UnfinishedRun:
     entries = workspace.store.entries(run.run_id)
-    open_ = set(fold(run.run_id, entries).unsettled)
-    steps = steps_of(run.run_id, entries, plan_of(workspace, run.run_id))
-    unknown = tuple(step for step in steps if step.id in open_)
-    not_begun = run.operations - sum(run.counts.values()) - len(unknown)
-    return describe_as(UnfinishedRun, run, unknown=unknown, not_begun=not_begun)
+    unsettled_ids = set(fold_journal(run.run_id, entries).unsettled)
+    steps = build_steps(run.run_id, entries, load_run_plan(workspace, run.run_id))
+    unknown_steps = tuple(step for step in steps if step.id in unsettled_ids)
+    not_begun_count = run.operations - sum(run.counts.values()) - len(unknown_steps)
+    return build_document(UnfinishedRun, run, unknown=unknown_steps, not_begun=not_begun_count)

@@ -9,19 +9,19 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 
 from kdeclare.app.connections import (
-    Connecting,
     ConnectionKeeper,
+    PendingConnections,
     ProjectReferences,
-    explained,
     find_openers,
     make_openers,
+    translate_faults,
 )
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.run import REQUEST_DEADLINE_S
-from kdeclare.core.provider.connection import Connects, Surroundings
+from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
 from kdeclare.core.secrets.secret_hashes import read_keys
-from kdeclare.engine.state.local import open_store
+from kdeclare.engine.state.local_store import open_store
 from kdeclare.engine.state.port import StateStore
 from kdeclare.manifests.project import Project, open_project
 
@@ -30,7 +30,7 @@ TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class WorkspaceOptions:
     """The options that all commands with a cluster share, as given.
 
     timeout_s: how long to wait for the cluster; None is `TIMEOUT_S`.
@@ -44,19 +44,19 @@ class Options:
     timeout_s: float | None = None
 
     @property
-    def patience_s(self) -> float:
+    def connect_timeout_s(self) -> float:
         """How long to wait for the cluster."""
         return TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
-    def over(self, defaults: "Options") -> "Options":
+    def over(self, defaults: "WorkspaceOptions") -> "WorkspaceOptions":
         """These, and where they say nothing the defaults.
 
         Whoever names another project or environment means its servers too, and not the defaults'.
         """
         if self.project is not None:
-            defaults = Options(timeout_s=defaults.timeout_s)
+            defaults = WorkspaceOptions(timeout_s=defaults.timeout_s)
         elif self.env is not None:
-            defaults = Options(defaults.project, state=defaults.state, timeout_s=defaults.timeout_s)
+            defaults = WorkspaceOptions(defaults.project, state=defaults.state, timeout_s=defaults.timeout_s)
         unsaid = {f.name: getattr(defaults, f.name) for f in fields(self) if getattr(self, f.name) is None}
         return replace(self, **unsaid)
 
@@ -73,9 +73,9 @@ class Workspace:
     project: Project
     store: StateStore
     cluster_name: str
-    connect: Callable[[], Connecting]
+    connect: Callable[[], PendingConnections]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
-    connect_only: Callable[[Mapping[str, Connects]], Connecting] | None = None
+    connect_only: Callable[[Mapping[str, AnyConnectionType]], PendingConnections] | None = None
 
     def __post_init__(self) -> None:
         """Have the keys at hand that hashes of secrets may need. Raises KdeclareError for a weak one."""
@@ -87,33 +87,39 @@ class Workspace:
         return read_keys(self.environ)
 
     @contextmanager
-    def connected(self, only: Mapping[str, Connects] | None = None) -> Iterator[Connections]:
+    def open_connections(
+        self, connection_types: Mapping[str, AnyConnectionType] | None = None
+    ) -> Iterator[Connections]:
         """The connections. Raises KdeclareError, also for whatever a system refuses inside.
 
-        only: the connection types of the providers that are needed, by name, of whoever knows them: then no
-        provider has to be loaded, which takes a tenth of a second.
+        connection_types: the connection types of the providers that are needed, by name, of whoever knows
+        them: then no provider has to be loaded, which takes a tenth of a second.
         """
-        quick = self.connect_only
-        connecting = self.connect() if only is None or quick is None else quick(only)
+        connect_only = self.connect_only
+        pending_connections = (
+            self.connect()
+            if connection_types is None or connect_only is None
+            else connect_only(connection_types)
+        )
         try:
-            with self.explained():
-                yield connecting.get()
+            with self.translate_faults():
+                yield pending_connections.get()
         finally:
-            connecting.close()
+            pending_connections.close()
 
     @property
     def request_deadline_s(self) -> float:
         """For how long a system may work on a request that carries no timeout."""
-        stated = self.project.environment.request_deadline_s
-        return REQUEST_DEADLINE_S if stated is None else stated
+        deadline_s = self.project.environment.request_deadline_s
+        return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 
-    def explained(self) -> AbstractContextManager[None]:
+    def translate_faults(self) -> AbstractContextManager[None]:
         """Inside, a Fault becomes a KdeclareError."""
-        return explained(self.cluster_name)
+        return translate_faults(self.cluster_name)
 
 
 def open_workspace(
-    options: Options,
+    options: WorkspaceOptions,
     environ: Mapping[str, str] = os.environ,
     connections: Connections | None = None,
     *,
@@ -127,12 +133,12 @@ def open_workspace(
     that cannot be where it is said to be.
     """
     project = open_project(options.project, options.env, environ)
-    return workspace_of(project, options, environ, connections, keeper=keeper)
+    return build_workspace(project, options, environ, connections, keeper=keeper)
 
 
-def workspace_of(
+def build_workspace(
     project: Project,
-    options: Options,
+    options: WorkspaceOptions,
     environ: Mapping[str, str],
     connections: Connections | None = None,
     *,
@@ -141,44 +147,44 @@ def workspace_of(
 ) -> Workspace:
     """The workspace of a project that is open already; its file and environment in ``options`` are not used.
 
-    connections, keeper: see `open_workspace`. attempts: see `Surroundings`.
+    connections, keeper: see `open_workspace`. attempts: see `ConnectionContext`.
     Raises KdeclareError.
     """
     environment = project.environment
     store = open_store(options.state or project.state, project.name, environment.name)
-    surroundings = surroundings_of(project, options, environ, attempts)
+    surroundings = build_surroundings(project, options, environ, attempts)
 
-    def connect() -> Connecting:
-        return Connecting(find_openers(project, surroundings, keeper), connections)
+    def connect() -> PendingConnections:
+        return PendingConnections(find_openers(project, surroundings, keeper), connections)
 
-    def connect_only(types: Mapping[str, Connects]) -> Connecting:
-        return Connecting(make_openers(types, project, surroundings, keeper), connections)
+    def connect_only(types: Mapping[str, AnyConnectionType]) -> PendingConnections:
+        return PendingConnections(make_openers(types, project, surroundings, keeper), connections)
 
-    name = options.bootstrap_server or environment.bootstrap_servers or environment.name
-    return Workspace(project, store, name, connect, environ, connect_only)
+    cluster_name = options.bootstrap_server or environment.bootstrap_servers or environment.name
+    return Workspace(project, store, cluster_name, connect, environ, connect_only)
 
 
-def surroundings_of(
-    project: Project, options: Options, environ: Mapping[str, str], attempts: int | None = None
-) -> Surroundings:
+def build_surroundings(
+    project: Project, options: WorkspaceOptions, environ: Mapping[str, str], attempts: int | None = None
+) -> ConnectionContext:
     """What leads to the systems of a project besides what its environment says of them."""
-    config = options.command_config
-    given = {
+    command_config = options.command_config
+    options_by_name = {
         "bootstrap-server": options.bootstrap_server,
-        "command-config": None if config is None else str(config),
+        "command-config": None if command_config is None else str(command_config),
     }
-    return Surroundings(
+    return ConnectionContext(
         project.environment.name,
         project.folder,
         environ,
         ProjectReferences(project.folder, environ, project.limits),
-        options.patience_s,
-        {name: value for name, value in given.items() if value is not None},
+        options.connect_timeout_s,
+        {name: value for name, value in options_by_name.items() if value is not None},
         attempts,
     )
 
 
-def who() -> str:
+def format_user_at_host() -> str:
     """user@host, for the history and for other people's messages."""
     try:
         user = getpass.getuser()

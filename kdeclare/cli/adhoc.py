@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import measured
-from kdeclare.cli.run_output import Manner, carry_out
+from kdeclare.cli.options import validate_duration
+from kdeclare.cli.run_output import ApplyFlags, execute_run
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from kdeclare.app.apply import How
+    from kdeclare.app.apply import ApplyOptions
     from kdeclare.app.workspace import Workspace
     from kdeclare.core.parts import Connections
     from kdeclare.core.resources.kind import Kind
@@ -31,7 +31,7 @@ VerifyTimeout = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        callback=measured,
+        callback=validate_duration,
         help="How long to read metadata until it shows what was done.",
     ),
 ]
@@ -62,15 +62,15 @@ def run_declared(
     """
     from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
     from kdeclare.core.resources.ids import ResourceId
-    from kdeclare.core.resources.kind import Desired
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.core.resources.kind import DesiredResource
+    from kdeclare.engine.planning.request import PlanScope
 
     def ask(connections: "Connections") -> AdhocRequest:
-        body, problems = declared.kind.parse(declared.name, declared.spec)
-        desired = Desired(ResourceId(declared.kind.name, declared.name), body)
+        parsed_body, problems = declared.kind.parse(declared.name, declared.spec)
+        desired = DesiredResource(ResourceId(declared.kind.name, declared.name), parsed_body)
         return AdhocRequest((desired,), diagnostics=tuple(problem.diagnostic for problem in problems))
 
-    options = AdhocOptions(Scope(overrides=overrides), write=write_manifest, tell=console.say)
+    options = AdhocOptions(PlanScope(overrides=overrides), write=write_manifest, tell=console.say)
     command = AdhocCommand(ask)
     return run_and_show(
         console, question, lambda how: run_adhoc(workspace, command, options, how), overrides, yes=yes
@@ -80,34 +80,34 @@ def run_declared(
 def run_and_show(
     console: Console,
     question: str,
-    act: "Callable[[How], AdhocResult | None]",
+    run_command: "Callable[[ApplyOptions], AdhocResult | None]",
     overrides: Mapping[str, str],
     *,
     yes: bool,
     wait: bool = True,
 ) -> ExitCode:
     """Ask, run, and show what came of each resource. Raises KdeclareError."""
-    manner = Manner(wait=wait, skip_stale=True, overrides=overrides)
-    return carry_out(
+    apply_flags = ApplyFlags(wait=wait, skip_stale=True, overrides=overrides)
+    return execute_run(
         console,
-        Asking(console, question, yes),
-        manner,
-        act,
+        ConfirmationPrompt(console, question, yes),
+        apply_flags,
+        run_command,
         lambda view, seconds: _show_result(console, view, seconds),
     )
 
 
 def _show_result(console: Console, view: "AdhocResult", seconds: float) -> ExitCode:
-    from kdeclare.report.adhoc import adhoc_exit_code
+    from kdeclare.report.adhoc import compute_adhoc_exit_code
 
     if console.is_json:
-        from kdeclare.report.adhoc import describe_adhoc
+        from kdeclare.report.adhoc import build_adhoc_document
 
-        console.out_document(describe_adhoc(view, round(seconds, 3)))
-        return adhoc_exit_code(view)
+        console.write_document(build_adhoc_document(view, round(seconds, 3)))
+        return compute_adhoc_exit_code(view)
     if view.run is None:
         console.notices(problem for problems in view.failed.values() for problem in problems)
-    from kdeclare.report.adhoc import adhoc_text
+    from kdeclare.report.adhoc import render_adhoc_text
 
-    console.out(adhoc_text(view, console.style))
-    return adhoc_exit_code(view)
+    console.out(render_adhoc_text(view, console.style))
+    return compute_adhoc_exit_code(view)

@@ -8,28 +8,28 @@ from collections.abc import Callable, Sequence
 
 import typer
 
-from kdeclare.cli.line import Line
+from kdeclare.cli.invocation import Invocation
 
 
-def environments(context: typer.Context, incomplete: str) -> list[str]:
+def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
     """The environments of the project."""
-    from kdeclare.app.known_names import environment_names
+    from kdeclare.app.known_names import list_environment_names
 
-    return _offered(lambda: environment_names(context.params.get("project")), incomplete)
+    return _filter_names(lambda: list_environment_names(context.params.get("project")), incomplete)
 
 
-def resources(context: typer.Context, incomplete: str) -> list[str]:
+def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
     """What the project declares in the environment that is chosen, as KIND/NAME."""
-    from kdeclare.app.known_names import declared
-    from kdeclare.app.workspace import Options
+    from kdeclare.app.known_names import list_declared_names
+    from kdeclare.app.workspace import WorkspaceOptions
 
-    said = context.params
-    options = Options(said.get("project"), said.get("env"))
-    return _offered(lambda: declared(Line().workspace(options)), incomplete)
+    params = context.params
+    options = WorkspaceOptions(params.get("project"), params.get("env"))
+    return _filter_names(lambda: list_declared_names(Invocation().workspace(options)), incomplete)
 
 
-def _offered(known: Callable[[], Sequence[str]], incomplete: str) -> list[str]:
+def _filter_names(list_names: Callable[[], Sequence[str]], incomplete: str) -> list[str]:
     try:
-        return [name for name in known() if name.startswith(incomplete)]
+        return [name for name in list_names() if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001  a trace would stand in the middle of the line that is typed
         return []

@@ -15,56 +15,58 @@ if TYPE_CHECKING:
 
 
 # s; how long a Ctrl-C can go unseen
-_STEP = 0.1
+_POLL_S = 0.1
 
 
 @dataclass
-class Asking:
+class ConfirmationPrompt:
     """The ``Confirm`` of a run.
 
     plan: the plan that was shown; since: when the answer was given, for how long the run took.
-    only_show: the plan is only saved, nobody is asked. aside: the plan goes to stderr, as stdout is for
-    something else.
+    plan_only: the plan is only saved, nobody is asked. plan_to_stderr: the plan goes to stderr, as stdout is
+    for something else.
     """
 
     console: Console
     question: str
     yes: bool
-    only_show: bool = False
-    aside: bool = False
+    plan_only: bool = False
+    plan_to_stderr: bool = False
     plan: "Plan | None" = None
     since: float = 0.0
 
     def __call__(self, plan: "Plan", notices: tuple[Diagnostic, ...]) -> bool:
         """See `app.apply.Confirm`. Raises KdeclareError where nobody can be asked, and for a bad plan."""
         self.plan = plan
-        must_ask = bool(plan.operations) and not (self.yes or self.only_show or plan.has_errors)
+        must_ask = bool(plan.operations) and not (self.yes or self.plan_only or plan.has_errors)
         self.console.notices(notices, asking=must_ask)
-        if self.only_show:
+        if self.plan_only:
             return False
         if self.console.is_text:
-            self._show(plan, must_be_seen=must_ask or plan.has_errors)
+            self._show_plan(plan, is_required=must_ask or plan.has_errors)
         elif must_ask and sys.stdin.isatty():
-            self.console.say(_text(plan, self.console, for_stderr=True))
+            self.console.say(_render_plan(plan, self.console, for_stderr=True))
         if plan.has_errors:
-            raise self._refused(plan)
-        agreed = not must_ask or is_yes(self.console, _with_losses(self.question, notices))
+            raise self._build_refusal(plan)
+        is_confirmed = not must_ask or prompt_for_yes(self.console, _format_question(self.question, notices))
         if must_ask and self.console.is_text:
             self.console.say("")
         self.since = time.monotonic()
-        return agreed
+        return is_confirmed
 
-    def _show(self, plan: "Plan", *, must_be_seen: bool) -> None:
+    def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
         """Where all is in order and only ownership is taken, the run's own words say it all."""
-        if self.aside:
-            say = self.console.say if must_be_seen else self.console.note
-            say(_text(plan, self.console, for_stderr=True))
+        if self.plan_to_stderr:
+            say = self.console.say if is_required else self.console.note
+            say(_render_plan(plan, self.console, for_stderr=True))
             return
-        says_more = plan.changes or plan.diagnostics or plan.verdicts
-        if says_more or not plan.ownership:
-            self.console.out(_text(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else ""))
+        has_details = plan.changes or plan.diagnostics or plan.verdicts
+        if has_details or not plan.ownership:
+            self.console.out(
+                _render_plan(plan, self.console, for_stderr=False) + ("\n" if plan.has_changes else "")
+            )
 
-    def _refused(self, plan: "Plan") -> KdeclareError:
+    def _build_refusal(self, plan: "Plan") -> KdeclareError:
         from kdeclare.report.outcome import plan_outcome
 
         code = plan_outcome(plan).exit_code
@@ -75,16 +77,16 @@ class Asking:
         return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
 
 
-def _with_losses(question: str, notices: tuple[Diagnostic, ...]) -> str:
+def _format_question(question: str, notices: tuple[Diagnostic, ...]) -> str:
     """The question, after what deleting topics would take with them."""
-    from kdeclare.core.operations.operation import LOSES_DATA
-    from kdeclare.report.elements.values import clean
+    from kdeclare.core.operations.operation import DATA_LOSS
+    from kdeclare.report.elements.values import sanitize_for_terminal
 
-    losses = [clean(notice.detail) for notice in notices if notice.code == LOSES_DATA]
+    losses = [sanitize_for_terminal(notice.detail) for notice in notices if notice.code == DATA_LOSS]
     return "\n".join([*losses, question])
 
 
-def is_yes(console: Console, question: str) -> bool:
+def prompt_for_yes(console: Console, question: str) -> bool:
     """Ask on the terminal. Raises KdeclareError (wrong usage) where there is none."""
     if not sys.stdin.isatty():
         raise KdeclareError(
@@ -113,12 +115,12 @@ def _read_line() -> str:
     A Ctrl-C just before a blocking read only sets Python's flag, and the read would go on until there is a
     line. Waiting in steps lets it be seen at once.
     """
-    while not select.select([sys.stdin], [], [], _STEP)[0]:
+    while not select.select([sys.stdin], [], [], _POLL_S)[0]:
         pass
     return sys.stdin.readline()
 
 
-def _text(plan: "Plan", console: Console, *, for_stderr: bool) -> str:
+def _render_plan(plan: "Plan", console: Console, *, for_stderr: bool) -> str:
     from kdeclare.report.plan.plan_text import plan_text
 
     return plan_text(plan, console.err_style if for_stderr else console.style)

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from kdeclare.cli.options import Talk
-from kdeclare.cli.progress import Bars
+from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.progress import ProgressBars
 from kdeclare.cli.terminal_text import TerminalFormatter, sanitize_for_terminal
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.exit_codes import ExitCode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.plan import Plan
     from kdeclare.report.sarif import Checkout
 
-_UNWRITTEN = "output-not-written"
+_OUTPUT_NOT_WRITTEN = "output-not-written"
 
 
 class Console:
@@ -32,11 +32,13 @@ class Console:
     width: of the terminal that stdout is, in columns; None where it is none.
     """
 
-    def __init__(self, talk: Talk, output: str, command: str, pager: "Pager | None" = None) -> None:
+    def __init__(
+        self, output_options: OutputOptions, output: str, command: str, pager: "Pager | None" = None
+    ) -> None:
         """output: what stdout is for, the value of ``--format``. pager: for what no screen holds."""
-        self.talk = talk
-        self.quiet = talk.quiet
-        self.verbose = talk.verbose
+        self.output_options = output_options
+        self.quiet = output_options.quiet
+        self.verbose = output_options.verbose
         self.output = output
         self.is_json = output == "json"
         self.is_text = output == "text"
@@ -44,28 +46,30 @@ class Console:
         self._pager = pager
         self._project: Path | None = None
         self._category: Callable[[], str | None] = lambda: None
-        self.style = Style(_colours(sys.stdout, talk.no_color))
-        self.width = _width(sys.stdout)
-        self.err_style = Style(_colours(sys.stderr, talk.no_color))
-        seen = sys.stderr.isatty()
-        self.progress = Bars(
-            shown=seen and not talk.quiet, colours=self.err_style.on, lines=not seen and not talk.quiet
+        self.style = Style(_should_color(sys.stdout, output_options.no_color))
+        self.width = _find_width(sys.stdout)
+        self.err_style = Style(_should_color(sys.stderr, output_options.no_color))
+        is_terminal = sys.stderr.isatty()
+        self.progress = ProgressBars(
+            is_shown=is_terminal and not output_options.quiet,
+            use_color=self.err_style.on,
+            log_lines=not is_terminal and not output_options.quiet,
         )
-        _log_to_stderr(talk)
+        _configure_logging(output_options)
 
     def out(self, text: str, *, pages: bool = True) -> None:
         """Data. pages: whether it can wait for a person to leaf through it."""
         self.progress.hide()
         if not (pages and self._pager and self._pager.shows(text)):
-            _write(sys.stdout, text)
+            _write_stream(sys.stdout, text)
 
-    def out_document(self, value: object) -> None:
+    def write_document(self, value: object) -> None:
         """Print a dataclass that is a document."""
         from kdeclare.core.documents import dump_document
 
-        self.out_json(dump_document(value))
+        self.write_json(dump_document(value))
 
-    def out_json(self, document: Mapping[str, Any]) -> None:
+    def write_json(self, document: Mapping[str, Any]) -> None:
         """Data for scripts."""
         self.out(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
@@ -78,15 +82,15 @@ class Console:
         """A line that must be seen, even by who wants it quiet."""
         self.progress.hide()
         with suppress(KdeclareError):
-            _write(sys.stderr, text + end)
+            _write_stream(sys.stderr, text + end)
 
     def notices(self, diagnostics: Iterable[Diagnostic], *, asking: bool = False) -> None:
         """What was found on the way. asking: a question comes next, and what warns must be seen before it."""
-        from kdeclare.report.elements.diagnostics_text import diagnostics_text
+        from kdeclare.report.elements.diagnostics_text import render_diagnostics
 
         if self.quiet:
             diagnostics = [d for d in diagnostics if asking and d.severity is not Severity.INFO]
-        text = diagnostics_text(diagnostics, self.err_style)
+        text = render_diagnostics(diagnostics, self.err_style)
         if text:
             self.say(text.rstrip("\n"))
 
@@ -112,73 +116,73 @@ class Console:
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
         """Say why the command as a whole failed."""
         items = tuple(diagnostics)
-        output = "text" if any(d.code == _UNWRITTEN for d in items) else self.output
+        output = "text" if any(d.code == _OUTPUT_NOT_WRITTEN for d in items) else self.output
         if output == "json":
-            from kdeclare.report.run.views import Problem
+            from kdeclare.report.run.views import ProblemDocument
 
-            self.out_document(Problem("error", int(exit_code), items))
+            self.write_document(ProblemDocument("error", int(exit_code), items))
         elif output == "sarif":
-            from kdeclare.report.sarif import PROBLEM, problem_sarif
+            from kdeclare.report.sarif import PROBLEM_CATEGORY, build_problem_sarif
 
-            self.out_json(problem_sarif(items, self.checkout(), self._category() or PROBLEM))
+            self.write_json(build_problem_sarif(items, self.checkout(), self._category() or PROBLEM_CATEGORY))
         elif output == "markdown":
-            from kdeclare.report.plan.plan_markdown import problem_markdown
+            from kdeclare.report.plan.plan_markdown import render_problem_markdown
 
-            self.out(problem_markdown(items))
+            self.out(render_problem_markdown(items))
         else:
-            from kdeclare.report.elements.diagnostics_text import diagnostics_text
+            from kdeclare.report.elements.diagnostics_text import render_diagnostics
 
-            self.say(diagnostics_text(items, self.err_style), end="")
+            self.say(render_diagnostics(items, self.err_style), end="")
         return exit_code
 
-    def out_page(self, html: str) -> None:
+    def write_page(self, html: str) -> None:
         """One HTML page, which nobody leafs through."""
         self.out(html, pages=False)
 
-    def out_plan(self, plan: "Plan") -> None:
+    def write_plan(self, plan: "Plan") -> None:
         """A plan for scripts, the very text that a plan file would hold."""
         from datetime import UTC, datetime
 
-        from kdeclare.engine.planning.planfile import plan_file_text
+        from kdeclare.engine.planning.planfile import render_plan_file
 
-        self.out(plan_file_text(plan, datetime.now(UTC))[0])
-
-
-def _colours(stream: TextIO, no_color: bool) -> bool:
-    unwanted = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    return stream.isatty() and not unwanted
+        self.out(render_plan_file(plan, datetime.now(UTC))[0])
 
 
-def _width(stream: TextIO) -> int | None:
+def _should_color(stream: TextIO, no_color: bool) -> bool:
+    is_disabled = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not is_disabled
+
+
+def _find_width(stream: TextIO) -> int | None:
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
-def _write(stream: TextIO, text: str) -> None:
+def _write_stream(stream: TextIO, text: str) -> None:
     """All of it; a reader who has gone away (``| head``) is no reason to fail. Raises KdeclareError."""
     try:
         stream.write(sanitize_for_terminal(text))
         stream.flush()
     except OSError as problem:
-        with suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
-            os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at the end would fail again
+        with suppress(OSError, ValueError), open(os.devnull, "w") as null_device:  # noqa: PTH123
+            os.dup2(null_device.fileno(), stream.fileno())  # or the flush at the end would fail again
         if not isinstance(problem, BrokenPipeError):
             raise KdeclareError(
-                error(_UNWRITTEN, "Output cannot be written", f"{problem.strerror or problem}.")
+                error(_OUTPUT_NOT_WRITTEN, "Output cannot be written", f"{problem.strerror or problem}.")
             ) from None
 
 
-def _log_to_stderr(talk: Talk) -> None:
+def _configure_logging(output_options: OutputOptions) -> None:
     """Warnings, and with -v what goes on; never more, as Kafka's DEBUG shows requests, secrets and all."""
     handler = logging.StreamHandler()
     logger = logging.getLogger("kdeclare")
     logger.handlers = [handler]
     logger.propagate = False
-    if talk.verbose:
+    if output_options.verbose:
         handler.setFormatter(TerminalFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logger.setLevel(logging.INFO)
-        kafka = logging.getLogger("kafka")
-        kafka.handlers = [handler]
-        kafka.setLevel(logging.INFO)
+        kafka_logger = logging.getLogger("kafka")
+        kafka_logger.handlers = [handler]
+        kafka_logger.setLevel(logging.INFO)
     else:
         handler.setFormatter(TerminalFormatter("warning: %(message)s"))
-        logger.setLevel(logging.ERROR if talk.quiet else logging.WARNING)
+        logger.setLevel(logging.ERROR if output_options.quiet else logging.WARNING)

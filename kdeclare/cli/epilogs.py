@@ -1,6 +1,6 @@
 """What stands below the options in ``--help``: exit codes and examples. ``\\b`` keeps lines as they are."""
 
-MEANINGS = {
+EXIT_CODE_MEANINGS = {
     0: "done",
     1: "error: bad manifest, unreachable cluster, internal error",
     2: "with --detailed-exitcode: there are changes",
@@ -14,12 +14,12 @@ MEANINGS = {
 """What the exit codes mean to a person."""
 
 
-def epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
+def build_epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
     """The examples, and the exit codes that the command is likely to give."""
     blocks = []
     if examples:
         blocks.append("\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)]))
     if codes:
-        lines = [f"  {code:<4} {MEANINGS[code]}" for code in codes]
+        lines = [f"  {code:<4} {EXIT_CODE_MEANINGS[code]}" for code in codes]
         blocks.append("\n".join(["\b", "Exit codes:", *lines]))
     return "\n\n".join(blocks)

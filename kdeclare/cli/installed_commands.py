@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, summarize_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 
 GROUP = "kdeclare.commands"
@@ -60,16 +60,16 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
     reserved: names that are kdeclare's own. Such a name, and that of a command of kdeclare's own providers,
     stays what it is whatever else is installed; of other commands with one name, none can be used.
     """
-    found = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
+    commands = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
     usable: dict[str, InstalledCommand] = {}
     collisions: dict[str, Diagnostic] = {}
-    for item in sorted(found, key=lambda item: (not item.is_own, item.name)):
+    for item in sorted(commands, key=lambda item: (not item.is_own, item.name)):
         first = usable.get(item.name)
         if item.name in reserved or (first is not None and first.is_own):
-            collisions[item.name] = _reserved(item)
+            collisions[item.name] = _build_reserved_name_error(item)
         elif first is not None:
             del usable[item.name]
-            collisions[item.name] = _ambiguous(first, item)
+            collisions[item.name] = _build_ambiguous_name_error(first, item)
         elif item.name not in collisions:
             usable[item.name] = item
     return InstalledCommands(usable, collisions)
@@ -77,15 +77,19 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
 
 def build_command(installed: InstalledCommand) -> Any:
     """Import a command and build it, as a Click command. Raises KdeclareError where that fails."""
-    own = typer.Typer(rich_markup_mode=None)
+    command_app = typer.Typer(rich_markup_mode=None)
     try:
-        _register(installed, own)
-        commands = typer.main.get_group(own).commands
+        _register(installed, command_app)
+        commands = typer.main.get_group(command_app).commands
     except Exception as cause:  # whatever the code of a provider raises
-        raise KdeclareError(_broken(installed, f"{type(cause).__name__}: {cause}")) from cause
+        raise KdeclareError(
+            _build_broken_command_error(installed, f"{type(cause).__name__}: {cause}")
+        ) from cause
     if list(commands) != [installed.name]:
-        named = ", ".join(f"'{name}'" for name in commands) or "nothing"
-        raise KdeclareError(_broken(installed, f"{installed.point.value} registers {named}"))
+        registered_names = ", ".join(f"'{name}'" for name in commands) or "nothing"
+        raise KdeclareError(
+            _build_broken_command_error(installed, f"{installed.point.value} registers {registered_names}")
+        )
     return commands[installed.name]
 
 
@@ -103,26 +107,26 @@ def add_commands(app: typer.Typer, group: str) -> None:
     """
     installed = find_commands(frozenset(), group)
     for name, command in installed.usable.items():
-        one = typer.Typer()
+        command_app = typer.Typer()
         try:
             build_command(command)
-            _register(command, one)
+            _register(command, command_app)
         except KdeclareError as problem:
             _add_broken(app, name, problem)
         else:
-            app.registered_commands += one.registered_commands
+            app.registered_commands += command_app.registered_commands
     for name, collision in installed.collisions.items():
         _add_broken(app, name, KdeclareError(collision))
 
 
 def _add_broken(app: typer.Typer, name: str, problem: KdeclareError) -> None:
-    def refuse() -> None:
+    def reject() -> None:
         raise problem
 
-    app.command(name, help=gist(problem.diagnostics))(refuse)
+    app.command(name, help=summarize_diagnostics(problem.diagnostics))(reject)
 
 
-def _reserved(foreign: InstalledCommand) -> Diagnostic:
+def _build_reserved_name_error(foreign: InstalledCommand) -> Diagnostic:
     return error(
         "command-collision",
         "Command has the name of one of kdeclare's own",
@@ -131,20 +135,20 @@ def _reserved(foreign: InstalledCommand) -> Diagnostic:
     )
 
 
-def _ambiguous(one: InstalledCommand, other: InstalledCommand) -> Diagnostic:
-    both = " and ".join(sorted((one.origin, other.origin)))
+def _build_ambiguous_name_error(first: InstalledCommand, second: InstalledCommand) -> Diagnostic:
+    origins = " and ".join(sorted((first.origin, second.origin)))
     return error(
         "command-collision",
         "Two commands have the same name",
-        f"The command '{one.name}' comes from both {both}.",
+        f"The command '{first.name}' comes from both {origins}.",
         hint="Uninstall one of them.",
     )
 
 
-def _broken(installed: InstalledCommand, why: str) -> Diagnostic:
+def _build_broken_command_error(installed: InstalledCommand, reason: str) -> Diagnostic:
     return error(
         "command-broken",
         "Command cannot be loaded",
-        f"The command '{installed.name}' of {installed.origin} cannot be loaded: {why}.",
+        f"The command '{installed.name}' of {installed.origin} cannot be loaded: {reason}.",
         hint="Install another version of its distribution, or uninstall it.",
     )

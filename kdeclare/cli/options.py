@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kdeclare.cli.completion import environments, resources
-from kdeclare.cli.line import Line
-from kdeclare.core.frozen import dataclass
+from kdeclare.cli.completion import complete_environments, complete_resources
+from kdeclare.cli.invocation import Invocation
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.workspace import Options, Workspace
+    from kdeclare.app.workspace import Workspace, WorkspaceOptions
     from kdeclare.core.resources.ids import ResourceId
-    from kdeclare.engine.planning.request import DeletionLimit, Scope
+    from kdeclare.engine.planning.request import DeletionLimit, PlanScope
 
 Format = Annotated[
     Literal["text", "json"],
@@ -54,13 +54,13 @@ Paths = Annotated[
         show_default=False,
     ),
 ]
-_MOST = 365 * 86400.0
+_MAX_SECONDS = 365 * 86400.0
 """A year, in seconds: what sockets and locks can be told to wait for has an end."""
 
 
-def measured(value: float | None) -> float | None:
+def validate_duration(value: float | None) -> float | None:
     """A number of seconds or days as somebody can mean it. Raises BadParameter for nan, inf and the like."""
-    if value is not None and not value <= _MOST:
+    if value is not None and not value <= _MAX_SECONDS:
         raise typer.BadParameter(f"{value:g} is more than can be waited for, or no number.")
     return value
 
@@ -71,7 +71,7 @@ FollowTimeout = Annotated[
         "--follow-timeout",
         metavar="SECONDS",
         min=0,
-        callback=measured,
+        callback=validate_duration,
         help="How long Connect workers are given to follow a change.",
     ),
 ]
@@ -81,7 +81,7 @@ VisibilityTimeout = Annotated[
         "--visibility-timeout",
         metavar="SECONDS",
         min=0,
-        callback=measured,
+        callback=validate_duration,
         help="How long to wait for systems to show what exists.",
     ),
 ]
@@ -90,7 +90,7 @@ Graph = Annotated[bool, typer.Option("--graph", help="Show the order of executio
 
 
 @dataclass(frozen=True, slots=True)
-class OfProviders:
+class ProviderOptionsMarker:
     """Marks a parameter, or a field of a group, that stands for options of plans of the installed providers.
 
     It holds what was given, by the names of the options. deletions: those about deletions; else all others.
@@ -101,13 +101,13 @@ class OfProviders:
     provider: str | None = None
 
 
-Chosen = Mapping[str, object]
-PlanChoices = Annotated[Chosen, OfProviders()]
-DeletionChoices = Annotated[Chosen, OfProviders(deletions=True)]
+ChosenOptions = Mapping[str, object]
+PlanChoices = Annotated[ChosenOptions, ProviderOptionsMarker()]
+DeletionChoices = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProjectOptions:
     """Which project, in which environment. line: no option, but the line that it all stands on."""
 
     project: Annotated[
@@ -116,34 +116,37 @@ class Setting:
     ] = None
     env: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Environment of the project.", autocompletion=environments),
+        typer.Option(
+            metavar="NAME", help="Environment of the project.", autocompletion=complete_environments
+        ),
     ] = None
-    line: Line = field(default_factory=Line, kw_only=True)
+    line: Invocation = field(default_factory=Invocation, kw_only=True)
 
-    def given(self) -> "Options":
+    def given(self) -> "WorkspaceOptions":
         """What these options say."""
-        from kdeclare.app.workspace import Options
+        from kdeclare.app.workspace import WorkspaceOptions
 
-        return Options(self.project, self.env)
+        return WorkspaceOptions(self.project, self.env)
 
-    def options(self) -> "Options":
+    def options(self) -> "WorkspaceOptions":
         """As the use-cases want it: what is not given here may have been given to the shell."""
         return self.line.options(self.given())
 
 
 @dataclass(frozen=True, slots=True)
-class Where(Setting):
+class StateOptions(ProjectOptions):
     """The same, and with which state."""
 
     state: Annotated[
-        str | None, typer.Option(metavar="DIR|URI", help="Where the state is kept (default: the project's).")
+        str | None,
+        typer.Option(metavar="DIR|URI", help="Where the state is kept (default: the project's)."),
     ] = None
 
-    def given(self) -> "Options":
+    def given(self) -> "WorkspaceOptions":
         """What these options say."""
-        from kdeclare.app.workspace import Options
+        from kdeclare.app.workspace import WorkspaceOptions
 
-        return Options(self.project, self.env, state=self.state)
+        return WorkspaceOptions(self.project, self.env, state=self.state)
 
     def workspace(self) -> "Workspace":
         """The project in its environment; nothing is connected to. Raises KdeclareError."""
@@ -151,7 +154,7 @@ class Where(Setting):
 
 
 @dataclass(frozen=True, slots=True)
-class Servers(Where):
+class ClusterOptions(StateOptions):
     """The same, and where the cluster is."""
 
     bootstrap_server: Annotated[
@@ -162,15 +165,17 @@ class Servers(Where):
         typer.Option(metavar="FILE", help="Kafka client properties, as Kafka's own tools take them."),
     ] = None
 
-    def given(self) -> "Options":
+    def given(self) -> "WorkspaceOptions":
         """What these options say."""
-        from kdeclare.app.workspace import Options
+        from kdeclare.app.workspace import WorkspaceOptions
 
-        return Options(self.project, self.env, self.bootstrap_server, self.command_config, self.state)
+        return WorkspaceOptions(
+            self.project, self.env, self.bootstrap_server, self.command_config, self.state
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Reach(Servers):
+class ConnectionOptions(ClusterOptions):
     """The same, and how long to wait for it."""
 
     timeout: Annotated[
@@ -178,22 +183,22 @@ class Reach(Servers):
         typer.Option(
             metavar="SECONDS",
             min=0.1,
-            callback=measured,
+            callback=validate_duration,
             help="How long to wait for the cluster (default: 10).",
         ),
     ] = None
 
-    def given(self) -> "Options":
+    def given(self) -> "WorkspaceOptions":
         """What these options say."""
-        from kdeclare.app.workspace import Options
+        from kdeclare.app.workspace import WorkspaceOptions
 
-        return Options(
+        return WorkspaceOptions(
             self.project, self.env, self.bootstrap_server, self.command_config, self.state, self.timeout
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class OutputOptions:
     """How much is said, and how."""
 
     quiet: Annotated[
@@ -202,13 +207,15 @@ class Talk:
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what goes on.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="No colours; as with NO_COLOR set.")] = False
 
-    def over(self, other: "Talk") -> "Talk":
+    def over(self, other: "OutputOptions") -> "OutputOptions":
         """What either of them says."""
-        return Talk(self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color)
+        return OutputOptions(
+            self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Overriding:
+class PolicyOverrideOptions:
     """Which policies are overridden, and why."""
 
     override_policy: Annotated[
@@ -222,16 +229,16 @@ class Overriding:
 
     def overrides(self) -> dict[str, str]:
         """The reason by policy. Raises BadParameter for one without the other."""
-        names, reason = self.override_policy or [], (self.reason or "").strip()
-        if names and not reason:
+        policy_names, reason = self.override_policy or [], (self.reason or "").strip()
+        if policy_names and not reason:
             raise typer.BadParameter("needs --reason TEXT; it is recorded.", param_hint="--override-policy")
-        if self.reason is not None and not names:
+        if self.reason is not None and not policy_names:
             raise typer.BadParameter("goes with --override-policy NAME.", param_hint="--reason")
-        return dict.fromkeys(names, reason)
+        return dict.fromkeys(policy_names, reason)
 
 
 @dataclass(frozen=True, slots=True)
-class Careful(Overriding):
+class OverrideOptions(PolicyOverrideOptions):
     """What is checked beforehand, and what providers offer for plans."""
 
     no_preflight: Annotated[
@@ -239,16 +246,16 @@ class Careful(Overriding):
     ] = False
     choices: PlanChoices = field(default_factory=dict)
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenOptions:
         """All options of providers that were given."""
         return self.choices
 
-    def scope(self) -> "Scope":
+    def scope(self) -> "PlanScope":
         """As the use-cases want it. Raises BadParameter for what is malformed, and KdeclareError."""
         from kdeclare.core.provider.plan_options import choose_options
-        from kdeclare.engine.planning.request import Scope
+        from kdeclare.engine.planning.request import PlanScope
 
-        return Scope(
+        return PlanScope(
             preflight=not self.no_preflight,
             options=choose_options(**self.chosen()),
             overrides=self.overrides(),
@@ -256,7 +263,7 @@ class Careful(Overriding):
 
 
 @dataclass(frozen=True, slots=True)
-class Planning(Careful):
+class PlanningOptions(OverrideOptions):
     """What a plan is about and may do."""
 
     target: Annotated[
@@ -264,7 +271,7 @@ class Planning(Careful):
         typer.Option(
             metavar="KIND/NAME",
             help="Only this resource, for instance Topic/orders. Repeatable.",
-            autocompletion=resources,
+            autocompletion=complete_resources,
         ),
     ] = None
     selector: Annotated[
@@ -308,45 +315,45 @@ class Planning(Careful):
     @property
     def is_given(self) -> bool:
         """Whether any of these options was used."""
-        return self != Planning()
+        return self != PlanningOptions()
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenOptions:
         """All options of providers that were given."""
         return {**self.choices, **self.deletion_choices}
 
-    def scope(self) -> "Scope":
+    def scope(self) -> "PlanScope":
         """As the use-cases want it. Raises BadParameter for what is malformed."""
         return replace(
-            Careful.scope(self),
-            targets=_resources("--target", self.target or ()),
-            selector=pairs("--selector", self.selector),
+            OverrideOptions.scope(self),
+            targets=_parse_resources("--target", self.target or ()),
+            selector=parse_pairs("--selector", self.selector),
             allow_deletes=self.allow_deletes,
-            forget=_resources("--forget", self.forget or ()),
-            deletes=_resources("--delete", self.delete or ()),
-            max_deletes=_deletion_limit(self.max_deletes),
+            forget=_parse_resources("--forget", self.forget or ()),
+            deletes=_parse_resources("--delete", self.delete or ()),
+            max_deletes=_parse_deletion_limit(self.max_deletes),
             allow_empty=self.allow_empty,
             adopt=self.adopt,
         )
 
 
-def _deletion_limit(text: str | None) -> "DeletionLimit | None":
+def _parse_deletion_limit(text: str | None) -> "DeletionLimit | None":
     from kdeclare.engine.planning.request import DeletionLimit
 
     try:
         return None if text is None else DeletionLimit.parse(text)
-    except ValueError as wrong:
-        raise typer.BadParameter(str(wrong), param_hint="--max-deletes") from None
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--max-deletes") from None
 
 
-def _resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
-    return frozenset(one_resource(option, text) for text in texts)
+def _parse_resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId]":
+    return frozenset(parse_resource(option, text) for text in texts)
 
 
-def one_resource(option: str, text: str) -> "ResourceId":
+def parse_resource(option: str, text: str) -> "ResourceId":
     """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
     from kdeclare.core.provider.registry import KINDS
     from kdeclare.core.resources.ids import ResourceId
-    from kdeclare.core.suggest import did_you_mean
+    from kdeclare.core.suggestions import format_suggestion
 
     try:
         resource = ResourceId.parse(text)
@@ -355,39 +362,39 @@ def one_resource(option: str, text: str) -> "ResourceId":
             f"'{text}' is not of the form KIND/NAME, as in Topic/orders.", param_hint=option
         ) from None
     if resource.kind not in KINDS:
-        guess = did_you_mean(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
-        raise typer.BadParameter(f"'{resource.kind}' is no kind. {guess}", param_hint=option)
+        suggestion = format_suggestion(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
+        raise typer.BadParameter(f"'{resource.kind}' is no kind. {suggestion}", param_hint=option)
     return resource
 
 
-def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """What KEY=VALUE says, as often as it was given. Raises BadParameter for anything else."""
-    found = {}
+    values_by_key = {}
     for text in texts or ():
-        key, sign, value = text.partition("=")
-        if not (key and sign):
+        key, separator, value = text.partition("=")
+        if not (key and separator):
             raise typer.BadParameter(
                 f"'{text}' is not of the form KEY=VALUE, as in team=checkout.", param_hint=option
             )
-        found[key] = value
-    return found
+        values_by_key[key] = value
+    return values_by_key
 
 
-def read_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """Return what KEY=VALUE says, a key at most once; the value may hold commas.
 
     Raises BadParameter, which does not repeat what may be a secret.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for number, pair in enumerate(texts or (), 1):
-        key, sign, value = pair.partition("=")
-        if not (key.strip() and sign):  # not repeated: it can be the rest of a password that has a comma
+        key, separator, value = pair.partition("=")
+        if not (key.strip() and separator):  # not repeated: it can be the rest of a password that has a comma
             raise typer.BadParameter(
                 f"part {number} is not of the form KEY=VALUE, as in retention.ms=604800000; "
                 "brackets go round values with commas.",
                 param_hint=option,
             )
-        if key.strip() in found:
+        if key.strip() in settings:
             raise typer.BadParameter(f"'{key.strip()}' is given twice.", param_hint=option)
-        found[key.strip()] = value.strip()
-    return found
+        settings[key.strip()] = value.strip()
+    return settings

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
-_LESS = {"LESS": "FRX"}
+_LESS_VARIABLES = {"LESS": "FRX"}
 """How less is to be where nobody says: it leaves what fits, takes colours, and leaves the text behind."""
 
 
@@ -29,12 +29,12 @@ class Pager:
             return False
         sys.stdout.flush()
         try:
-            with _undisturbed():
+            with _ignore_interrupts():
                 # what a person leaves unread breaks no pipe, and how the program ends says nothing
                 subprocess.run(
                     self.command,
                     input=sanitize_for_terminal(text).encode(errors="backslashreplace"),
-                    env=_LESS | os.environ,
+                    env=_LESS_VARIABLES | os.environ,
                     check=False,
                 )
         except OSError as problem:
@@ -49,36 +49,36 @@ class Pager:
         return True
 
 
-def pager_of(environ: Mapping[str, str]) -> Pager | None:
+def find_pager(environ: Mapping[str, str]) -> Pager | None:
     """What KDECLARE_PAGER or PAGER names, else less; None where that is nothing, or the terminal is dumb.
 
     Raises KdeclareError for a name whose quotation has no end.
     """
     if environ.get("TERM", "dumb") == "dumb":
         return None
-    named = environ.get("KDECLARE_PAGER", environ.get("PAGER"))
-    if named is None:
+    command_line = environ.get("KDECLARE_PAGER", environ.get("PAGER"))
+    if command_line is None:
         return Pager(("less",)) if shutil.which("less", path=environ.get("PATH")) else None
     try:
-        command = tuple(shlex.split(named))
+        command = tuple(shlex.split(command_line))
     except ValueError as problem:
         raise KdeclareError(
-            error("no-pager", "The pager cannot be started", f"{named}: {problem}.")
+            error("no-pager", "The pager cannot be started", f"{command_line}: {problem}.")
         ) from None
     return Pager(command) if command else None
 
 
 def fits(text: str, columns: int, lines: int) -> bool:
     """Whether a screen shows all of a text, and a prompt below it."""
-    rows = 0
+    row_count = 0
     for line in text.splitlines():
-        rows += max(1, -(-_width(line) // max(1, columns)))
-        if rows >= lines:
+        row_count += max(1, -(-_measure_width(line) // max(1, columns)))
+        if row_count >= lines:
             return False
     return True
 
 
-def _width(line: str) -> int:
+def _measure_width(line: str) -> int:
     """Columns that a line takes, its colours taken out."""
     from prompt_toolkit.utils import get_cwidth
 
@@ -89,10 +89,10 @@ def _width(line: str) -> int:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Ctrl-C is for the pager. Not ignored, which the pager would inherit."""
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    previous_handler = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

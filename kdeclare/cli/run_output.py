@@ -6,25 +6,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.apply import How
+    from kdeclare.app.apply import ApplyOptions
     from kdeclare.app.workspace import Workspace
-    from kdeclare.core.plans.run import RunResult
+    from kdeclare.core.plans.run import ApplyResult
 
 
 T = TypeVar("T")
 
-_UNTOUCHED = "Manifests stay as they are: revert them as well, or the next apply does again what was undone."
+_MANIFESTS_UNCHANGED = (
+    "Manifests stay as they are: revert them as well, or the next apply does again what was undone."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ApplyFlags:
     """How to go about a run, as far as the options say."""
 
     fail_fast: bool = False
@@ -36,45 +38,45 @@ class Manner:
     overrides: Mapping[str, str] = field(default_factory=dict)
 
 
-def carry_out(
+def execute_run(
     console: Console,
-    asking: Asking,
-    manner: Manner,
-    act: "Callable[[How], T | None]",
+    prompt: ConfirmationPrompt,
+    apply_flags: ApplyFlags,
+    run_command: "Callable[[ApplyOptions], T | None]",
     show: Callable[[T, float], ExitCode],
 ) -> ExitCode:
-    """Run ``act``, show what came of it, and say how to exit.
+    """Run ``run_command``, show what came of it, and say how to exit.
 
-    act: its result is None where the person said no. show: is given the result, and the seconds since the
-    answer. Raises KdeclareError.
+    run_command: its result is None where the person said no. show: is given the result, and the seconds
+    since the answer. Raises KdeclareError.
     """
-    from kdeclare.app.apply import How
+    from kdeclare.app.apply import ApplyOptions
     from kdeclare.engine.executor.progress_tracker import RunOptions
 
-    options = RunOptions(fail_fast=manner.fail_fast, wait=manner.wait)
-    if manner.move_timeout_s is not None:
-        options = replace(options, move_timeout_s=manner.move_timeout_s)
-    if manner.follow_timeout_s is not None:
-        options = replace(options, follow_timeout_s=manner.follow_timeout_s)
-    if manner.visibility_timeout_s is not None:
-        options = replace(options, visibility_timeout_s=manner.visibility_timeout_s)
-    how = How(
+    run_options = RunOptions(fail_fast=apply_flags.fail_fast, wait=apply_flags.wait)
+    if apply_flags.move_timeout_s is not None:
+        run_options = replace(run_options, move_timeout_s=apply_flags.move_timeout_s)
+    if apply_flags.follow_timeout_s is not None:
+        run_options = replace(run_options, follow_timeout_s=apply_flags.follow_timeout_s)
+    if apply_flags.visibility_timeout_s is not None:
+        run_options = replace(run_options, visibility_timeout_s=apply_flags.visibility_timeout_s)
+    apply_options = ApplyOptions(
         console.command,
-        asking,
+        prompt,
         console.progress,
-        options,
-        manner.skip_stale,
-        stopping,
-        manner.overrides,
+        run_options,
+        apply_flags.skip_stale,
+        announce_stop,
+        apply_flags.overrides,
     )
     console.progress("Connecting", 0, 0)
     try:
-        result = act(how)
+        result = run_command(apply_options)
     except KeyboardInterrupt:
-        raise cut_short(begun=bool(asking.since)) from None
+        raise build_interrupted_error(has_started=bool(prompt.since)) from None
     if result is not None:
-        return show(result, time.monotonic() - asking.since)
-    if asking.only_show:
+        return show(result, time.monotonic() - prompt.since)
+    if prompt.plan_only:
         return ExitCode.OK
     if console.is_json:
         return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
@@ -82,56 +84,56 @@ def carry_out(
     return ExitCode.ERROR
 
 
-def run_shown(
+def make_run_presenter(
     console: Console, workspace: "Workspace", identity: str | None = None
-) -> "Callable[[RunResult, float], ExitCode]":
+) -> "Callable[[ApplyResult, float], ExitCode]":
     """Shows a run. identity: the plan's id where it was read from a file."""
-    return lambda result, seconds: _shown(console, workspace, result, identity, seconds)
+    return lambda result, seconds: _show_result(console, workspace, result, identity, seconds)
 
 
-def _shown(
-    console: Console, workspace: "Workspace", result: "RunResult", identity: str | None, seconds: float
+def _show_result(
+    console: Console, workspace: "Workspace", result: "ApplyResult", identity: str | None, seconds: float
 ) -> ExitCode:
-    from kdeclare.app.apply import undoes_manifests
+    from kdeclare.app.apply import is_manifest_rollback
     from kdeclare.report.outcome import run_outcome
 
     outcome = run_outcome(result)
     if console.is_json:
-        from kdeclare.report.run.documents import describe_run
+        from kdeclare.report.run.documents import build_run_document
 
-        console.out_document(describe_run(result, identity, round(seconds, 3)))
+        console.write_document(build_run_document(result, identity, round(seconds, 3)))
     elif console.output == "html":
-        console.out_page(_page(workspace, result, identity))
+        console.write_page(_render_page(workspace, result, identity))
     elif result.run_id is not None or outcome.status != "done":
-        from kdeclare.report.run.run_text import run_text
+        from kdeclare.report.run.run_text import render_run_text
 
-        console.out(run_text(result, console.style, seconds))
-    if undoes_manifests(workspace, result):
-        console.note(_UNTOUCHED)
+        console.out(render_run_text(result, console.style, seconds))
+    if is_manifest_rollback(workspace, result):
+        console.note(_MANIFESTS_UNCHANGED)
     return outcome.exit_code
 
 
-def _page(workspace: "Workspace", result: "RunResult", identity: str | None) -> str:
+def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | None) -> str:
     """Of the run as its journal tells it, or of its plan where there was nothing to run."""
     from kdeclare.app.history import show_run
-    from kdeclare.report.plan.plan_page import plan_html, run_html
+    from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 
     if result.run_id is None:
-        return plan_html(result.plan, identity or result.identity)
+        return render_plan_page(result.plan, identity or result.identity)
     detail = show_run(workspace, result.run_id)
-    return run_html(replace(detail, diagnostics=(*detail.diagnostics, *result.diagnostics)))
+    return render_run_page(replace(detail, diagnostics=(*detail.diagnostics, *result.diagnostics)))
 
 
-def stopping() -> None:
+def announce_stop() -> None:
     """Say that Ctrl-C is heeded. Called from a signal handler: buffered streams are out of bounds."""
     os.write(
         2, b"\nStopping: what is under way is finished, nothing new begins. Ctrl-C again ends at once.\n"
     )
 
 
-def cut_short(*, begun: bool) -> KdeclareError:
-    """A second Ctrl-C, or one before the run was ``begun``."""
+def build_interrupted_error(*, has_started: bool) -> KdeclareError:
+    """A second Ctrl-C, or one before the run was ``has_started``."""
     detail = "Nothing was changed."
-    if begun:
+    if has_started:
         detail = "The run was cut short; the next plan, apply or status settles what was under way."
     return KdeclareError(error("interrupted", "Interrupted", detail), exit_code=ExitCode.INTERRUPTED)

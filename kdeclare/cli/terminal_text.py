@@ -9,7 +9,7 @@ import re
 
 from kdeclare.core.secrets.scrubber import SCRUBBER
 
-_OBEYED = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     "["
     "\x80-\x9f"  # C1 controls: \x9b begins a control sequence like ESC [
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they reorder the text around them ("Trojan Source")
@@ -23,7 +23,7 @@ def sanitize_for_terminal(text: str) -> str:
     text = SCRUBBER.scrub(text)
     if text.isascii():
         return text
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class TerminalFormatter(logging.Formatter):

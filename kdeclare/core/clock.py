@@ -39,12 +39,12 @@ def format_second(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def timestamp(clock: Clock) -> str:
+def format_now(clock: Clock) -> str:
     """Now as ISO 8601 in UTC, to the millisecond."""
-    return timestamp_in(clock, 0)
+    return format_time_in(clock, 0)
 
 
-def timestamp_in(clock: Clock, seconds: float) -> str:
+def format_time_in(clock: Clock, seconds: float) -> str:
     """A time that many seconds from now, in the same form."""
-    at = clock.now() + timedelta(seconds=seconds)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = clock.now() + timedelta(seconds=seconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import partial
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 LITERAL_SECRET = "literal-secret"
 """The code of a warning about a secret whose value stands in a manifest; plan files cannot hold it."""
@@ -27,8 +27,10 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SourcePosition:
     """A position in a file; line and column count from 1."""
+
+    schema_name = "PlaceDocument"
 
     file: str
     line: int
@@ -55,7 +57,7 @@ class Diagnostic:
     summary: str
     detail: str = ""
     hint: str = ""
-    place: Place | None = None
+    place: SourcePosition | None = None
     resource: str | None = None
     subject: str | None = None
 
@@ -65,7 +67,7 @@ class Diagnostic:
         return self.severity is Severity.ERROR
 
     @property
-    def blocks(self) -> bool:
+    def is_blocking(self) -> bool:
         """Whether this one stops its resource from being applied."""
         return self.severity in (Severity.ERROR, Severity.DENIED)
 
@@ -83,23 +85,25 @@ info = partial(Diagnostic, Severity.INFO)
 """A diagnostic of severity info."""
 
 
-def gist(diagnostics: Sequence[Diagnostic]) -> str:
+def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
     """In one line: the first error, or what else is first, with its place, and how much more there is."""
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
-    first, more = errors[0], len(errors) - 1
-    place = f"{first.place}: " if first.place is not None else ""
-    return f"{place}{first.detail or first.summary}" + (f" ({more} more)" if more else "")
+    first_error, more_count = errors[0], len(errors) - 1
+    position_prefix = f"{first_error.place}: " if first_error.place is not None else ""
+    return f"{position_prefix}{first_error.detail or first_error.summary}" + (
+        f" ({more_count} more)" if more_count else ""
+    )
 
 
-def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Errors first, then by place, resource and code; the order in which people read them."""
-    rank = {severity: number for number, severity in enumerate(Severity)}
+    severity_ranks = {severity: number for number, severity in enumerate(Severity)}
 
-    def key(item: Diagnostic) -> tuple[int, Place, str, str, str]:
-        place = item.place or Place("", 0, 0)
-        return rank[item.severity], place, item.resource or "", item.code, item.detail
+    def build_sort_key(item: Diagnostic) -> tuple[int, SourcePosition, str, str, str]:
+        position = item.place or SourcePosition("", 0, 0)
+        return severity_ranks[item.severity], position, item.resource or "", item.code, item.detail
 
-    return tuple(sorted(diagnostics, key=key))
+    return tuple(sorted(diagnostics, key=build_sort_key))
 
 
 class KdeclareError(Exception):

@@ -25,7 +25,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from kdeclare.core.clock import format_second
-from kdeclare.core.diagnostics import Diagnostic, in_order
+from kdeclare.core.diagnostics import Diagnostic, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ ResourceText = Annotated[str, Field(pattern=r"^[^/]+/.+$", description="Kind/nam
 
 PathText = Annotated[Path, PlainSerializer(str), WithJsonSchema({"type": "string"})]
 
-Diagnostics = Annotated[tuple[Diagnostic, ...], PlainSerializer(in_order, return_type=tuple[Diagnostic, ...])]
+Diagnostics = Annotated[
+    tuple[Diagnostic, ...], PlainSerializer(sort_diagnostics, return_type=tuple[Diagnostic, ...])
+]
 """Written in the order in which people read them."""
 
 
@@ -75,44 +77,51 @@ Hidden = Annotated[_Shape, _Opaque(), Field(exclude=True)]
 class OneOf:
     """Says in the published schema that a text is one of a few."""
 
-    def __init__(self, *words: str) -> None:
-        self._words = words
+    def __init__(self, *allowed_values: str) -> None:
+        self._allowed_values = allowed_values
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return handler(schema) | {"enum": [*self._words]}
+        return handler(schema) | {"enum": [*self._allowed_values]}
 
 
-def describe_as(shape: type[_Dataclass], source: object, **more: object) -> _Dataclass:
+def build_document(document_type: type[_Dataclass], source: object, **overrides: object) -> _Dataclass:
     """Return a document whose fields are attributes of another value, except for those given."""
-    names = {field.name for field in fields(shape) if field.init and hasattr(source, field.name)}
-    return shape(**{name: getattr(source, name) for name in names - more.keys()}, **more)
+    copied_names = {
+        field.name for field in fields(document_type) if field.init and hasattr(source, field.name)
+    }
+    return document_type(
+        **{name: getattr(source, name) for name in copied_names - overrides.keys()}, **overrides
+    )
 
 
 def dump_document(value: object) -> dict[str, JsonValue]:
     """Return the JSON of a dataclass, with the format version before it."""
-    document: dict[str, JsonValue] = _adapter(type(value)).dump_python(value, mode="json", by_alias=True)
+    document: dict[str, JsonValue] = _get_adapter(type(value)).dump_python(value, mode="json", by_alias=True)
     return {"format_version": FORMAT_VERSION, **document}
 
 
-def publish_schemas(shapes: Mapping[str, type], *, name_enums: bool = False) -> dict[str, JsonSchemaValue]:
+def publish_schemas(
+    document_types: Mapping[str, type], *, name_enums: bool = False
+) -> dict[str, JsonSchemaValue]:
     """Return the JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts.
 
     name_enums: define enumerations by their name, not where they are used.
     """
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in shapes}
+    schema_header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in document_types}
     return {
-        name: head | _schema_of(shape, name_enums=name_enums) | titles[name] for name, shape in shapes.items()
+        name: schema_header | _build_schema(shape, name_enums=name_enums) | titles[name]
+        for name, shape in document_types.items()
     }
 
 
-def read_document(shape: type[_Shape], text: str) -> _Shape:
+def parse_document(document_type: type[_Shape], text: str) -> _Shape:
     """Return the value of a dataclass that a JSON text holds. Raises ValueError where a type is another."""
-    value = _adapter(shape).validate_json(text, strict=True)
-    if not isinstance(value, shape):
-        raise TypeError(f"a {type(value).__name__} was read, not a {shape.__name__}")
+    value = _get_adapter(document_type).validate_json(text, strict=True)
+    if not isinstance(value, document_type):
+        raise TypeError(f"a {type(value).__name__} was read, not a {document_type.__name__}")
     return value
 
 
@@ -120,14 +129,14 @@ _adapters: dict[type, TypeAdapter[object]] = {}
 """Made when they are first needed: each takes some milliseconds."""
 
 
-def _adapter(shape: type) -> TypeAdapter[object]:
-    if shape not in _adapters:
-        _adapters[shape] = TypeAdapter(shape)
-    return _adapters[shape]
+def _get_adapter(document_type: type) -> TypeAdapter[object]:
+    if document_type not in _adapters:
+        _adapters[document_type] = TypeAdapter(document_type)
+    return _adapters[document_type]
 
 
-def _schema_of(shape: type, *, name_enums: bool) -> JsonSchemaValue:
-    schema = _adapter(shape).json_schema(mode="serialization", schema_generator=_Published)
+def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
+    schema = _get_adapter(document_type).json_schema(mode="serialization", schema_generator=_PublishedSchema)
     definitions, references = {}, {}
     for name, definition in schema.pop("$defs", {}).items():
         if "enum" in definition and not name_enums:
@@ -137,25 +146,29 @@ def _schema_of(shape: type, *, name_enums: bool) -> JsonSchemaValue:
             references[f"#/$defs/{name}"] = {"$ref": f"#/$defs/{definition['title']}"}
     if definitions:
         schema["$defs"] = {name: definitions[name] for name in sorted(definitions)}
-    schema = _resolve(schema, references)
+    schema = _resolve_references(schema, references)
     if "format_version" not in schema["properties"]:  # a dataclass: `dump_document` puts it there
         schema["properties"] = {"format_version": _VERSION_SCHEMA, **schema["properties"]}
         schema["required"] = ["format_version", *schema["required"]]
     return schema
 
 
-def _resolve(schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]) -> JsonSchemaValue:
+def _resolve_references(
+    schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
+) -> JsonSchemaValue:
     """Replace references; a property gets the title that it has where there is no reference."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":
             resolved |= references[item]
         elif key in ("properties", "$defs"):
-            resolved[key] = {name: _resolve(part, references) for name, part in item.items()}
+            resolved[key] = {name: _resolve_references(part, references) for name, part in item.items()}
         elif isinstance(item, dict):
-            resolved[key] = _resolve(item, references)
+            resolved[key] = _resolve_references(item, references)
         elif isinstance(item, list):
-            resolved[key] = [_resolve(part, references) if isinstance(part, dict) else part for part in item]
+            resolved[key] = [
+                _resolve_references(part, references) if isinstance(part, dict) else part for part in item
+            ]
         else:
             resolved[key] = item
     for name, part in resolved.get("properties", {}).items():
@@ -167,18 +180,18 @@ def _resolve(schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue])
     return dict(sorted(resolved.items()))
 
 
-class _Published(GenerateJsonSchema):
+class _PublishedSchema(GenerateJsonSchema):
     """The schema of what is written: defaults are for those who make a value, not for those who read it."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        found, cls = super().dataclass_schema(schema), schema["cls"]
+        base_schema, cls = super().dataclass_schema(schema), schema["cls"]
         summary = (getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
         name = cls.__name__
         title = getattr(cls, "schema_name", name if name.endswith("Document") else f"{name}Document")
-        return found | {"additionalProperties": False, "description": summary, "title": title}
+        return base_schema | {"additionalProperties": False, "description": summary, "title": title}
 
     def field_is_required(
         self,

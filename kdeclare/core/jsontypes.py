@@ -44,35 +44,35 @@ def dump_json(value: JsonValue) -> str | bytes:
 def as_object(value: JsonValue) -> JsonObject:
     """Return a value that is a JSON object. Raises TypeError for another one."""
     if not isinstance(value, Mapping):
-        raise _unlike("an object", value)
+        raise _build_type_error("an object", value)
     return value
 
 
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
     """Return a value that is a JSON array. Raises TypeError for another one."""
     if not isinstance(value, list | tuple):
-        raise _unlike("an array", value)
+        raise _build_type_error("an array", value)
     return value
 
 
 def as_text(value: JsonValue) -> str:
     """Return a value that is a string. Raises TypeError for another one."""
     if not isinstance(value, str):
-        raise _unlike("a string", value)
+        raise _build_type_error("a string", value)
     return value
 
 
 def as_int(value: JsonValue) -> int:
     """Return a value that is an integer; true and false are none. Raises TypeError for another one."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _unlike("an integer", value)
+        raise _build_type_error("an integer", value)
     return value
 
 
 def as_number(value: JsonValue) -> int | float:
     """Return a value that is a number; true and false are none. Raises TypeError for another one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _unlike("a number", value)
+        raise _build_type_error("a number", value)
     return value
 
 
@@ -84,7 +84,7 @@ def as_float(value: JsonValue) -> float:
 def as_bool(value: JsonValue) -> bool:
     """Return a value that is true or false. Raises TypeError for another one."""
     if not isinstance(value, bool):
-        raise _unlike("true or false", value)
+        raise _build_type_error("true or false", value)
     return value
 
 
@@ -101,35 +101,35 @@ def as_int_or_none(value: JsonValue) -> int | None:
 def as_ints(value: JsonValue) -> tuple[int, ...]:
     """Return a value that is an array of integers. Raises TypeError for another one."""
     elements = as_list(value)
-    return tuple(elements) if _are_ints(elements) else tuple(map(as_int, elements))
+    return tuple(elements) if _is_all_ints(elements) else tuple(map(as_int, elements))
 
 
 def as_texts(value: JsonValue) -> tuple[str, ...]:
     """Return a value that is an array of strings. Raises TypeError for another one."""
     elements = as_list(value)
-    return tuple(elements) if _are_texts(elements) else tuple(map(as_text, elements))
+    return tuple(elements) if _is_all_texts(elements) else tuple(map(as_text, elements))
 
 
 # Without a call for each element: documents have long lists.
 
 
-def _are_ints(values: Sequence[JsonValue]) -> TypeGuard[Sequence[int]]:
+def _is_all_ints(values: Sequence[JsonValue]) -> TypeGuard[Sequence[int]]:
     return {int}.issuperset(map(type, values))
 
 
-def _are_texts(values: Sequence[JsonValue]) -> TypeGuard[Sequence[str]]:
+def _is_all_texts(values: Sequence[JsonValue]) -> TypeGuard[Sequence[str]]:
     return {str}.issuperset(map(type, values))
 
 
-def _unlike(expected: str, value: JsonValue) -> TypeError:
+def _build_type_error(expected: str, value: JsonValue) -> TypeError:
     return TypeError(f"expected {expected}, got {type(value).__name__}")
 
 
-def canonical_json(value: JsonValue) -> str:
+def dump_canonical_json(value: JsonValue) -> str:
     """One text for one value: sorted keys, no white space, UTF-8 kept as it is."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def fingerprint(value: JsonValue) -> str:
+def hash_json(value: JsonValue) -> str:
     """SHA-256, in hex, of the canonical text."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    return hashlib.sha256(dump_canonical_json(value).encode()).hexdigest()

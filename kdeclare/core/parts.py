@@ -30,17 +30,17 @@ class Parts:
         """As it would be written."""
         return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
 
-    def get(self, sort: type[_Part]) -> _Part:
+    def get(self, part_type: type[_Part]) -> _Part:
         """Return the value of this class. Raises LookupError where there is none."""
-        found = self._values.get(sort)
-        if not isinstance(found, sort):
-            raise LookupError(f"no {sort.__name__} among {', '.join(s.__name__ for s in self._values)}")
-        return found
+        part = self._values.get(part_type)
+        if not isinstance(part, part_type):
+            raise LookupError(f"no {part_type.__name__} among {', '.join(s.__name__ for s in self._values)}")
+        return part
 
-    def find(self, sort: type[_Part]) -> _Part | None:
+    def find(self, part_type: type[_Part]) -> _Part | None:
         """Return the value of this class, or None."""
-        found = self._values.get(sort)
-        return found if isinstance(found, sort) else None
+        part = self._values.get(part_type)
+        return part if isinstance(part, part_type) else None
 
     def with_part(self, value: object) -> Self:
         """Return the same parts with this one added, or in place of the one of its class."""
@@ -73,27 +73,27 @@ class Connections(Parts):
         self._openers = dict(openers or {})
         self._unnamed = dict(unnamed or {})
 
-    def get(self, sort: type[_Part]) -> _Part:
+    def get(self, part_type: type[_Part]) -> _Part:
         """Return the connection of this class. Raises KdeclareError where it cannot be opened."""
-        opener = self._openers.get(sort) or self._unnamed.get(sort)
-        if opener is None or sort in self._values:
-            return super().get(sort)
-        made = opener()
-        if not isinstance(made, sort):
-            raise TypeError(f"a {type(made).__name__} was opened, not a {sort.__name__}")
-        return made
+        opener = self._openers.get(part_type) or self._unnamed.get(part_type)
+        if opener is None or part_type in self._values:
+            return super().get(part_type)
+        connection = opener()
+        if not isinstance(connection, part_type):
+            raise TypeError(f"a {type(connection).__name__} was opened, not a {part_type.__name__}")
+        return connection
 
-    def find(self, sort: type[_Part]) -> _Part | None:
+    def find(self, part_type: type[_Part]) -> _Part | None:
         """Return the connection of this class; None where no provider has one. Raises KdeclareError."""
-        return self.get(sort) if self.offers(sort) else None
+        return self.get(part_type) if self.offers(part_type) else None
 
     def offers(self, sort: type[object]) -> bool:
         """Whether there is a connection of this class, opened or not."""
         return sort in self._values or sort in self._openers
 
-    def leaves_out(self, sort: type[object]) -> bool:
+    def is_unconfigured(self, connection_type: type[object]) -> bool:
         """Whether a connection of this class leads to a system that the environment does not name."""
-        return sort in self._unnamed and not self.offers(sort)
+        return connection_type in self._unnamed and not self.offers(connection_type)
 
     @property
     def is_empty(self) -> bool:

@@ -57,17 +57,17 @@ class Pattern:
                 return
             except re.error:  # [z-a]: said in RE2's words
                 pass
-        reason = why_invalid(text)
+        reason = explain_invalid_pattern(text)
         if reason is not None:
             raise PatternError(reason, _find_offset(text, reason))
-        if why_invalid(self._whole) is not None:  # it quoted the end of the group as well
+        if explain_invalid_pattern(self._whole) is not None:  # it quoted the end of the group as well
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
         """Whether all of ``name`` is what the expression describes."""
         if self._quick is not None:
             return self._quick.fullmatch(name) is not None
-        return _found(name, self._whole) is True
+        return _evaluate_match(name, self._whole) is True
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
@@ -82,34 +82,34 @@ def compile_pattern(text: str) -> Pattern:
 def _find_offset(text: str, reason: str) -> int | None:
     """Where the piece of ``text`` that a reason quotes begins: the text up to its end is refused alike."""
     piece = reason.partition(" in '")[2].removesuffix("'")
-    first = at = text.find(piece) if piece else -1
-    while at >= 0:
-        if why_invalid(text[: at + len(piece)]) == reason:
-            return at
-        at = text.find(piece, at + 1)
-    return first if first >= 0 else None
+    first_start = start = text.find(piece) if piece else -1
+    while start >= 0:
+        if explain_invalid_pattern(text[: start + len(piece)]) == reason:
+            return start
+        start = text.find(piece, start + 1)
+    return first_start if first_start >= 0 else None
 
 
-def why_invalid(text: str) -> str | None:
+def explain_invalid_pattern(text: str) -> str | None:
     """The reason why a text is no regular expression, or None if it is one."""
-    found = _found("", text)
-    if isinstance(found, bool):
+    result = _evaluate_match("", text)
+    if isinstance(result, bool):
         return None
-    said = found.removeprefix(_CODE)
-    if said.startswith(_TOO_LARGE) or "pattern too large" in said:
+    message = result.removeprefix(_CODE)
+    if message.startswith(_TOO_LARGE) or "pattern too large" in message:
         return "too large, once its repetitions are written out"
-    if not said.startswith(_INVALID):
+    if not message.startswith(_INVALID):
         return "no Unicode text"
-    what, _, where = said.removeprefix(_INVALID).partition(": ")
-    return f"{what} in '{where}'" if where else what
+    cause, _, fragment = message.removeprefix(_INVALID).partition(": ")
+    return f"{cause} in '{fragment}'" if fragment else cause
 
 
-def _found(name: str, pattern: str) -> bool | str:
+def _evaluate_match(name: str, pattern: str) -> bool | str:
     try:
-        found = _expression().eval(data={"name": name, "pattern": pattern}).value()
+        result = _compile_expression().eval(data={"name": name, "pattern": pattern}).value()
     except (RuntimeError, TypeError, ValueError) as problem:  # half a character, say
         return str(problem)
-    return found
+    return result
 
 
 class _Answer(Protocol):
@@ -127,7 +127,7 @@ class _Expression(Protocol):
 
 
 @cache
-def _expression() -> _Expression:
+def _compile_expression() -> _Expression:
     from cel_expr_python import cel  # only who needs it waits for it
 
     env = cel.NewEnv(variables={"name": cel.Type.STRING, "pattern": cel.Type.STRING})

@@ -15,5 +15,5 @@ class Progress(Protocol):
         """
 
 
-def quietly(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
+def ignore_progress(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
     """A `Progress` for what nobody watches."""

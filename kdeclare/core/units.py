@@ -16,7 +16,7 @@ _MILLISECONDS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
-def as_bare_number(key: str, text: str) -> int | None:
+def parse_amount(key: str, text: str) -> int | None:
     """The milliseconds or bytes that a text such as ``7d`` means for a key; None where it is not plain."""
     if key.endswith(".ms"):
         units = _MILLISECONDS
@@ -28,74 +28,74 @@ def as_bare_number(key: str, text: str) -> int | None:
     return int(amount[1]) * units[amount[2]] if amount and amount[2] in units else None
 
 
-def describe_amount(key: str, number: int) -> str:
+def format_amount(key: str, number: int) -> str:
     """A key's milliseconds or bytes in the unit that suits them: ``7 d``, ``1 GiB``."""
     if key.endswith(".ms"):
-        return in_units(number, TIMES) or f"{number} ms"
-    return in_units(number, SIZES) or f"{number} bytes"
+        return format_in_units(number, TIMES) or f"{number} ms"
+    return format_in_units(number, SIZES) or f"{number} bytes"
 
 
-def in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
+def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
     """The number in the largest of these units that it reaches; empty where it reaches none."""
-    for index, (unit, size) in enumerate(units):
-        if number < size:
+    for index, (unit, unit_size) in enumerate(units):
+        if number < unit_size:
             continue
-        whole, rest = divmod(number, size)
-        if rest == 0:
-            return f"{whole:,} {unit}"
+        quotient, remainder = divmod(number, unit_size)
+        if remainder == 0:
+            return f"{quotient:,} {unit}"
         if index + 1 < len(units):  # 1 d 12 h says more than 1.5 d
-            small_unit, small = units[index + 1]
-            if rest % small == 0 and units is TIMES:
-                return f"{whole:,} {unit} {rest // small} {small_unit}"
-        return f"≈ {number / size:,.1f} {unit}".replace(".0 ", " ")
+            smaller_unit, smaller_size = units[index + 1]
+            if remainder % smaller_size == 0 and units is TIMES:
+                return f"{quotient:,} {unit} {remainder // smaller_size} {smaller_unit}"
+        return f"≈ {number / unit_size:,.1f} {unit}".replace(".0 ", " ")
     return ""
 
 
-def plural(count: int, one: str, many: str = "") -> str:
+def format_count(count: int, singular: str, plural_form: str = "") -> str:
     """``1 topic``, ``2 topics``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural_form or singular + 's'}"
 
 
-def listed(parts: Iterable[str]) -> str:
+def join_nonempty(parts: Iterable[str]) -> str:
     """Parts of a sentence with commas between, the empty ones left out."""
     return ", ".join(part for part in parts if part)
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time span to the precision that matters."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    minutes, remainder = divmod(round(seconds), 60)
+    return f"{minutes} min {remainder} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def size(count: float) -> str:
+def format_size(byte_count: float) -> str:
     """Bytes in the unit that suits them."""
-    for unit, of in SIZES:
-        if count >= of:
-            return f"{count / of:.1f} {unit}".replace(".0 ", " ")
-    return f"{count:.0f} B"
+    for unit, unit_size in SIZES:
+        if byte_count >= unit_size:
+            return f"{byte_count / unit_size:.1f} {unit}".replace(".0 ", " ")
+    return f"{byte_count:.0f} B"
 
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
-def seconds(value: object) -> float:
+def parse_duration(value: object) -> float:
     """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
     if not isinstance(value, str):
         raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")
-    parts = _DURATION.findall(value)
-    if not parts or "".join(number + unit for number, unit in parts) != value:
+    number_unit_pairs = _DURATION.findall(value)
+    if not number_unit_pairs or "".join(number + unit for number, unit in number_unit_pairs) != value:
         raise ValueError(f"'{value}' is no duration; write 30s, 10m or 1h30m")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    return sum(float(number) * _UNITS_S[unit] for number, unit in number_unit_pairs)
 
 
 Duration = Annotated[
     float,
-    BeforeValidator(seconds),
+    BeforeValidator(parse_duration),
     Field(le=365 * 86400),
     WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
 ]

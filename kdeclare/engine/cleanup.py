@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.plans.plan import Base, ClusterRef, Plan, Summary
-from kdeclare.core.plans.run import RunResult
+from kdeclare.core.plans.plan import ClusterRef, Plan, PlanBase, Summary
+from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.provider.provider import CleanupRequest
 from kdeclare.core.provider.registry import find_cleanups
 from kdeclare.engine.executor.apply import Applier
@@ -16,14 +16,14 @@ NO_OPTIONS = PlanOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class CleanupResult:
     """What became of leftovers: the run that took some away, if any, and what is still going on."""
 
-    run: RunResult | None
+    run: ApplyResult | None
     ongoing: tuple[str, ...]
 
 
-def tidy(
+def run_cleanup(
     applier: Applier,
     project: str,
     env: str,
@@ -31,31 +31,31 @@ def tidy(
     *,
     options: PlanOptions = NO_OPTIONS,
     patient: bool = False,
-) -> Tidied:
+) -> CleanupResult:
     """Remove what nothing needs anymore of what runs have left; the caller holds the lock.
 
     patient: see `CleanupRequest`. Raises Fault when a system does not answer.
     """
     state = applier.store.read()
     if state is None or not state.pending_cleanup:
-        return Tidied(None, ())
+        return CleanupResult(None, ())
     request = CleanupRequest(applier.connections, state.pending_cleanup, options, patient)
-    found = find_cleanups(request)
-    pending = found[-1].pending if found else state.pending_cleanup
+    cleanups = find_cleanups(request)
+    pending = cleanups[-1].pending if cleanups else state.pending_cleanup
     if pending != state.pending_cleanup:
         state = replace(state, serial=state.serial + 1, pending_cleanup=pending)
         applier.store.write(state)
-    ongoing = tuple(name for cleanup in found for name in cleanup.ongoing)
-    operations = tuple(op for cleanup in found for op in cleanup.operations)
+    ongoing = tuple(name for cleanup in cleanups for name in cleanup.ongoing)
+    operations = tuple(op for cleanup in cleanups for op in cleanup.operations)
     if not operations:
-        return Tidied(None, ongoing)
+        return CleanupResult(None, ongoing)
     live = observe(applier.connections, select_all(operations))
     plan = Plan(
         project=project,
         env=env,
         cluster=ClusterRef(state.cluster_id or identify_system(live), cluster_name),
-        base=Base(state.lineage, state.serial),
+        base=PlanBase(state.lineage, state.serial),
         summary=Summary(),
         operations=operations,
     )
-    return Tidied(applier.apply(plan, RunOptions(wait=False), skip_stale=True), ongoing)
+    return CleanupResult(applier.apply(plan, RunOptions(wait=False), skip_stale=True), ongoing)

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Expected, Patience, Selection
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import ExpectedObjects, Selection, WaitPolicy
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.provider.registry import find_collectors, load_collectors, type_of
+from kdeclare.core.provider.registry import find_collectors, get_operation_type, load_collectors
 from kdeclare.core.resources.ids import ResourceId
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """The live state, and what became of expected objects that it lacks: see `Sighting`."""
+class Observation:
+    """The live state, and what became of expected objects that it lacks: see `CollectResult`."""
 
     live: LiveState
     pending: frozenset[ResourceId] = frozenset()
@@ -21,20 +21,22 @@ class Observed:
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
     """Read what is selected, and identify the systems. Raises Fault when one does not answer."""
-    chosen = tuple(selections)
-    parts = (collector.collect(connections, chosen) for collector in find_collectors(connections, chosen))
+    requested = tuple(selections)
+    parts = (
+        collector.collect(connections, requested) for collector in find_collectors(connections, requested)
+    )
     return LiveState(*(part for part in parts if part is not None))
 
 
 def observe_owned(
-    connections: Connections, selections: Iterable[Selection], owned: Iterable[str], patience: Patience
-) -> Observed:
+    connections: Connections, selections: Iterable[Selection], owned: Iterable[str], patience: WaitPolicy
+) -> Observation:
     """Read what is selected, and all names, until what is selected and owned is shown. Raises Fault.
 
     owned: resource ids.
     """
     resources = tuple(map(ResourceId.parse, owned))
-    expected = Expected(patience, owned=resources, reads_all_names=True)
+    expected = ExpectedObjects(patience, owned=resources, reads_all_names=True)
     return _observe_until_shown(connections, tuple(selections), expected)
 
 
@@ -42,40 +44,42 @@ def observe_expected(
     connections: Connections,
     selections: Iterable[Selection],
     objects: Iterable[ResourceId],
-    patience: Patience,
+    patience: WaitPolicy,
     *,
     await_unsettled: bool = False,
-) -> Observed:
+) -> Observation:
     """Read what is selected, until every one of these objects that exists is shown, or patience ends.
 
     await_unsettled: also wait for objects whose existence cannot be checked. Raises Fault.
     """
-    expected = Expected(patience, objects=frozenset(objects), await_unsettled=await_unsettled)
+    expected = ExpectedObjects(patience, objects=frozenset(objects), await_unverifiable=await_unsettled)
     return _observe_until_shown(connections, tuple(selections), expected)
 
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
     """Return what the operations touch."""
-    return [selection for op in operations for selection in type_of(op).select(op)]
+    return [selection for op in operations for selection in get_operation_type(op).select(op)]
 
 
-def identify_system(live: LiveState, bound: str = "") -> str:
+def identify_system(live: LiveState, preferred_id: str = "") -> str:
     """Return the id of the system that plans and states are bound to; empty where no system has one.
 
-    bound: an id that comes first, if it is that of any system.
+    preferred_id: an id that comes first, if it is that of any system.
     """
-    found = [id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None]
-    return bound if bound in found else next(iter(found), "")
+    system_ids = [
+        id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None
+    ]
+    return preferred_id if preferred_id in system_ids else next(iter(system_ids), "")
 
 
 def _observe_until_shown(
-    connections: Connections, selections: tuple[Selection, ...], expected: Expected
-) -> Observed:
+    connections: Connections, selections: tuple[Selection, ...], expected: ExpectedObjects
+) -> Observation:
     collectors = find_collectors(connections, selections)
-    seen = [collector.collect_expected(connections, selections, expected) for collector in collectors]
-    found = [sighting for sighting in seen if sighting is not None]
-    return Observed(
-        LiveState(*(sighting.part for sighting in found)),
-        frozenset().union(*(sighting.pending for sighting in found)),
-        frozenset().union(*(sighting.unsettled for sighting in found)),
+    results = [collector.collect_expected(connections, selections, expected) for collector in collectors]
+    collected = [sighting for sighting in results if sighting is not None]
+    return Observation(
+        LiveState(*(sighting.part for sighting in collected)),
+        frozenset().union(*(sighting.pending for sighting in collected)),
+        frozenset().union(*(sighting.unsettled for sighting in collected)),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import Activity, OngoingWork, Provider, RecentRuns
-from kdeclare.core.provider.registry import find_connected, type_of
+from kdeclare.core.provider.registry import find_connected_providers, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import observe, select_all
 
@@ -17,8 +17,8 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
     """
     operation_types = {
         operation_type.name
-        for provider in find_connected(connections)
-        if _lacks_watch(provider)
+        for provider in find_connected_providers(connections)
+        if _needs_default_watch(provider)
         for operation_type in provider.operation_types
     }
     if not operation_types:
@@ -31,7 +31,7 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
     live = observe(connections, select_all(op for _, op in latest.values()))
     ongoing: list[tuple[ResourceId, str, Operation]] = []
     for resource, (run_id, op) in latest.items():
-        completion = type_of(op).completion
+        completion = get_operation_type(op).completion
         if completion is not None and completion.is_ongoing(op, live):
             ongoing.append((resource, run_id, op))
     count = len(ongoing)
@@ -46,7 +46,7 @@ def describe_ongoing_work(connections: Connections, runs: RecentRuns) -> Activit
     )
 
 
-def _lacks_watch(provider: Provider) -> bool:
+def _needs_default_watch(provider: Provider) -> bool:
     return provider.watch is None and any(own.completion is not None for own in provider.operation_types)
 
 

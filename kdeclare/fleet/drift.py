@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from kdeclare.core.diagnostics import Place
-from kdeclare.core.jsontypes import JsonValue, as_object, canonical_json, parse_json
+from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.core.jsontypes import JsonValue, as_object, dump_canonical_json, parse_json
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import CODECS, KINDS
@@ -19,17 +19,17 @@ from kdeclare.core.resources.capabilities import (
 )
 from kdeclare.core.resources.changes import Action, FieldChange, Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
-from kdeclare.core.resources.owned_record import OwnedRecord, read_field
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field
 from kdeclare.core.resources.record_binding import bind_record
-from kdeclare.fleet.findings import FindingKind, Found
-from kdeclare.fleet.live_state import NotReadError, decode_object, find_context
+from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.live_state import NotReadError, decode_object, get_plan_context
 from kdeclare.fleet.rows import CLUSTER
 
 _TEAM = "team"
 """The label that says whose a resource is; audits count findings by it."""
 
-_NOT_READ = "Nothing was read of this cluster."
+_UNREAD_CLUSTER = "Nothing was read of this cluster."
 _CHANGED = "It was changed outside kdeclare since it was last applied."
 _PENDING = "It is declared and not applied yet."
 _NOT_ADOPTED = (
@@ -37,104 +37,112 @@ _NOT_ADOPTED = (
     "changed only where its adoption is allowed (--adopt)."
 )
 _ADOPTED = "It exists and was never applied by this project. Its adoption is allowed: apply takes it over."
-_GONE = "It was applied before, and is gone from the cluster."
-_GONE_FOR_GOOD = "It is gone from the cluster, and declared no longer."
+_MISSING = "It was applied before, and is gone from the cluster."
+_MISSING_ORPHAN = "It is gone from the cluster, and declared no longer."
 _ORPHANED = "It is declared no longer, and still there."
 _UNMANAGED = "It is neither declared nor owned by kdeclare."
 _UNMANAGED_KEY = "It is set on the resource, and neither declared nor owned by kdeclare."
 
 
-def found(
+def find_drift(
     kind: str,
     name: str,
-    desired: str | None,
-    owned: str | None,
-    live: str | None,
+    desired_json: str | None,
+    owned_json: str | None,
+    live_json: str | None,
     error: str | None,
     cluster_body: str | None,
     labels: Iterable[tuple[str, str]] | None = None,
     source: str | None = None,
-) -> tuple[Found, ...]:
+) -> tuple[Finding, ...]:
     """What is found about one row that is `alone`; bodies and the record of ownership are JSON texts.
 
     kind, name: of the resource; of what is neither declared nor owned, sort and key of the live object.
-    desired: the declared body. owned: the record of what was last applied. live: the live body, None where
-    the object is not there, or could not be read. error: why it could not. cluster_body: None where the
-    cluster, or what is declared for it, is not known; then nothing is found about its resources.
+    desired_json: the declared body. owned_json: the record of what was last applied. live_json: the live
+    body, None where the object is not there, or could not be read. error: why it could not. cluster_body:
+    None where the cluster, or what is declared for it, is not known; then nothing is found about its
+    resources.
     labels, source: of the manifest, for messages about what its owner has to change.
     """
     if kind == CLUSTER:
-        reason = error or (_NOT_READ if live is None else None)
-        return () if reason is None else (_whole(FindingKind.UNREACHABLE, None, reason),)
-    known = desired is not None or owned is not None
+        reason = error or (_UNREAD_CLUSTER if live_json is None else None)
+        return () if reason is None else (_build_resource_finding(FindingKind.UNREACHABLE, None, reason),)
+    is_known = desired_json is not None or owned_json is not None
     if error is not None:
-        return (_whole(FindingKind.UNREACHABLE, None, error),) if known else ()
+        return (_build_resource_finding(FindingKind.UNREACHABLE, None, error),) if is_known else ()
     if cluster_body is None:
         return ()
-    if not known:
-        return _unknown(LiveKey(kind, name), live)
+    if not is_known:
+        return _find_unmanaged_object(LiveKey(kind, name), live_json)
     if not is_fleet_comparable(kind):
         return ()
     resource = ResourceId(kind, name)
-    declared = None
-    if desired is not None:
-        declared = Desired(resource, _body(kind, desired), dict(labels or ()), parse_source(source))
-    record = None if owned is None else bind_record(kind, parse_json(owned))
-    key = find_live_key(resource, None if declared is None else declared.body, record)
+    desired_resource = None
+    if desired_json is not None:
+        desired_resource = DesiredResource(
+            resource, _decode_desired_body(kind, desired_json), dict(labels or ()), parse_source(source)
+        )
+    owned_record = None if owned_json is None else bind_record(kind, parse_json(owned_json))
+    key = find_live_key(resource, None if desired_resource is None else desired_resource.body, owned_record)
     if key is None:
         return ()
     try:
-        state = decode_object(key, live, cluster_body)
+        live_state = decode_object(key, live_json, cluster_body)
     except NotReadError as reason:
-        return (_whole(FindingKind.UNREACHABLE, None, str(reason)),)
-    difference = KINDS[kind].diff(resource, declared, state, record, find_context(CODECS[key.sort]))
-    return found_in(resource, difference, declared, record, state)
+        return (_build_resource_finding(FindingKind.UNREACHABLE, None, str(reason)),)
+    difference = KINDS[kind].diff(
+        resource, desired_resource, live_state, owned_record, get_plan_context(CODECS[key.sort])
+    )
+    return collect_findings(resource, difference, desired_resource, owned_record, live_state)
 
 
-def parse_source(source: str | None) -> Place | None:
+def parse_source(source: str | None) -> SourcePosition | None:
     """The position of a manifest as `rows.DECLARED` has it: file:line:column."""
     if source is None:
         return None
     file, line, column = source.rsplit(":", 2)
-    return Place(file, int(line), int(column))
+    return SourcePosition(file, int(line), int(column))
 
 
-def other_cluster(planned: str, live: str) -> str:
+def explain_other_cluster(planned_id: str, live_id: str) -> str:
     """Why nothing is compared where a state is about another cluster: all that it owns would be missing."""
-    return f"The state is about cluster {planned}, and this is cluster {live}."
+    return f"The state is about cluster {planned_id}, and this is cluster {live_id}."
 
 
-def unmanaged_group(count: str, group: str) -> str:
+def explain_unmanaged_group(count: str, group: str) -> str:
     """What is said of many objects that nobody declared, counted by their group."""
     return f"{count} objects of '{group}' are neither declared nor owned by kdeclare."
 
 
-def found_in(
+def collect_findings(
     resource: ResourceId,
     difference: Difference,
-    desired: Desired | None,
+    desired: DesiredResource | None,
     owned: OwnedRecord | None,
     live: LiveState,
-) -> tuple[Found, ...]:
+) -> tuple[Finding, ...]:
     """What a diff of a declared or owned resource has found; ``live`` and ``owned`` are what it was given."""
-    replaced = _replaced(resource, desired, owned, live)
-    if replaced is not None:
+    replacement = _find_replacement(resource, desired, owned, live)
+    if replacement is not None:
         if desired is None:
-            return (replaced,)
-        changes = _differing(resource, difference, desired, None, live)
-        return (replaced, *changes, *_unmanaged(resource, difference, live))
+            return (replacement,)
+        changes = _find_differences(resource, difference, desired, None, live)
+        return (replacement, *changes, *_find_unmanaged_fields(resource, difference, live))
     if desired is None:
-        return (_orphaned(resource, difference, owned, live),)
-    return (*_differing(resource, difference, desired, owned, live), *_unmanaged(resource, difference, live))
+        return (_build_orphan_finding(resource, difference, owned, live),)
+    return (
+        *_find_differences(resource, difference, desired, owned, live),
+        *_find_unmanaged_fields(resource, difference, live),
+    )
 
 
-def _replaced(
-    resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None, live: LiveState
-) -> Found | None:
+def _find_replacement(
+    resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, live: LiveState
+) -> Finding | None:
     """It is told also where the new object is as declared: what the old one held is gone."""
     rules = find_audit_rules(resource.kind)
     path = rules.identity_field
-    before = read_field(owned, path) if path is not None else None
+    before = get_record_field(owned, path) if path is not None else None
     if path is None or not before:  # nothing proves it
         return None
     key = find_live_key(resource, None if desired is None else desired.body, owned)
@@ -142,60 +150,84 @@ def _replaced(
     if after is None or after == before:
         return None
     message = rules.replaced if desired is not None else rules.orphan_replaced
-    return Found(FindingKind.CHANGED, path, None, canonical_json(before), canonical_json(after), message)
+    return Finding(
+        FindingKind.CHANGED, path, None, dump_canonical_json(before), dump_canonical_json(after), message
+    )
 
 
-def _unknown(key: LiveKey, live: str | None) -> tuple[Found, ...]:
+def _find_unmanaged_object(key: LiveKey, live: str | None) -> tuple[Finding, ...]:
     """Of what is neither declared nor owned, only what is people's own is worth a word."""
     codec = CODECS.get(key.sort)
     if live is None or codec is None or not codec.is_reported(key, live):
         return ()
-    return (_whole(FindingKind.UNMANAGED, None, _UNMANAGED),)
+    return (_build_resource_finding(FindingKind.UNMANAGED, None, _UNMANAGED),)
 
 
-def _orphaned(
+def _build_orphan_finding(
     resource: ResourceId, difference: Difference, owned: OwnedRecord | None, live: LiveState
-) -> Found:
-    if not _is_there(find_live_key(resource, None, owned), live):
-        return _whole(FindingKind.MISSING, "forget", _GONE_FOR_GOOD)
-    return _whole(FindingKind.ORPHANED, str(Action.DELETE), _blocking(difference, None, None) or _ORPHANED)
+) -> Finding:
+    if not _is_present(find_live_key(resource, None, owned), live):
+        return _build_resource_finding(FindingKind.MISSING, "forget", _MISSING_ORPHAN)
+    return _build_resource_finding(
+        FindingKind.ORPHANED, str(Action.DELETE), _explain_blocking(difference, None, None) or _ORPHANED
+    )
 
 
-def _differing(
-    resource: ResourceId, difference: Difference, desired: Desired, owned: OwnedRecord | None, live: LiveState
-) -> Iterator[Found]:
-    change, impossible = difference.change, _find_impossible(difference, desired, live)
-    blocking = _blocking(difference, desired, impossible)
-    creates = change is not None and change.action is Action.CREATE
-    if change is not None and (creates or _is_gone(resource, difference, desired, owned, live)):
-        gone = owned is not None
-        finding = FindingKind.MISSING if gone else FindingKind.PENDING
-        message = _GONE if gone else _pending(resource, *change.fields)
-        after = canonical_json({field.path: field.after for field in change.fields})
-        yield Found(finding, None, str(change.action), None, after, blocking or message)
+def _find_differences(
+    resource: ResourceId,
+    difference: Difference,
+    desired: DesiredResource,
+    owned: OwnedRecord | None,
+    live: LiveState,
+) -> Iterator[Finding]:
+    change, impossible_field = difference.change, _find_impossible(difference, desired, live)
+    blocking_reason = _explain_blocking(difference, desired, impossible_field)
+    is_creation = change is not None and change.action is Action.CREATE
+    if change is not None and (is_creation or _is_missing(resource, difference, desired, owned, live)):
+        is_missing = owned is not None
+        kind = FindingKind.MISSING if is_missing else FindingKind.PENDING
+        message = _MISSING if is_missing else _explain_pending(resource, *change.fields)
+        after = dump_canonical_json({field.path: field.after for field in change.fields})
+        yield Finding(kind, None, str(change.action), None, after, blocking_reason or message)
         return
-    if impossible is not None:
-        before, after = canonical_json(impossible.before), canonical_json(impossible.after)
-        finding = _kind_of(impossible.path, difference)
-        yield Found(finding, impossible.path, None, before, after, blocking)
+    if impossible_field is not None:
+        before, after = (
+            dump_canonical_json(impossible_field.before),
+            dump_canonical_json(impossible_field.after),
+        )
+        kind = _classify_field(impossible_field.path, difference)
+        yield Finding(kind, impossible_field.path, None, before, after, blocking_reason)
     rules = find_audit_rules(resource.kind)
     fields = change.fields if change is not None else ()
     for field in fields:
-        finding = _kind_of(field.path, difference)
-        if owned is not None and rules.was_set_by_others(field.path, desired, owned):
-            finding = FindingKind.CHANGED
-        message = _CHANGED if finding is FindingKind.CHANGED else _pending(resource, field)
+        kind = _classify_field(field.path, difference)
+        if owned is not None and rules.is_set_by_others(field.path, desired, owned):
+            kind = FindingKind.CHANGED
+        message = _CHANGED if kind is FindingKind.CHANGED else _explain_pending(resource, field)
         if change is not None and (field.reason or change.reason) in (Reason.ADOPT, Reason.RECREATED):
             message = message.replace(_PENDING, _NOT_ADOPTED if change.blocked else _ADOPTED)
-        message = blocking or message
-        yield Found(finding, field.path, str(field.op), _text(field.before), _text(field.after), message)
-    if blocking and impossible is None and not fields:
-        gone = owned is not None and not _is_there(find_live_key(resource, desired.body, owned), live)
-        yield _whole(FindingKind.MISSING if gone else FindingKind.PENDING, None, blocking)
+        message = blocking_reason or message
+        yield Finding(
+            kind,
+            field.path,
+            str(field.op),
+            _dump_optional(field.before),
+            _dump_optional(field.after),
+            message,
+        )
+    if blocking_reason and impossible_field is None and not fields:
+        is_missing = owned is not None and not _is_present(find_live_key(resource, desired.body, owned), live)
+        yield _build_resource_finding(
+            FindingKind.MISSING if is_missing else FindingKind.PENDING, None, blocking_reason
+        )
 
 
-def _is_gone(
-    resource: ResourceId, difference: Difference, desired: Desired, owned: OwnedRecord | None, live: LiveState
+def _is_missing(
+    resource: ResourceId,
+    difference: Difference,
+    desired: DesiredResource,
+    owned: OwnedRecord | None,
+    live: LiveState,
 ) -> bool:
     """Whether nothing is left of what was applied, where no operation has to create it again.
 
@@ -203,71 +235,79 @@ def _is_gone(
     """
     if not difference.drifted or is_set_like(resource.kind):
         return False
-    return not _is_there(find_live_key(resource, desired.body, owned), live)
+    return not _is_present(find_live_key(resource, desired.body, owned), live)
 
 
-def _find_impossible(difference: Difference, desired: Desired, live: LiveState) -> ImpossibleField | None:
+def _find_impossible(
+    difference: Difference, desired: DesiredResource, live: LiveState
+) -> ImpossibleField | None:
     rules = find_audit_rules(desired.id.kind)
     if any(d.code in rules.impossible for d in difference.diagnostics):
         return rules.find_impossible(desired, live)
     return None
 
 
-def _pending(resource: ResourceId, *fields: FieldChange) -> str:
-    unset = [field.path for field in fields if field.before is None]
-    more = find_audit_rules(resource.kind).describe_pending(resource, unset)
-    return _PENDING if more is None else f"{_PENDING} {more}"
+def _explain_pending(resource: ResourceId, *fields: FieldChange) -> str:
+    unset_paths = [field.path for field in fields if field.before is None]
+    explanation = find_audit_rules(resource.kind).describe_pending(resource, unset_paths)
+    return _PENDING if explanation is None else f"{_PENDING} {explanation}"
 
 
-def _kind_of(path: str, difference: Difference) -> FindingKind:
+def _classify_field(path: str, difference: Difference) -> FindingKind:
     return FindingKind.CHANGED if path in difference.drifted else FindingKind.PENDING
 
 
-def _unmanaged(resource: ResourceId, difference: Difference, live: LiveState) -> Iterator[Found]:
+def _find_unmanaged_fields(
+    resource: ResourceId, difference: Difference, live: LiveState
+) -> Iterator[Finding]:
     rules = find_audit_rules(resource.kind)
     for field in rules.list_unmanaged(resource, difference.unmanaged, live) if difference.unmanaged else ():
-        yield Found(FindingKind.UNMANAGED, field.path, None, _text(field.value), None, _UNMANAGED_KEY)
+        yield Finding(
+            FindingKind.UNMANAGED, field.path, None, _dump_optional(field.value), None, _UNMANAGED_KEY
+        )
 
 
-def _is_there(key: LiveKey | None, live: LiveState) -> bool:
+def _is_present(key: LiveKey | None, live: LiveState) -> bool:
     """Whether the object exists; what is no object of its own cannot be gone."""
-    return key is None or CODECS[key.sort].contains(key, live)
+    return key is None or CODECS[key.sort].has_object(key, live)
 
 
-def _blocking(difference: Difference, desired: Desired | None, impossible: ImpossibleField | None) -> str:
+def _explain_blocking(
+    difference: Difference, desired: DesiredResource | None, impossible_field: ImpossibleField | None
+) -> str:
     """What keeps a resource from being applied, if something does, and who has to change what.
 
     Adoptions have words of their own, field by field.
     """
-    blocking = [d for d in difference.diagnostics if d.blocks and d.code != ADOPTION]
-    details = " ".join(d.detail for d in blocking)
-    codes = find_audit_rules(desired.id.kind).impossible if desired is not None else ()
-    wrong = [d for d in blocking if d.is_error or d.code in codes]
-    if desired is None or not wrong:
+    blocking_diagnostics = [d for d in difference.diagnostics if d.is_blocking and d.code != ADOPTION]
+    details = " ".join(d.detail for d in blocking_diagnostics)
+    impossible_codes = find_audit_rules(desired.id.kind).impossible if desired is not None else ()
+    manifest_errors = [d for d in blocking_diagnostics if d.is_error or d.code in impossible_codes]
+    if desired is None or not manifest_errors:
         return details
-    verdict = "has to change" if impossible is not None else "cannot be applied like this"
-    hints = [d.hint[:1].lower() + d.hint[1:] for d in wrong if d.hint]
-    what = f": {' '.join(hints)}" if hints else "."
-    return f"{details} The manifest{_owner(desired)} {verdict}{what}"
+    consequence = "has to change" if impossible_field is not None else "cannot be applied like this"
+    hints = [d.hint[:1].lower() + d.hint[1:] for d in manifest_errors if d.hint]
+    hint_text = f": {' '.join(hints)}" if hints else "."
+    return f"{details} The manifest{_format_owner(desired)} {consequence}{hint_text}"
 
 
-def _owner(desired: Desired) -> str:
+def _format_owner(desired: DesiredResource) -> str:
     """Whose a manifest is, by its labels, and where it is."""
     team = desired.labels.get(_TEAM)
-    others = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
-    whose = f" of team {team}" if team else f" labelled {others}" if others else ""
-    return f"{whose} ({desired.source})" if desired.source is not None else whose
+    label_text = ", ".join(f"{key}={value}" for key, value in sorted(desired.labels.items()))
+    owner = f" of team {team}" if team else f" labelled {label_text}" if label_text else ""
+    return f"{owner} ({desired.source})" if desired.source is not None else owner
 
 
-def _whole(finding: FindingKind, op: str | None, message: str) -> Found:
-    return Found(finding, None, op, None, None, message)
+def _build_resource_finding(finding: FindingKind, op: str | None, message: str) -> Finding:
+    return Finding(finding, None, op, None, None, message)
 
 
-def _text(value: JsonValue) -> str | None:
-    return None if value is None else canonical_json(value)
+def _dump_optional(value: JsonValue) -> str | None:
+    return None if value is None else dump_canonical_json(value)
 
 
 @lru_cache(maxsize=4096)
-def _body(kind: str, desired: str) -> object:
+def _decode_desired_body(kind: str, desired: str) -> object:
     """A declared body; many topics say the same."""
     return decode_body(kind, as_object(parse_json(desired)))

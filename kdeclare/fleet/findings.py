@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Time, dump_document
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.rows import Document
+from kdeclare.fleet.rows import FileFormat
 
 
 class FindingKind(StrEnum):
@@ -30,12 +30,12 @@ class FindingKind(StrEnum):
     UNMANAGED = "unmanaged"  # live, and neither declared nor owned
 
 
-TO_BE_APPLIED = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
+ACTIONABLE_KINDS = frozenset({FindingKind.CHANGED, FindingKind.PENDING, FindingKind.MISSING})
 """What an apply would do something about: with these, an audit has changes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Finding:
     """One finding of one resource.
 
     path: of the field (``configs.retention.ms``); None for the resource as a whole.
@@ -56,35 +56,35 @@ class Found:
         return self.finding is FindingKind.UNMANAGED and self.path is not None
 
 
-_DOCUMENT = Document(
+_FILE_FORMAT = FileFormat(
     code="bad-audit",
     name="Audit",
     broken="Not the summary of an audit",
-    writer="kdeclare fleet audit",
-    renew="Take it away, or audit into another folder.",
-    other="Audit into another folder, or use the kdeclare that wrote it.",
+    command="kdeclare fleet audit",
+    invalid_hint="Take it away, or audit into another folder.",
+    version_hint="Audit into another folder, or use the kdeclare that wrote it.",
 )
 
-Counts = Mapping[FindingKind, int]
+KindCounts = Mapping[FindingKind, int]
 """Findings by kind; what there is none of is left out."""
 
 
-def _in_order(found: Counts) -> dict[FindingKind, int]:
-    return {kind: found[kind] for kind in FindingKind if found.get(kind)}
+def _order_counts(counts: KindCounts) -> dict[FindingKind, int]:
+    return {kind: counts[kind] for kind in FindingKind if counts.get(kind)}
 
 
-def _sorted(labels: Mapping[str, str]) -> dict[str, str]:
+def _sort_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(labels.items()))
 
 
-_Found = Annotated[
-    Counts,
-    PlainSerializer(_in_order),
+_CountsField = Annotated[
+    KindCounts,
+    PlainSerializer(_order_counts),
     Field(description="Findings by kind; what there is none of is left out."),
 ]
 
 
-def _by_team(teams: Mapping[str, Counts]) -> dict[str, _Found]:
+def _sort_teams(teams: Mapping[str, KindCounts]) -> dict[str, _CountsField]:
     return {team: teams[team] for team in sorted(teams)}
 
 
@@ -103,13 +103,13 @@ class ClusterSummary:
     schema_name = "AuditedClusterDocument"
 
     name: str
-    labels: Annotated[Labels, PlainSerializer(_sorted)]
+    labels: Annotated[Labels, PlainSerializer(_sort_labels)]
     cluster_id: str | None
     version: Annotated[str | None, Field(description="Kafka's, as far as the cluster tells.")]
     taken_at: Time | None
     topics: Annotated[int, Field(description="Live, without the internal ones.")]
     declared: Annotated[int, Field(description="Resources.")]
-    found: _Found
+    found: _CountsField
     error: Annotated[str | None, Field(description="Why nothing, or not all, is known of the cluster.")] = (
         None
     )
@@ -118,7 +118,7 @@ class ClusterSummary:
     others: Annotated[tuple[ObjectCount, ...], Field(exclude=True)] = ()
 
     @property
-    def in_part(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether some of it was not read, and the rest was, and compared."""
         return self.error is not None and (self.read > 0 or self.topics > 0) and self.declared > 0
 
@@ -146,7 +146,7 @@ class TrendPoint:
     audit_id: str
     taken_at: Time
     clusters: int
-    found: _Found
+    found: _CountsField
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,26 +169,26 @@ class AuditSummary:
     taken_at: Time
     seconds: Seconds
     clusters: tuple[ClusterSummary, ...]
-    found: _Found
+    found: _CountsField
     teams: Annotated[
-        Mapping[str, Counts],
-        PlainSerializer(_by_team),
+        Mapping[str, KindCounts],
+        PlainSerializer(_sort_teams),
         Field(description="Findings by the label team of resources; the empty name is for those without."),
     ] = field(default_factory=dict)
     heat: Annotated[tuple[HeatCell, ...], Field(description="Of the most frequent paths.")] = ()
     since: Annotated[Since | None, Field(description="null where there is no earlier audit.")] = None
     unseen: Annotated[
-        Counts,
-        PlainSerializer(_in_order),
+        KindCounts,
+        PlainSerializer(_order_counts),
         Field(description="Findings of earlier audits that this one did not, or could not, look at again."),
     ] = field(default_factory=dict)
     trend: Annotated[tuple[TrendPoint, ...], Field(description="Earlier audits, the oldest first.")] = ()
 
     @property
-    def remembered(self) -> Counts:
+    def remembered(self) -> KindCounts:
         """What is there as far as is known: what was found, and what was not looked at again."""
-        both = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
-        return {kind: count for kind, count in both if count}
+        total_counts = ((kind, self.found.get(kind, 0) + self.unseen.get(kind, 0)) for kind in FindingKind)
+        return {kind: count for kind, count in total_counts if count}
 
     @property
     def incomplete(self) -> tuple[ClusterSummary, ...]:
@@ -196,17 +196,17 @@ class AuditSummary:
         return tuple(cluster for cluster in self.clusters if cluster.error is not None)
 
 
-def summary_json(summary: AuditSummary) -> str:
+def dump_summary(summary: AuditSummary) -> str:
     """Return the text of summary.json, ending in a new line."""
     return json.dumps(dump_document(summary), indent=1, ensure_ascii=False) + "\n"
 
 
-def summary_from_json(text: str, where: str = "summary.json") -> AuditSummary:
-    """Return the audit that a text is of; ``where`` names the file in errors.
+def parse_summary(text: str, source: str = "summary.json") -> AuditSummary:
+    """Return the audit that a text is of; ``source`` names the file in errors.
 
     Raises KdeclareError (bad-audit) for another format version, and for what is no summary of an audit.
     """
-    return _DOCUMENT.bind(AuditSummary, text, where)
+    return _FILE_FORMAT.bind(AuditSummary, text, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class AuditRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierAudits:
     """The audits before one: the latest, and that with which it is compared."""
 
     newest: AuditSummary

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.live_codec import DescribesFields
 from kdeclare.core.provider.registry import CODECS
@@ -69,56 +69,57 @@ class ObjectTurn:
         return self.version.error
 
 
-def turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
+def list_turns(versions: Sequence[ObjectVersion], sort: str = TOPIC) -> list[ObjectTurn]:
     """The snapshots in which an object is otherwise than before, oldest first; the others are left out.
 
     versions: in any order. A snapshot that could not read it changes nothing: what follows is compared with
     the last one that could. Of several in a row that could not, the first is told. sort: of the object.
     """
-    found: list[ObjectTurn] = []
-    known: ObjectVersion | None = None
-    blind = False
+    turns: list[ObjectTurn] = []
+    last_known: ObjectVersion | None = None
+    is_unreadable = False
     for version in sorted(versions, key=lambda v: (v.taken_at, v.snapshot_id)):
-        seen = known.taken_at if known else None
+        last_read_at = last_known.taken_at if last_known else None
         if version.error is not None:
-            if not blind:
-                found.append(ObjectTurn(version, Turn.UNKNOWN, seen))
-            blind = True
+            if not is_unreadable:
+                turns.append(ObjectTurn(version, Turn.UNKNOWN, last_read_at))
+            is_unreadable = True
             continue
-        blind = False
-        before, after = known.body if known else None, version.body
-        known = version
+        is_unreadable = False
+        before, after = last_known.body if last_known else None, version.body
+        last_known = version
         if before is None or after is None:
             if before is not after:
-                found.append(ObjectTurn(version, Turn.GONE if after is None else Turn.APPEARED, seen))
-        elif before != after and (fields := _fields(sort, before, after)):
-            found.append(ObjectTurn(version, Turn.CHANGED, seen, fields))
-    return found
+                turns.append(ObjectTurn(version, Turn.GONE if after is None else Turn.APPEARED, last_read_at))
+        elif before != after and (fields := _compare_fields(sort, before, after)):
+            turns.append(ObjectTurn(version, Turn.CHANGED, last_read_at, fields))
+    return turns
 
 
-def _fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
+def _compare_fields(sort: str, before: JsonObject, after: JsonObject) -> tuple[FieldTurn, ...]:
     from deepdiff import DeepDiff  # takes a third of a second: only who compares waits for it
 
     codec = CODECS.get(sort)
-    describes = codec if isinstance(codec, DescribesFields) else None
-    left, right = (
-        describes.flatten_body(sort, body) if describes is not None else body for body in (before, after)
+    field_describer = codec if isinstance(codec, DescribesFields) else None
+    old_fields, new_fields = (
+        field_describer.flatten_body(sort, body) if field_describer is not None else body
+        for body in (before, after)
     )
     paths = set()
-    for items in DeepDiff(left, right, view="tree", threshold_to_diff_deeper=0).values():
+    for items in DeepDiff(old_fields, new_fields, view="tree", threshold_to_diff_deeper=0).values():
         paths |= {str(item.path(output_format="list")[0]) for item in items}
     return tuple(
         FieldTurn(
             path,
-            left.get(path),
-            right.get(path),
-            describes.name_field(sort, path) if describes is not None else None,
+            old_fields.get(path),
+            new_fields.get(path),
+            field_describer.format_field_name(sort, path) if field_describer is not None else None,
         )
-        for path in sorted(paths, key=_order)
+        for path in sorted(paths, key=_get_path_order)
     )
 
 
-def _order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
+def _get_path_order(path: str) -> tuple[bool, list[tuple[bool, int, str]]]:
     """What is said of the whole first, then by name; partition 10 comes after partition 9."""
     parts = [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in path.split(".")]
     return "." in path, parts

@@ -1,20 +1,21 @@
 """The live state of a cluster as texts in rows, and back to what the diff of a resource is given.
 
 The body of a cluster's own row is what its own collector says that all objects share. What other collectors
-say is in there under `OTHERS`, by their names: ``{"system": …}``, or ``{"error": "why it was not read"}``.
+say is in there under `OTHER_SYSTEMS`, by their names: ``{"system": …}``, or ``{"error": "why it was not
+read"}``.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
-from kdeclare.core.jsontypes import JsonObject, as_object, as_text, canonical_json, parse_json
+from kdeclare.core.jsontypes import JsonObject, as_object, as_text, dump_canonical_json, parse_json
 from kdeclare.core.live.live_codec import LiveCodec, LiveKey
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.provider.registry import CODECS, load_codecs
 
-OTHERS = "others"
-_NOT_THERE = (
+OTHER_SYSTEMS = "others"
+_NOT_COLLECTED = (
     "Nothing was read of such objects: the cluster does not have their system, or the snapshot is older."
 )
 
@@ -23,7 +24,7 @@ class NotReadError(Exception):
     """Nothing was read of what a resource is compared with; its text says why."""
 
 
-def fingerprint(text: str) -> str:
+def hash_text(text: str) -> str:
     """The first 128 bits of SHA-256, in hex, of a canonical text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]  # all of it would be half of a snapshot's bytes
 
@@ -35,8 +36,8 @@ def decode_object(key: LiveKey, body: str | None, cluster: str) -> LiveState:
     """
     codec = CODECS.get(key.sort)
     if codec is None:
-        raise NotReadError(_NOT_THERE)
-    return LiveState(codec.decode(_find_system(codec, cluster), ((key, body),) if body is not None else ()))
+        raise NotReadError(_NOT_COLLECTED)
+    return LiveState(codec.decode(_get_system(codec, cluster), ((key, body),) if body is not None else ()))
 
 
 def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> LiveState:
@@ -45,13 +46,13 @@ def decode_cluster(cluster: str, objects: Iterable[tuple[LiveKey, str]]) -> Live
     for item in objects:
         by_sort.setdefault(item[0].sort, []).append(item)
     parts: list[object] = []
-    for codec in find_readable(cluster):
-        mine = (item for sort, items in by_sort.items() if sort in codec.sorts for item in items)
-        parts.append(codec.decode(_find_system(codec, cluster), mine))
+    for codec in list_readable_codecs(cluster):
+        collector_objects = (item for sort, items in by_sort.items() if sort in codec.sorts for item in items)
+        parts.append(codec.decode(_get_system(codec, cluster), collector_objects))
     return LiveState(*parts)
 
 
-def find_readable(cluster: str) -> tuple[LiveCodec, ...]:
+def list_readable_codecs(cluster: str) -> tuple[LiveCodec, ...]:
     """Return the codecs of the collectors of which anything was read, given the body of the cluster."""
     return tuple(codec for codec in load_codecs() if _is_readable(codec, cluster))
 
@@ -59,11 +60,11 @@ def find_readable(cluster: str) -> tuple[LiveCodec, ...]:
 def _is_readable(codec: LiveCodec, cluster: str) -> bool:
     if codec.identifies_system:
         return _has_own_state(cluster)
-    return "system" in _read_others(cluster).get(codec.name, {})
+    return "system" in _parse_other_systems(cluster).get(codec.name, {})
 
 
 @cache
-def find_context(codec: LiveCodec) -> PlanContext:
+def get_plan_context(codec: LiveCodec) -> PlanContext:
     """Return what kinds find in the context where one resource is compared by itself."""
     return PlanContext(*codec.context)
 
@@ -73,41 +74,43 @@ def explain_unread(key: LiveKey, cluster: str) -> str | None:
     try:
         codec = CODECS.get(key.sort)
         if codec is None:
-            raise NotReadError(_NOT_THERE)
-        _find_system(codec, cluster)
+            raise NotReadError(_NOT_COLLECTED)
+        _get_system(codec, cluster)
     except NotReadError as reason:
         return str(reason)
     return None
 
 
-def _find_system(codec: LiveCodec, cluster: str) -> str:
+def _get_system(codec: LiveCodec, cluster: str) -> str:
     """What all objects of a collector share, as a text."""
     if codec.identifies_system:
         if not _has_own_state(cluster):
-            raise NotReadError(_NOT_THERE)
+            raise NotReadError(_NOT_COLLECTED)
         return cluster
-    other = _read_others(cluster).get(codec.name)
-    if other is None:
-        raise NotReadError(_NOT_THERE)
-    if "error" in other:
-        raise NotReadError(other["error"])
-    return other["system"]
+    system_entry = _parse_other_systems(cluster).get(codec.name)
+    if system_entry is None:
+        raise NotReadError(_NOT_COLLECTED)
+    if "error" in system_entry:
+        raise NotReadError(system_entry["error"])
+    return system_entry["system"]
 
 
 @lru_cache(maxsize=256)
-def _read_others(cluster: str) -> Mapping[str, Mapping[str, str]]:
+def _parse_other_systems(cluster: str) -> Mapping[str, Mapping[str, str]]:
     """What is said of the other collectors; systems as texts, since codecs keep what they made of a text."""
-    others = as_object(as_object(parse_json(cluster)).get(OTHERS, {}))
-    return {name: _read_other(as_object(said)) for name, said in others.items()}
+    entries = as_object(as_object(parse_json(cluster)).get(OTHER_SYSTEMS, {}))
+    return {name: _parse_system_entry(as_object(said)) for name, said in entries.items()}
 
 
 @lru_cache(maxsize=256)
 def _has_own_state(cluster: str) -> bool:
     """Whether the collector that identifies clusters has read anything: not where only other systems are."""
-    return bool(as_object(parse_json(cluster)).keys() - {OTHERS})
+    return bool(as_object(parse_json(cluster)).keys() - {OTHER_SYSTEMS})
 
 
-def _read_other(said: JsonObject) -> Mapping[str, str]:
+def _parse_system_entry(entry: JsonObject) -> Mapping[str, str]:
     return (
-        {"error": as_text(said["error"])} if "error" in said else {"system": canonical_json(said["system"])}
+        {"error": as_text(entry["error"])}
+        if "error" in entry
+        else {"system": dump_canonical_json(entry["system"])}
     )

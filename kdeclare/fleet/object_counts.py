@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.live_codec import CountsObjects, LiveCodec
 from kdeclare.core.provider.registry import load_codecs
-from kdeclare.core.resources.policy_subjects import noun_of
+from kdeclare.core.resources.policy_subjects import format_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class ObjectCount:
         return self.count - self.internal
 
 
-def find_counted_sorts() -> tuple[CountedSort, ...]:
+def list_counted_sorts() -> tuple[CountedSort, ...]:
     """Return the sorts of all installed providers that are counted, those of one provider by name."""
     return tuple(
         CountedSort(sort, *nouns, codec.internal_marker if isinstance(codec, CountsObjects) else None)
         for codec in load_codecs()
-        for sort, nouns in sorted(_find_nouns(codec).items())
+        for sort, nouns in sorted(_get_nouns(codec).items())
     )
 
 
-def _find_nouns(codec: LiveCodec) -> Mapping[str, tuple[str, str]]:
+def _get_nouns(codec: LiveCodec) -> Mapping[str, tuple[str, str]]:
     if isinstance(codec, CountsObjects):
         return codec.nouns
-    return {sort: (noun_of(sort), _pluralize(noun_of(sort))) for sort in codec.sorts}
+    return {sort: (format_kind(sort), _pluralize(format_kind(sort))) for sort in codec.sorts}
 
 
 def _pluralize(noun: str) -> str:

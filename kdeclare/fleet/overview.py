@@ -11,18 +11,18 @@ from typing import Annotated
 from pydantic import Field
 
 from kdeclare.core.documents import Hidden, Second
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Summary
 from kdeclare.fleet.findings import Seconds
-from kdeclare.fleet.rows import Document
+from kdeclare.fleet.rows import FileFormat
 
-_DOCUMENT = Document(
+_FILE_FORMAT = FileFormat(
     code="bad-overview",
     name="Overview",
     broken="Not an overview of plans",
-    writer="kdeclare fleet plan",
-    renew="Plan the fleet again.",
-    other="Plan the fleet again, or use the kdeclare that wrote it.",
+    command="kdeclare fleet plan",
+    invalid_hint="Plan the fleet again.",
+    version_hint="Plan the fleet again, or use the kdeclare that wrote it.",
 )
 
 
@@ -80,7 +80,7 @@ class AppliedStatus(StrEnum):
         return self in (AppliedStatus.DONE, AppliedStatus.NOTHING, AppliedStatus.SKIPPED)
 
     @property
-    def good(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing is left that another apply of these plans would do."""
         return self in (
             AppliedStatus.DONE,
@@ -120,13 +120,13 @@ class FleetApply:
     interrupted: Hidden[bool] = False
 
     def __post_init__(self) -> None:
-        found = Counter(cluster.status for cluster in self.clusters)
-        object.__setattr__(self, "counts", {status: found[status] for status in AppliedStatus})
+        status_counts = Counter(cluster.status for cluster in self.clusters)
+        object.__setattr__(self, "counts", {status: status_counts[status] for status in AppliedStatus})
 
 
-def read_overview(text: str, where: str) -> FleetPlan:
-    """Return the plans of an overview.json, whose path is ``where``.
+def parse_overview(text: str, source: str) -> FleetPlan:
+    """Return the plans of an overview.json, whose path is ``source``.
 
     Raises KdeclareError (bad-overview) for another format version, and for what is no overview.
     """
-    return _DOCUMENT.bind(FleetPlan, text, where, absent={"adopt": False})  # version 0.1 does not say
+    return _FILE_FORMAT.bind(FleetPlan, text, source, absent={"adopt": False})  # version 0.1 does not say

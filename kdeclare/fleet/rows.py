@@ -7,8 +7,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.documents import read_document
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import parse_document
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_object, parse_json
 
 FORMAT_VERSION = "1.0"
@@ -73,7 +73,7 @@ DECLARED = pa.schema(
 It is joined with the live table on cluster, sort and key.
 """
 
-FOUND = pa.struct(
+FINDING = pa.struct(
     [
         ("finding", _TEXT),
         ("path", _TEXT),
@@ -91,7 +91,7 @@ FINDINGS = pa.schema(
         ("cluster", _TEXT),
         ("kind", _TEXT),
         ("name", _TEXT),
-        *[(field.name, field.type) for field in FOUND],
+        *[(field.name, field.type) for field in FINDING],
         ("labels", _LABELS),
         ("first_seen", _TIME),
         ("status", _TEXT),  # new, or known from the audit before
@@ -114,19 +114,19 @@ SUMMARY = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FileFormat:
     """What one sort of file is called, and what to say where something else stands in its place.
 
-    code: of both errors. name: of the thing that it is about. broken, renew: summary and hint where it is
-    none. writer: the command that writes it. other: the hint for another format version.
+    code: of both errors. name: of the thing that it is about. broken, invalid_hint: summary and hint where
+    it is none. command: the command that writes it. version_hint: the hint for another format version.
     """
 
     code: str
     name: str
     broken: str
-    writer: str
-    renew: str
-    other: str
+    command: str
+    invalid_hint: str
+    version_hint: str
 
     def read(self, text: str, where: str) -> JsonObject:
         """What a text holds. Raises KdeclareError for another format version, and for what is none."""
@@ -134,11 +134,13 @@ class Document:
             data = as_object(parse_json(text))
             version = data["format_version"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise self.unreadable(where) from None
+            raise self.build_invalid_error(where) from None
         if version == FORMAT_VERSION:
             return data
         detail = f"{where} has format version {version}, and this kdeclare reads {FORMAT_VERSION}."
-        raise KdeclareError(error(self.code, f"{self.name} of another format", detail, hint=self.other))
+        raise KdeclareError(
+            error(self.code, f"{self.name} of another format", detail, hint=self.version_hint)
+        )
 
     def bind(self, shape: type[_Shape], text: str, where: str, absent: JsonObject | None = None) -> _Shape:
         """The value of a dataclass that a text holds. Raises KdeclareError as `read` does.
@@ -147,55 +149,59 @@ class Document:
         """
         data = self.read(text, where)
         try:
-            return read_document(shape, json.dumps({**absent, **data}) if absent else text)
+            return parse_document(shape, json.dumps({**absent, **data}) if absent else text)
         except ValueError:
-            raise self.unreadable(where) from None
+            raise self.build_invalid_error(where) from None
 
-    def unreadable(self, where: str) -> KdeclareError:
+    def build_invalid_error(self, source: str) -> KdeclareError:
         """What to raise for a file that is not what it should be."""
         return KdeclareError(
-            error(self.code, self.broken, f"{where} is not what {self.writer} writes.", hint=self.renew)
+            error(
+                self.code, self.broken, f"{source} is not what {self.command} writes.", hint=self.invalid_hint
+            )
         )
 
 
-_NAMED = 5
+_MAX_NAMED = 5
 
 
-def refuse_incomplete(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
+def require_complete_table(table: str, counts: Mapping[str, int], clusters: Sequence[str]) -> None:
     """Raise KdeclareError unless a table has exactly one row of its own for each of these clusters.
 
     counts: how many rows each cluster has of itself, by name.
     """
-    missing = [name for name in clusters if not counts.get(name)]
-    repeated = [name for name, count in counts.items() if count > 1]
-    unknown = sorted(counts.keys() - set(clusters))
-    if not (missing or repeated or unknown):
+    missing_clusters = [name for name in clusters if not counts.get(name)]
+    repeated_clusters = [name for name, count in counts.items() if count > 1]
+    unknown_clusters = sorted(counts.keys() - set(clusters))
+    if not (missing_clusters or repeated_clusters or unknown_clusters):
         return
     reasons = [
-        f"{text} {_join(names)}"
+        f"{text} {_join_names(names)}"
         for text, names in (
-            ("nothing about", missing),
-            ("more than one result for", repeated),
-            ("rows of other clusters:", unknown),
+            ("nothing about", missing_clusters),
+            ("more than one result for", repeated_clusters),
+            ("rows of other clusters:", unknown_clusters),
         )
         if names
     ]
-    raise _incomplete_table(
-        f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing)} of {len(clusters)} "
+    raise _build_incomplete_error(
+        f"The table '{table}' has {'; '.join(reasons)} ({len(clusters) - len(missing_clusters)} "
+        f"of {len(clusters)} "
         "clusters are there). Nothing was published."
     )
 
 
-def refuse_lost_rows_of_table(table: str, written: int, found: int) -> None:
+def require_written_rows(table: str, written_count: int, visible_count: int) -> None:
     """Raise KdeclareError unless the driver finds all rows that executors have written."""
-    if found != written:
-        raise _incomplete_table(
-            f"Executors wrote {written:,} rows of the table '{table}', and {found:,} are in the folder of "
+    if visible_count != written_count:
+        raise _build_incomplete_error(
+            f"Executors wrote {written_count:,} rows of the table '{table}', and "
+            f"{visible_count:,} are in the folder of "
             "this machine. Nothing was published."
         )
 
 
-def _incomplete_table(detail: str) -> KdeclareError:
+def _build_incomplete_error(detail: str) -> KdeclareError:
     return KdeclareError(
         error(
             "incomplete-table",
@@ -207,6 +213,6 @@ def _incomplete_table(detail: str) -> KdeclareError:
     )
 
 
-def _join(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return f"{', '.join(names[:_NAMED])}{f' and {more:,} more' if more > 0 else ''}"
+def _join_names(names: Sequence[str]) -> str:
+    omitted_count = len(names) - _MAX_NAMED
+    return f"{', '.join(names[:_MAX_NAMED])}{f' and {omitted_count:,} more' if omitted_count > 0 else ''}"

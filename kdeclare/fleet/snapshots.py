@@ -7,18 +7,18 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, PlainSerializer, with_config
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.fleet.findings import Labels, Seconds
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.fleet.rows import Document
+from kdeclare.fleet.rows import FileFormat
 
-_DOCUMENT = Document(
+_FILE_FORMAT = FileFormat(
     code="bad-snapshot",
     name="Snapshot",
     broken="Not a snapshot's record",
-    writer="kdeclare fleet snapshot",
-    renew="Take a new snapshot into another folder.",
-    other="Take a new snapshot, or read it with the kdeclare that wrote it.",
+    command="kdeclare fleet snapshot",
+    invalid_hint="Take a new snapshot into another folder.",
+    version_hint="Take a new snapshot, or read it with the kdeclare that wrote it.",
 )
 
 
@@ -80,27 +80,27 @@ class SnapshotRecord:
         return tuple(cluster for cluster in self.clusters if not cluster.whole)
 
 
-def snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
+def format_snapshot_path(snapshot_id: str, taken_at: datetime) -> str:
     """Where the rows of a snapshot are: by day, so that a day can be read alone."""
     return f"data/day={taken_at:%Y-%m-%d}/snapshot={snapshot_id}"
 
 
-def read_record(text: str, where: str) -> SnapshotRecord:
+def parse_record(text: str, source: str) -> SnapshotRecord:
     """The record of a text. Raises KdeclareError for another format version, or for what is no record."""
-    return _DOCUMENT.bind(SnapshotRecord, text, where)
+    return _FILE_FORMAT.bind(SnapshotRecord, text, source)
 
 
-def refuse_lost_rows(cluster: SnapshotCluster, count: int, where: str) -> None:
+def require_all_rows(cluster: SnapshotCluster, count: int, source: str) -> None:
     """Raise KdeclareError where fewer rows of a cluster are left than were written.
 
-    Spark passes over files that are empty or gone. where: the snapshot's folder.
+    Spark passes over files that are empty or gone. source: the snapshot's folder.
     """
     if count < cluster.rows:
         raise KdeclareError(
             error(
                 "bad-snapshot",
                 "A snapshot has lost rows",
-                f"{where} has {count:,} rows of {cluster.name}, and was written with {cluster.rows:,}.",
+                f"{source} has {count:,} rows of {cluster.name}, and was written with {cluster.rows:,}.",
                 hint="Were files of it deleted or cut short? Take a new one.",
             )
         )

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
-from kdeclare.engine.state.durable import (
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.engine.state.durable_files import (
     find_mode,
     find_private_mode,
     make_folder,
@@ -61,7 +61,7 @@ class Storage(Protocol):
         """Delete a folder if nothing is in it; nothing happens if there is something, or no folder."""
 
 
-def cannot_read(path: str, reason: str) -> KdeclareError:
+def build_read_error(path: str, reason: str) -> KdeclareError:
     """A file or folder that is not there, or that nobody may or can read."""
     return KdeclareError(
         error(
@@ -73,7 +73,7 @@ def cannot_read(path: str, reason: str) -> KdeclareError:
     )
 
 
-def cannot_write(path: str, reason: str) -> KdeclareError:
+def build_write_error(path: str, reason: str) -> KdeclareError:
     """A file or folder that cannot be written, moved or deleted; what was there before is whole."""
     return KdeclareError(
         error(
@@ -101,13 +101,13 @@ class LocalStorage:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        with _reading(self._at(path)):
-            return os.path.lexists(self._at(path))
+        with _report_read_errors(self._resolve(path)):
+            return os.path.lexists(self._resolve(path))
 
     def names(self, path: str) -> tuple[str, ...]:
         """What is in a folder, sorted; hidden files, as of interrupted writers, are left out."""
-        folder = self._at(path)
-        with _reading(folder):
+        folder = self._resolve(path)
+        with _report_read_errors(folder):
             try:
                 found = [entry.name for entry in folder.iterdir()]
             except FileNotFoundError:
@@ -116,33 +116,33 @@ class LocalStorage:
 
     def read(self, path: str) -> str:
         """The text of a file."""
-        file = self._at(path)
-        with _reading(file):
+        file = self._resolve(path)
+        with _report_read_errors(file):
             data = file.read_bytes()
         try:
             return data.decode()
         except UnicodeDecodeError as cause:
-            raise cannot_read(str(file), "It is not UTF-8 text") from cause
+            raise build_read_error(str(file), "It is not UTF-8 text") from cause
 
     def write(self, path: str, text: str) -> None:
         """Write a file whole or not at all, also when the machine dies; replaces what is there."""
-        file = self._at(path)
-        with _writing(file):
+        file = self._resolve(path)
+        with _report_write_errors(file):
             make_folder(file.parent)
             replace_file(file, text.encode(), mode=find_mode(file))
 
     def write_all(self, texts: Mapping[str, str]) -> None:
         """Write several files; nothing is replaced before all of it is on the disk."""
-        files = {self._at(path): text.encode() for path, text in texts.items()}
-        with _writing(self.folder):
+        files = {self._resolve(path): text.encode() for path, text in texts.items()}
+        with _report_write_errors(self.folder):
             for file in files:
                 make_folder(file.parent)
             replace_files(files, find_private_mode(self.folder))
 
     def rename(self, path: str, to: str) -> None:
         """Move a folder to where nothing is yet."""
-        source, target = self._at(path), self._at(to)
-        with _writing(target):
+        source, target = self._resolve(path), self._resolve(to)
+        with _report_write_errors(target):
             if os.path.lexists(target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
             make_folder(target.parent)
@@ -151,26 +151,26 @@ class LocalStorage:
 
     def remove(self, path: str) -> None:
         """Delete a file, or a folder with all in it; nothing if it is not there."""
-        gone = self._at(path)
-        with _writing(gone):
+        target = self._resolve(path)
+        with _report_write_errors(target):
             try:
-                if gone.is_dir() and not gone.is_symlink():
-                    shutil.rmtree(gone)
+                if target.is_dir() and not target.is_symlink():
+                    shutil.rmtree(target)
                 else:
-                    gone.unlink()
+                    target.unlink()
             except FileNotFoundError:
                 return
 
     def remove_empty(self, path: str) -> None:
         """Delete a folder if nothing is in it."""
         with suppress(OSError):  # another command is at work there, or has taken it away
-            self._at(path).rmdir()
+            self._resolve(path).rmdir()
 
-    def _at(self, path: str) -> Path:
+    def _resolve(self, path: str) -> Path:
         return self.folder / path
 
 
-def folder_here(location: str) -> LocalStorage | None:
+def find_local_storage(location: str) -> LocalStorage | None:
     """The storage of a path or a ``file:`` URI; None for any other URI, which is Hadoop's."""
     scheme = _SCHEME.match(location)
     if scheme is None:
@@ -181,55 +181,55 @@ def folder_here(location: str) -> LocalStorage | None:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _report_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as cause:
-        raise cannot_read(str(path), cause.strerror or str(cause)) from cause
+        raise build_read_error(str(path), cause.strerror or str(cause)) from cause
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _report_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as cause:
-        raise cannot_write(str(path), cause.strerror or str(cause)) from cause
+        raise build_write_error(str(path), cause.strerror or str(cause)) from cause
 
 
 SNAPSHOTS, AUDITS = "snapshots", "audits"
 """Folders of records, one file each, called so that they sort by time."""
 
 
-def records(storage: Storage, folder: str) -> tuple[str, ...]:
+def list_record_ids(storage: Storage, folder: str) -> tuple[str, ...]:
     """The ids of all records in one of these folders, oldest first."""
     return tuple(name.removesuffix(".json") for name in storage.names(folder) if name.endswith(".json"))
 
 
-def refuse_other_fleet(storage: Storage, fleet: str) -> None:
+def require_same_fleet(storage: Storage, fleet: str) -> None:
     """Raise KdeclareError where the newest snapshot or audit of a folder is another fleet's.
 
     A record that cannot be read is told by whoever needs it.
     """
     for folder in (SNAPSHOTS, AUDITS):
-        known = records(storage, folder)
-        if not known:
+        record_ids = list_record_ids(storage, folder)
+        if not record_ids:
             continue
-        path = f"{folder}/{known[-1]}.json"
-        found = _fleet_of(storage.read(path))
-        if found not in (None, fleet):
+        path = f"{folder}/{record_ids[-1]}.json"
+        recorded_fleet = _find_fleet(storage.read(path))
+        if recorded_fleet not in (None, fleet):
             raise KdeclareError(
                 error(
                     "other-fleet",
                     "The folder of another fleet",
-                    f"{storage.uri}/{path} is of the fleet '{found}', and this is '{fleet}'.",
+                    f"{storage.uri}/{path} is of the fleet '{recorded_fleet}', and this is '{fleet}'.",
                     hint="Give each fleet a folder of its own, or the fleet its earlier name.",
                 )
             )
 
 
-def _fleet_of(text: str) -> str | None:
+def _find_fleet(text: str) -> str | None:
     try:
-        found = json.loads(text)["fleet"]
+        fleet = json.loads(text)["fleet"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, str) else None
+    return fleet if isinstance(fleet, str) else None

@@ -4,45 +4,49 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from yaml.nodes import Node
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import find_affected
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Kind
-from kdeclare.core.resources.name_scope import NameScope, out_of_scope
-from kdeclare.core.suggest import did_you_mean
-from kdeclare.manifests.syntax.nodes import find
+from kdeclare.core.resources.kind import DesiredResource, Kind
+from kdeclare.core.resources.name_scope import NameScope, report_out_of_scope
+from kdeclare.core.suggestions import format_suggestion
+from kdeclare.manifests.syntax.nodes import find_position
 
-Check = Callable[[Sequence[Desired]], Iterator[Diagnostic]]
+ResourceCheck = Callable[[Sequence[DesiredResource]], Iterator[Diagnostic]]
 """What is wrong between the resources of a project; the diagnostics have place and resource."""
 
 
-def declared_twice(
-    resource: ResourceId, place: Place | None, first: Place | None, *, is_rule: bool = False
+def build_duplicate_resource_error(
+    resource: ResourceId,
+    place: SourcePosition | None,
+    first_position: SourcePosition | None,
+    *,
+    is_rule: bool = False,
 ) -> Diagnostic:
     """For a second declaration of one thing. is_rule: of what holds in all environments."""
-    overlaid = "" if is_rule else "; what differs by environment belongs into an overlay"
+    overlay_hint = "" if is_rule else "; what differs by environment belongs into an overlay"
     return error(
         "duplicate-resource",
         "Resource declared twice",
-        f"{resource} is declared here and at {first}.",
-        hint=f"Take one of the two out{overlaid}.",
+        f"{resource} is declared here and at {first_position}.",
+        hint=f"Take one of the two out{overlay_hint}.",
         place=place,
         resource=str(resource),
     )
 
 
-def read_name_scope(stated: Mapping[str, list[str]], root: Node) -> NameScope:
+def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> NameScope:
     """Return the scope of a project file. Raises KdeclareError for kinds and patterns that do not exist."""
-    problems = list(_find_problems(stated, root))
+    problems = list(_check_scope_entries(entries_by_kind, root))
     if problems:
-        raise KdeclareError(*in_order(problems))
-    return NameScope({kind: tuple(entries) for kind, entries in stated.items()})
+        raise KdeclareError(*sort_diagnostics(problems))
+    return NameScope({kind: tuple(entries) for kind, entries in entries_by_kind.items()})
 
 
-def check_scope(
-    desired: Iterable[Desired], scope: NameScope, kinds: Mapping[str, Kind]
+def check_name_scope(
+    desired: Iterable[DesiredResource], scope: NameScope, kinds: Mapping[str, Kind]
 ) -> Iterator[Diagnostic]:
     """Yield an error for each declared resource that is outside the scope, or is about one that is."""
     if not scope.entries:
@@ -50,29 +54,29 @@ def check_scope(
     for item in desired:
         forbidden = scope.find_forbidden({item.id, *find_affected(kinds[item.id.kind], item.body)})
         if forbidden:
-            yield out_of_scope(item.id, forbidden, scope, item.source)
+            yield report_out_of_scope(item.id, forbidden, scope, item.source)
 
 
-def _find_problems(stated: Mapping[str, list[str]], root: Node) -> Iterator[Diagnostic]:
-    for kind, entries in stated.items():
+def _check_scope_entries(entries_by_kind: Mapping[str, list[str]], root: Node) -> Iterator[Diagnostic]:
+    for kind, entries in entries_by_kind.items():
         if kind not in KINDS:
             yield error(
                 "unknown-kind",
                 "Unknown kind",
                 f"There is no kind '{kind}' whose names 'spec.scope' could limit.",
-                hint=did_you_mean(kind, KINDS) or f"The kinds are {', '.join(KINDS)}.",
-                place=find(root, ("spec", "scope", kind), key=True),
+                hint=format_suggestion(kind, KINDS) or f"The kinds are {', '.join(KINDS)}.",
+                place=find_position(root, ("spec", "scope", kind), key=True),
             )
         for n, entry in enumerate(entries):
             if not is_pattern(entry):
                 continue
             try:
                 compile_pattern(entry[1:-1])
-            except PatternError as wrong:
+            except PatternError as pattern_error:
                 yield error(
                     "bad-pattern",
                     "Not a regular expression",
-                    f"'spec.scope.{kind}' holds {entry}: {wrong.located_reason}.",
+                    f"'spec.scope.{kind}' holds {entry}: {pattern_error.located_reason}.",
                     hint=RE2_HINT,
-                    place=find(root, ("spec", "scope", kind, n)),
+                    place=find_position(root, ("spec", "scope", kind, n)),
                 )

@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from kdeclare.manifests.defaults import DefaultsSpec
-from kdeclare.manifests.shapes import Envelope
+from kdeclare.manifests.document_models import Envelope
 
-_ENVELOPE = {
+_ENVELOPE_DOCS = {
     "apiVersion": "The group and version of the kind: kdeclare/v1, or that of another provider.",
     "kind": "What the document declares.",
     "metadata": "Name and labels.",
     "spec": "What is declared.",
 }
-_APPLIES = {
+_POLICY_DOCS = {
     "severity": "deny blocks what violates the policy, warn only says so.",
     "actions": "Which actions on resources the policy is asked about (default: all).",
     "selector": "Which resources the policy is asked about (default: all topics).",
 }
-_CLIENT = {
+_CLUSTER_DOCS = {
     "bootstrapServers": "Where to find the brokers: HOST:PORT, several with commas.",
     "clientConfig": "Kafka client properties, as security.protocol. Secrets by ${env.NAME} or ${file.PATH}.",
     "clientConfigFile": "A file of Kafka client properties, in place of clientConfig.",
@@ -30,7 +30,7 @@ _CLIENT = {
     "overlays": "Files or folders of manifests that merge over those of the same kind and name, in order.",
 }
 
-_DEFAULTS = {
+_DEFAULTS_DOCS = {
     "kind": "The kind of the resources that this is for.",
     "selector": "Which of them (default: all).",
     "priority": "Who wins where several say something: the higher number (default: 0).",
@@ -46,7 +46,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "rule": "In CEL, over action, topic, principal, labels, changed, pre and post; of other kinds "
         "resource, before and after. False is a violation.",
         "message": "What is said of a violation (default: the rule itself).",
-        **_APPLIES,
+        **_POLICY_DOCS,
     },
     "SelectorSpec": {"kind": "The kind of the resources (default: Topic)."},
     "DefaultsSelector": {
@@ -105,13 +105,13 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "requestDeadline": "How long brokers may work on a request that carries no timeout of its own, "
         "such as one that changes configs (90s). Until then kdeclare does not say that it had no effect.",
         "providers": "How the systems of further providers are reached, by the provider's name.",
-        **_CLIENT,
+        **_CLUSTER_DOCS,
     },
     "PolicyEntrySpec": {
         "name": "What the policy is called in verdicts.",
         "class": "Where the class is: module.path:ClassName.",
         "config": "The settings of the policy.",
-        **_APPLIES,
+        **_POLICY_DOCS,
     },
     "FleetSpec": {
         "maxConcurrentClusters": "How many clusters are read at once.",
@@ -132,7 +132,7 @@ FIELD_DOCS: Mapping[str, Mapping[str, str]] = {
         "manifests": "Files or folders with manifests, where there is no project.",
         "state": "The folder or URI of the cluster's state.",
         "selector": "Only resources with all these labels.",
-        **_CLIENT,
+        **_CLUSTER_DOCS,
     },
 }
 
@@ -145,16 +145,16 @@ def find_field_doc(model: type[BaseModel], name: str) -> str | None:
 
     Classes count and not their names, which classes of other packages can have, too.
     """
-    found = (words[name] for words in _find_words(model) if name in words)
-    return next(found, None)
+    docs = (words[name] for words in _find_docs(model) if name in words)
+    return next(docs, None)
 
 
-def _find_words(model: type[BaseModel]) -> Iterator[Mapping[str, str]]:
+def _find_docs(model: type[BaseModel]) -> Iterator[Mapping[str, str]]:
     if issubclass(model, DefaultsSpec):
-        yield _DEFAULTS
+        yield _DEFAULTS_DOCS
     for base in model.__mro__:
         module = f"{base.__module__}."
         if module.startswith("kdeclare.") and not module.startswith(_OF_PROVIDERS):
             yield FIELD_DOCS.get(base.__name__, {})
     if issubclass(model, Envelope):
-        yield _ENVELOPE
+        yield _ENVELOPE_DOCS

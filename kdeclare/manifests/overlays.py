@@ -13,14 +13,14 @@ from kdeclare.core.diagnostics import Diagnostic, error
 from kdeclare.core.provider.provider import API_VERSION
 from kdeclare.core.provider.registry import find_api_version
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.manifests.syntax.nodes import child, find
-from kdeclare.manifests.syntax.reading import UNIFORM, VALUE, Modes, Reader, resolve
+from kdeclare.manifests.syntax.node_reader import UNIFORM, VALUE, Modes, NodeReader, parse_scalar
+from kdeclare.manifests.syntax.nodes import find_child, find_position
 
 
-def identify(root: Node, reader: Reader) -> ResourceId | None:
+def identify(root: Node, reader: NodeReader) -> ResourceId | None:
     """What a document declares, or None where that cannot be told (and will be said in validation)."""
-    kind, metadata = child(root, "kind"), child(root, "metadata")
-    name = child(metadata[1], "name") if metadata else None
+    kind, metadata = find_child(root, "kind"), find_child(root, "metadata")
+    name = find_child(metadata[1], "name") if metadata else None
     if kind is None or name is None:
         return None
     values = [reader.peek(kind[1]), reader.peek(name[1])]
@@ -39,19 +39,19 @@ class Overlays:
     def __bool__(self) -> bool:
         return bool(self._by_id)
 
-    def add(self, roots: Sequence[Node], reader: Reader) -> list[Diagnostic]:
+    def add(self, roots: Sequence[Node], reader: NodeReader) -> list[Diagnostic]:
         """Take in the documents of one overlay; it can name a resource once."""
         problems: list[Diagnostic] = []
-        here: dict[ResourceId, Node] = {}
+        roots_by_resource: dict[ResourceId, Node] = {}
         for root in roots:
             resource = identify(root, reader)
-            problems += _wrong_with(root, resource, reader)
+            problems += _check_overlay(root, resource, reader)
             if resource is None:
-                problems.append(_nameless(root))
-            elif resource in here:
-                problems.append(_twice(resource, here[resource], root))
+                problems.append(_build_nameless_error(root))
+            elif resource in roots_by_resource:
+                problems.append(_build_duplicate_error(resource, roots_by_resource[resource], root))
             else:
-                here[resource] = root
+                roots_by_resource[resource] = root
                 self._by_id.setdefault(resource, []).append(root)
         return problems
 
@@ -63,7 +63,7 @@ class Overlays:
         """The document with the overlays of its resource merged over it, in their order."""
         for overlay in self.of(resource) if resource is not None else ():
             self._used.add(resource)  # type: ignore[arg-type]
-            root = merge(root, without_identity(overlay))
+            root = merge(root, drop_identity(overlay))
         return root
 
     def unused(self) -> list[Diagnostic]:
@@ -74,7 +74,7 @@ class Overlays:
                 "Overlay for nothing",
                 f"No manifest declares {resource}, so there is nothing to merge this over.",
                 hint="Correct kind or name; a resource of its own belongs into the manifests.",
-                place=find(roots[0], ("metadata", "name")),
+                place=find_position(roots[0], ("metadata", "name")),
                 resource=str(resource),
             )
             for resource, roots in self._by_id.items()
@@ -82,90 +82,90 @@ class Overlays:
         ]
 
 
-def merge(base: Node, over: Node) -> Node:
-    """``over`` merged over ``base``: mappings key by key, everything else replaces what was there."""
-    if not isinstance(base, MappingNode) or not isinstance(over, MappingNode):
-        return over
+def merge(base: Node, overlay: Node) -> Node:
+    """``overlay`` merged over ``base``: mappings key by key, everything else replaces what was there."""
+    if not isinstance(base, MappingNode) or not isinstance(overlay, MappingNode):
+        return overlay
     pairs = list(base.value)
     index = {key.value: n for n, (key, _) in enumerate(pairs) if isinstance(key.value, str)}
-    for key, value in over.value:
-        at = index.get(key.value) if isinstance(key.value, str) else None
-        if at is None:
+    for key, value in overlay.value:
+        existing_index = index.get(key.value) if isinstance(key.value, str) else None
+        if existing_index is None:
             pairs.append((key, value))
         else:
-            pairs[at] = key, merge(pairs[at][1], value)
+            pairs[existing_index] = key, merge(pairs[existing_index][1], value)
     return MappingNode(base.tag, pairs, base.start_mark, base.end_mark)
 
 
-def without_identity(overlay: Node) -> Node:
+def drop_identity(overlay: Node) -> Node:
     """What an overlay changes: neither what a document is nor what it is called."""
     pairs = [
-        (key, _without(value, ("name",)) if key.value == "metadata" else value)
-        for key, value in _without(overlay, ("apiVersion", "kind")).value
+        (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
+        for key, value in _drop_keys(overlay, ("apiVersion", "kind")).value
     ]
     return MappingNode(overlay.tag, pairs, overlay.start_mark, overlay.end_mark)
 
 
-def _without(node: Node, keys: Sequence[str]) -> Node:
+def _drop_keys(node: Node, keys: Sequence[str]) -> Node:
     if not isinstance(node, MappingNode):
         return node
     pairs = [pair for pair in node.value if pair[0].value not in keys]
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
-def _wrong_with(root: Node, resource: ResourceId | None, reader: Reader) -> list[Diagnostic]:
+def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) -> list[Diagnostic]:
     """What merging would hide: keys that stand there twice, and another version."""
     name = str(resource) if resource is not None else None
-    twice = [replace(p, resource=name) for p in reader.duplicates(root)]
-    version = child(root, "apiVersion")
+    duplicate_keys = [replace(p, resource=name) for p in reader.find_duplicate_keys(root)]
+    version = find_child(root, "apiVersion")
     expected = find_api_version(resource.kind) if resource is not None else API_VERSION
     if version is None or reader.peek(version[1]) == expected:
-        return twice
-    other = error(
+        return duplicate_keys
+    version_error = error(
         "bad-value",
         "Value not allowed",
         f"'apiVersion' must be '{expected}'.",
-        place=find(root, ("apiVersion",)),
+        place=find_position(root, ("apiVersion",)),
         resource=name,
     )
-    return [*twice, other]
+    return [*duplicate_keys, version_error]
 
 
-def _nameless(root: Node) -> Diagnostic:
+def _build_nameless_error(root: Node) -> Diagnostic:
     return error(
         "nameless-overlay",
         "Overlay names no resource",
         "An overlay is a manifest with kind and metadata.name, and what is different in its spec.",
-        place=find(root, ()),
+        place=find_position(root, ()),
     )
 
 
-def _twice(resource: ResourceId, first: Node, second: Node) -> Diagnostic:
-    where = find(first, ("metadata", "name"))
+def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> Diagnostic:
+    first_position = find_position(first, ("metadata", "name"))
     return error(
         "duplicate-resource",
         "Resource in one overlay twice",
-        f"{resource} stands in this overlay already, at {where}.",
-        place=find(second, ("metadata", "name")),
+        f"{resource} stands in this overlay already, at {first_position}.",
+        place=find_position(second, ("metadata", "name")),
         resource=str(resource),
     )
 
 
-def fill(node: Node, under: Node) -> Node:
-    """``node`` with what only ``under`` says: mappings key by key, everything else stays."""
-    if not isinstance(node, MappingNode) or not isinstance(under, MappingNode):
+def fill(node: Node, lower: Node) -> Node:
+    """``node`` with what only ``lower`` says: mappings key by key, everything else stays."""
+    if not isinstance(node, MappingNode) or not isinstance(lower, MappingNode):
         return node
-    offered = {key.value: value for key, value in under.value if isinstance(key.value, str)}
+    lower_values = {key.value: value for key, value in lower.value if isinstance(key.value, str)}
     pairs = [
-        (k, fill(v, offered[k.value]) if isinstance(k.value, str) and k.value in offered else v)
+        (k, fill(v, lower_values[k.value]) if isinstance(k.value, str) and k.value in lower_values else v)
         for k, v in node.value
     ]
-    there = {key.value for key, _ in node.value if isinstance(key.value, str)}
-    pairs += [pair for pair in under.value if pair[0].value not in there]
+    existing_keys = {key.value for key, _ in node.value if isinstance(key.value, str)}
+    pairs += [pair for pair in lower.value if pair[0].value not in existing_keys]
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
-def differing(
+def find_differences(
     a: Node, b: Node, modes: Modes, path: tuple[str, ...] = (), mode: int = VALUE
 ) -> Iterator[tuple[str, ...]]:
     """The paths of what both specs say, but not alike. Where text is wanted, quotes make no difference.
@@ -173,59 +173,61 @@ def differing(
     modes, mode: how mappings and lists are read there, and how a scalar is.
     """
     if isinstance(a, MappingNode) and isinstance(b, MappingNode):
-        theirs = {key.value: value for key, value in b.value if isinstance(key.value, str)}
+        other_values = {key.value: value for key, value in b.value if isinstance(key.value, str)}
         for key, value in a.value:
             name = key.value
-            if isinstance(name, str) and name in theirs:
-                below = modes.below(name), (*path, name), modes.mode_of(name)
-                yield from differing(value, theirs[name], *below)
-    elif not _same(a, b, UNIFORM[mode] if isinstance(a, ScalarNode) else modes):
+            if isinstance(name, str) and name in other_values:
+                nested_arguments = modes.get_modes_below(name), (*path, name), modes.get_mode(name)
+                yield from find_differences(value, other_values[name], *nested_arguments)
+    elif not _is_same_node(a, b, UNIFORM[mode] if isinstance(a, ScalarNode) else modes):
         yield path
 
 
-def says(spec: Node | None, field_name: str) -> bool:
+def has_field_value(spec: Node | None, field_name: str) -> bool:
     """Whether a field is there and not null."""
-    pair = child(spec, field_name) if spec is not None else None
+    pair = find_child(spec, field_name) if spec is not None else None
     return pair is not None and not (
         isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
     )
 
 
-def settles(spec: Node | None, path: Sequence[str]) -> bool:
+def is_occupied(spec: Node | None, path: Sequence[str]) -> bool:
     """Whether nothing can be filled in at a path: something is there, or in its way."""
     node = spec
     for step in path:
         if not isinstance(node, MappingNode):
             return node is not None
-        pair = child(node, step)
+        pair = find_child(node, step)
         node = pair[1] if pair is not None else None
     return node is not None
 
 
-def _same(a: Node, b: Node, modes: Modes) -> bool:
+def _is_same_node(a: Node, b: Node, modes: Modes) -> bool:
     if isinstance(a, ScalarNode) and isinstance(b, ScalarNode):
         if modes.mode != VALUE:
-            return _text(a) == _text(b)
+            return _find_text(a) == _find_text(b)
         return (a.value, a.tag, bool(a.style)) == (b.value, b.tag, bool(b.style))
     if a.tag != b.tag or type(a) is not type(b) or len(a.value) != len(b.value):
         return False
     if isinstance(a, MappingNode):
         pairs = zip(a.value, b.value, strict=True)
         return all(
-            _same(k, j, UNIFORM[VALUE]) and _same(v, w, _modes_below(modes, k, v)) for (k, v), (j, w) in pairs
+            _is_same_node(k, j, UNIFORM[VALUE]) and _is_same_node(v, w, _get_modes_below(modes, k, v))
+            for (k, v), (j, w) in pairs
         )
     items = zip(a.value, b.value, strict=True)
     return all(
-        _same(v, w, UNIFORM[modes.mode] if isinstance(v, ScalarNode) else modes.rest) for v, w in items
+        _is_same_node(v, w, UNIFORM[modes.mode] if isinstance(v, ScalarNode) else modes.rest)
+        for v, w in items
     )
 
 
-def _modes_below(modes: Modes, key: Node, value: Node) -> Modes:
+def _get_modes_below(modes: Modes, key: Node, value: Node) -> Modes:
     name = key.value if isinstance(key, ScalarNode) else ""
-    return UNIFORM[modes.mode_of(name)] if isinstance(value, ScalarNode) else modes.below(name)
+    return UNIFORM[modes.get_mode(name)] if isinstance(value, ScalarNode) else modes.get_modes_below(name)
 
 
-def _text(node: ScalarNode) -> str | None:
+def _find_text(node: ScalarNode) -> str | None:
     """The text that is meant, None for null."""
-    meaning = None if node.style or node.tag is not None else resolve(node.value)
+    meaning = None if node.style or node.tag is not None else parse_scalar(node.value)
     return meaning[1] if isinstance(meaning, tuple) else str(node.value)

@@ -8,20 +8,20 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import SYSTEM_POLICY
-from kdeclare.core.resources.kind import Path
-from kdeclare.manifests.shapes import TextMap
-from kdeclare.manifests.syntax.nodes import find, node_at, place
-from kdeclare.manifests.syntax.reading import TEXT, Reader, modes_by_name
+from kdeclare.core.resources.kind import SpecPath
+from kdeclare.manifests.document_models import TextMap
+from kdeclare.manifests.syntax.node_reader import TEXT, NodeReader, build_modes_by_name
+from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
 
 Severity = Literal["deny", "warn"]
 TopicAction = Literal["CREATE", "MODIFY", "DELETE"]
 
 _NAME = re.compile(r"[\w.-](?:[\w. -]*[\w.-])?")
 _LONGEST_NAME = 100
-_CONFIG_MODES = modes_by_name({"labels": TEXT})
+_CONFIG_MODES = build_modes_by_name({"labels": TEXT})
 
 _CLASS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -49,7 +49,7 @@ class SelectorSpec(BaseModel):
     ] = None
 
 
-class AppliesTo(BaseModel):
+class PolicySpecBase(BaseModel):
     """The fields that every policy has."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -58,7 +58,7 @@ class AppliesTo(BaseModel):
     selector: SelectorSpec = SelectorSpec()
 
 
-class PolicyEntrySpec(AppliesTo):
+class PolicyEntrySpec(PolicySpecBase):
     """One of ``spec.policies`` in a project file: a class, and what it is told."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -67,17 +67,17 @@ class PolicyEntrySpec(AppliesTo):
 
     @field_validator("class_name")
     @classmethod
-    def _module_and_class(cls, text: str) -> str:
+    def _check_class_name(cls, text: str) -> str:
         if not _CLASS.fullmatch(text):
-            raise ValueError(f"a class is written as module.path:ClassName{_meant(text)}")
+            raise ValueError(f"a class is written as module.path:ClassName{_suggest_class_path(text)}")
         return text
 
 
-def _meant(text: str) -> str:
+def _suggest_class_path(text: str) -> str:
     """For a class without its module, or with a dot before its name."""
     module, _, name = text.rpartition(".")
-    meant = f"{module or 'kdeclare.policy.rules'}:{name}"
-    return f", {meant} for one" if _CLASS.fullmatch(meant) and name[0].isupper() else ""
+    suggestion = f"{module or 'kdeclare.policy.rules'}:{name}"
+    return f", {suggestion} for one" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,11 @@ class PolicyEntry:
     labels: Mapping[str, str] = field(default_factory=dict)
     kind: str = TOPIC
     names: tuple[str, ...] = ()
-    places: Mapping[Path, tuple[Place, Place]] = field(default_factory=dict, repr=False, compare=False)
+    places: Mapping[SpecPath, tuple[SourcePosition, SourcePosition]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
-    def where(self, path: Path = (), *, key: bool = False) -> Place | None:
+    def where(self, path: SpecPath = (), *, key: bool = False) -> SourcePosition | None:
         """Where in the project file something of this entry stands, ``("config", "max")`` for one.
 
         Where the path leads nowhere, the deepest place on the way. key: of the last key, not of its value.
@@ -110,7 +112,7 @@ class PolicyEntry:
         return None
 
 
-def reserved(name: str) -> Diagnostic | None:
+def check_policy_name(name: str) -> Diagnostic | None:
     """What is wrong with a policy's name, if something is; without a place."""
     if name == SYSTEM_POLICY:
         return error(
@@ -130,54 +132,60 @@ def reserved(name: str) -> Diagnostic | None:
     )
 
 
-def policy_entries(specs: Sequence[PolicyEntrySpec], root: Node, reader: Reader) -> tuple[PolicyEntry, ...]:
+def build_policy_entries(
+    specs: Sequence[PolicyEntrySpec], root: Node, reader: NodeReader
+) -> tuple[PolicyEntry, ...]:
     """The policies of a project file. Raises KdeclareError for names that cannot be."""
-    problems = list(_wrong_names(specs, root))
+    problems = list(_check_names(specs, root))
     if problems:
-        raise KdeclareError(*in_order(problems))
-    return tuple(_entry(spec, node_at(root, ("spec", "policies", n)), reader) for n, spec in enumerate(specs))
+        raise KdeclareError(*sort_diagnostics(problems))
+    return tuple(
+        _build_entry(spec, find_node(root, ("spec", "policies", n)), reader) for n, spec in enumerate(specs)
+    )
 
 
-def _wrong_names(specs: Sequence[PolicyEntrySpec], root: Node) -> Iterator[Diagnostic]:
-    first: dict[str, Place] = {}
+def _check_names(specs: Sequence[PolicyEntrySpec], root: Node) -> Iterator[Diagnostic]:
+    first_positions: dict[str, SourcePosition] = {}
     for n, spec in enumerate(specs):
-        where = find(root, ("spec", "policies", n, "name"))
-        wrong = reserved(spec.name)
-        if wrong is not None:
-            yield replace(wrong, place=where)
-        if first.setdefault(spec.name, where) is not where:
+        name_position = find_position(root, ("spec", "policies", n, "name"))
+        name_error = check_policy_name(spec.name)
+        if name_error is not None:
+            yield replace(name_error, place=name_position)
+        if first_positions.setdefault(spec.name, name_position) is not name_position:
             yield error(
                 "duplicate-policy",
                 "Two policies of one name",
-                f"'{spec.name}' is the name of the policy at {first[spec.name]}, too.",
+                f"'{spec.name}' is the name of the policy at {first_positions[spec.name]}, too.",
                 hint="Give each a name of its own.",
-                place=where,
+                place=name_position,
                 subject=spec.name,
             )
 
 
-def _entry(spec: PolicyEntrySpec, node: Node | None, reader: Reader) -> PolicyEntry:
-    config = node_at(node, ("config",)) if node is not None else None
+def _build_entry(spec: PolicyEntrySpec, node: Node | None, reader: NodeReader) -> PolicyEntry:
+    config = find_node(node, ("config",)) if node is not None else None
     return PolicyEntry(
         spec.name,
         spec.class_name,
         # read anew, as elsewhere a field called `configs`, say, holds nothing but texts; here `labels` does
-        Reader(reader.scope, modes=_CONFIG_MODES).read(config) if config is not None else {},
+        NodeReader(reader.scope, modes=_CONFIG_MODES).read(config) if config is not None else {},
         spec.severity,
         tuple(spec.actions),
         tuple(spec.selector.topics or ()),
         spec.selector.labels,
         spec.selector.kind,
         tuple(spec.selector.names or ()),
-        dict(_places(node, node, ())) if node is not None else {},
+        dict(_collect_positions(node, node, ())) if node is not None else {},
     )
 
 
-def _places(key: Node, value: Node, path: Path) -> Iterator[tuple[Path, tuple[Place, Place]]]:
-    yield path, (place(key), place(value))
+def _collect_positions(
+    key: Node, value: Node, path: SpecPath
+) -> Iterator[tuple[SpecPath, tuple[SourcePosition, SourcePosition]]]:
+    yield path, (get_position(key), get_position(value))
     if isinstance(value, MappingNode):
         for k, v in value.value:
-            yield from _places(k, v, (*path, k.value))
+            yield from _collect_positions(k, v, (*path, k.value))
     elif isinstance(value, SequenceNode):
         for n, item in enumerate(value.value):
-            yield from _places(item, item, (*path, n))
+            yield from _collect_positions(item, item, (*path, n))

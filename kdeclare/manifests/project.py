@@ -10,34 +10,42 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 from yaml.nodes import MappingNode, Node
 
-from kdeclare.core.diagnostics import KdeclareError, Place, error
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.plans.planning import PlanSettings
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.plan_hooks import PlanSettings
 from kdeclare.core.provider.registry import find_connection_settings, find_plan_settings
 from kdeclare.core.resources.name_scope import NameScope
-from kdeclare.core.suggest import did_you_mean
+from kdeclare.core.suggestions import format_suggestion
 from kdeclare.core.units import Duration
 from kdeclare.engine.state.port import is_folder_name
-from kdeclare.manifests.checks import read_name_scope
-from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, policy_entries
+from kdeclare.manifests.checks import parse_name_scope
+from kdeclare.manifests.document_models import (
+    Envelope,
+    Metadata,
+    TextMap,
+    load_document,
+    parse_variables,
+    resolve_location,
+    validate_document,
+)
+from kdeclare.manifests.policies import PolicyEntry, PolicyEntrySpec, build_policy_entries
 from kdeclare.manifests.schema_errors import Location
-from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, document, location, validated, variables_of
-from kdeclare.manifests.syntax.nodes import child, find, node_at
-from kdeclare.manifests.syntax.reading import Reader
+from kdeclare.manifests.syntax.node_reader import NodeReader
+from kdeclare.manifests.syntax.nodes import find_child, find_node, find_position
 from kdeclare.manifests.syntax.reference_limits import (
     TRUSTED_PROJECT,
     Limits,
     ReferenceLimits,
-    entry_problem,
-    own_limits,
+    build_own_limits,
+    explain_bad_entry,
 )
-from kdeclare.manifests.syntax.substitution import Scope, Variable, has_reference
+from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable, has_reference
 
 PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
 
-_CONNECTION = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
+_CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
 """Fields of an environment that only who connects needs."""
 
 
@@ -45,7 +53,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class ProviderSettings(BaseModel):
-    """How the systems of further providers are reached: a field for each of them, see `project_model`."""
+    """How the systems of further providers are reached: a field for each of them.
+
+    See `build_project_model`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -63,7 +74,7 @@ class EnvironmentSpec(BaseModel):
     providers: ProviderSettings = ProviderSettings()
 
     @model_validator(mode="after")
-    def _one_client_config(self) -> "EnvironmentSpec":
+    def _check_client_config(self) -> "EnvironmentSpec":
         if self.clientConfig and self.clientConfigFile is not None:
             raise ValueError("takes 'clientConfig' or 'clientConfigFile', not both")
         return self
@@ -80,7 +91,7 @@ class ReferencesSpec(BaseModel):
     @classmethod
     def _check_entries(cls, entries: list[str]) -> list[str]:
         for entry in entries:
-            if problem := entry_problem(entry):
+            if problem := explain_bad_entry(entry):
                 raise ValueError(problem)
         return entries
 
@@ -114,7 +125,7 @@ class ProjectManifest(Envelope):
     spec: ProjectSpec = ProjectSpec()
 
 
-def project_model(
+def build_project_model(
     settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
 ) -> type[ProjectManifest]:
     """Return the model of project files with what providers add to them.
@@ -123,18 +134,18 @@ def project_model(
     """
     if not settings and not plan_settings:
         return ProjectManifest
-    providers = _extended(ProviderSettings, {name: (model, None) for name, model in settings.items()})
-    said = {
+    providers = _extend_model(ProviderSettings, {name: (model, None) for name, model in settings.items()})
+    plan_fields = {
         s.field: (s.model, Field(s.model(), description=s.environment_description)) for s in plan_settings
     }
-    environment = _extended(EnvironmentSpec, {"providers": (providers, providers()), **said})
+    environment = _extend_model(EnvironmentSpec, {"providers": (providers, providers()), **plan_fields})
     environments: Any = GenericAlias(dict, (str, environment))
-    said = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
-    spec = _extended(ProjectSpec, {"environments": (environments, {}), **said})
-    return _extended(ProjectManifest, {"spec": (spec, spec())})
+    plan_fields = {s.field: (s.model, Field(s.model(), description=s.description)) for s in plan_settings}
+    spec = _extend_model(ProjectSpec, {"environments": (environments, {}), **plan_fields})
+    return _extend_model(ProjectManifest, {"spec": (spec, spec())})
 
 
-def _extended(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
+def _extend_model(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
     """A model of the same name with further fields, or others."""
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
@@ -158,7 +169,7 @@ class Environment:
     plan_settings: Mapping[str, tuple[BaseModel, ...]] = field(default_factory=dict)
     request_deadline_s: float | None = None
     providers: Mapping[str, BaseModel] = field(default_factory=dict, repr=False)
-    place: Place | None = None
+    place: SourcePosition | None = None
 
     @property
     def connection_fields(self) -> Mapping[str, object]:
@@ -192,7 +203,7 @@ class Project:
     state: str = "state"
     environment: Environment = Environment()
     all_overlays: tuple[Path, ...] = ()
-    stated: Mapping[Path, Place] = field(default_factory=dict, repr=False)
+    stated: Mapping[Path, SourcePosition] = field(default_factory=dict, repr=False)
     policies: tuple[PolicyEntry, ...] = ()
     limits: Limits = ()
     adopts: bool = False
@@ -207,43 +218,48 @@ def open_project(
     offline: leave out how cluster and state are reached, as references there may be to secrets.
     Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
     """
-    path = _project_file(file)
+    path = _find_project_file(file)
     if path is None:
-        _choose(env, None, {}, None)
-        return Project(limits=project_limits(None, environ))
+        _choose_environment(env, None, {}, None)
+        return Project(limits=build_project_limits(None, environ))
     return read_project(path).within(env, environ, offline=offline)
 
 
-def project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
+def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
     """The limits that hold for a project: those of its file, and those of the trusted one if there is one."""
-    own = own_limits(_limits(declared) if declared is not None else None, environ)
+    file_limits = build_own_limits(_build_limits(declared) if declared is not None else None, environ)
     file = environ.get(TRUSTED_PROJECT)
     if not file:
-        return own
+        return file_limits
     try:
         trusted = read_project(Path(file)).spec.references or ReferencesSpec()
     except KdeclareError:  # it must not keep the change from being planned that repairs it
         trusted = ReferencesSpec()
-    return (*own, replace(_limits(trusted), trusted=True))
+    return (*file_limits, replace(_build_limits(trusted), trusted=True))
 
 
-def _limits(spec: ReferencesSpec) -> ReferenceLimits:
+def _build_limits(spec: ReferencesSpec) -> ReferenceLimits:
     return ReferenceLimits(tuple(spec.env), tuple(spec.files))
 
 
-def project_names(file: Path | None, env: str | None) -> tuple[str, str]:
+def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
     """What the project of `open_project` and its environment are called; no reference is resolved.
 
     Raises KdeclareError as `open_project` does.
     """
-    path = _project_file(file)
+    path = _find_project_file(file)
     if path is None:
-        return DEFAULT, _choose(env, None, {}, None)
-    found = read_project(path)
-    return found.name, _choose(env, found.spec.defaultEnvironment, found.spec.environments, found.root)
+        return DEFAULT, _choose_environment(env, None, {}, None)
+    project_document = read_project(path)
+    return project_document.name, _choose_environment(
+        env,
+        project_document.spec.defaultEnvironment,
+        project_document.spec.environments,
+        project_document.root,
+    )
 
 
-def manifest_roots(project: Project) -> Sequence[Path]:
+def find_manifest_roots(project: Project) -> Sequence[Path]:
     """The files and folders of a project's manifests: as stated, or the folder that there is by default."""
     if project.manifests is not None:
         return project.manifests
@@ -265,15 +281,17 @@ class ProjectDocument:
 
         offline: see `open_project`.
         """
-        name = _choose(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
+        name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
         # references are resolved where they are used only: another environment's need not be set here
-        limits = project_limits(self.spec.references, environ)
-        reader = Reader(Scope(self.file.parent, environ, variables=None, limits=limits))
-        needed = _only_environment(self.root, name)
-        model = _model_of(self.root)
-        manifest = validated(model, _unconnected(needed, name) if offline else needed, reader)
-        _refuse_names(manifest, self.root)
-        project = _project(
+        limits = build_project_limits(self.spec.references, environ)
+        reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
+        needed = _select_environment(self.root, name)
+        model = _choose_model(self.root)
+        manifest = validate_document(
+            model, _drop_connection_fields(needed, name) if offline else needed, reader
+        )
+        _validate_names(manifest, self.root)
+        project = _build_project(
             self.file, self.root, reader, manifest.spec, manifest.metadata.name, name, self.spec
         )
         return replace(project, limits=limits)
@@ -284,44 +302,48 @@ def read_project(file: Path) -> ProjectDocument:
 
     Raises KdeclareError with all that is wrong with it.
     """
-    root = document(file, "Project", "--project FILE names it.")
-    manifest = validated(_model_of(root), root, Reader(scope=None))
-    _refuse_names(manifest, root)
+    root = load_document(file, "Project", "--project FILE names it.")
+    manifest = validate_document(_choose_model(root), root, NodeReader(context=None))
+    _validate_names(manifest, root)
     return ProjectDocument(file, manifest.metadata.name, root, manifest.spec)
 
 
-def _model_of(root: Node) -> type[ProjectManifest]:
+def _choose_model(root: Node) -> type[ProjectManifest]:
     """Return the model for a project file; providers are imported only where it has settings for some."""
-    environments = node_at(root, ("spec", "environments"))
+    environments = find_node(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
-    known = EnvironmentSpec.model_fields.keys() - {"providers"}
-    in_environments = {key for _, environment in pairs for key in _keys_of(environment)}
-    in_project = set(_keys_of(node_at(root, ("spec",))))
-    if in_environments - known or in_project - ProjectSpec.model_fields.keys():
-        return project_model(find_connection_settings(), find_plan_settings())
+    builtin_fields = EnvironmentSpec.model_fields.keys() - {"providers"}
+    in_environments = {key for _, environment in pairs for key in _collect_keys(environment)}
+    in_project = set(_collect_keys(find_node(root, ("spec",))))
+    if in_environments - builtin_fields or in_project - ProjectSpec.model_fields.keys():
+        return build_project_model(find_connection_settings(), find_plan_settings())
     return ProjectManifest
 
 
-def _keys_of(node: Node | None) -> list[str]:
+def _collect_keys(node: Node | None) -> list[str]:
     return [str(key.value) for key, _ in node.value] if isinstance(node, MappingNode) else []
 
 
-def _plan_settings(environment: EnvironmentSpec, project: ProjectSpec) -> dict[str, tuple[BaseModel, ...]]:
+def _collect_plan_settings(
+    environment: EnvironmentSpec, project: ProjectSpec
+) -> dict[str, tuple[BaseModel, ...]]:
     """What is stated in fields that providers add, by the field."""
-    own = {name: value for name, value in environment if name not in EnvironmentSpec.model_fields}
-    of_project = {name: value for name, value in project if name not in ProjectSpec.model_fields}
-    names = {**own, **of_project}
-    found = {name: (own.get(name), of_project.get(name)) for name in names}
-    return {name: tuple(v for v in both if isinstance(v, BaseModel)) for name, both in found.items()}
+    environment_values = {
+        name: value for name, value in environment if name not in EnvironmentSpec.model_fields
+    }
+    project_values = {name: value for name, value in project if name not in ProjectSpec.model_fields}
+    names = {**environment_values, **project_values}
+    values_by_name = {name: (environment_values.get(name), project_values.get(name)) for name in names}
+    return {name: tuple(v for v in both if isinstance(v, BaseModel)) for name, both in values_by_name.items()}
 
 
-def _refuse_names(manifest: ProjectManifest, root: Node) -> None:
+def _validate_names(manifest: ProjectManifest, root: Node) -> None:
     """Raise KdeclareError for names that no state can be kept under; references are asked once resolved."""
     name, environments = manifest.metadata.name, manifest.spec.environments
-    names = [] if has_reference(name) else [("project", name, find(root, ("metadata", "name")))]
+    names = [] if has_reference(name) else [("project", name, find_position(root, ("metadata", "name")))]
     for env in environments:
-        names.append(("environment", env, find(root, ("spec", "environments", env), key=True)))
-    wrong = [
+        names.append(("environment", env, find_position(root, ("spec", "environments", env), key=True)))
+    problems = [
         error(
             "illegal-name",
             "Illegal name",
@@ -333,113 +355,123 @@ def _refuse_names(manifest: ProjectManifest, root: Node) -> None:
         for what, name, place in names
         if not is_folder_name(name)
     ]
-    if wrong:
-        raise KdeclareError(*wrong)
+    if problems:
+        raise KdeclareError(*problems)
 
 
-def _project_file(file: Path | None) -> Path | None:
-    here = Path(PROJECT_FILE)
-    if file is None and not (here.exists() or here.is_symlink()):
+def _find_project_file(file: Path | None) -> Path | None:
+    default_file = Path(PROJECT_FILE)
+    if file is None and not (default_file.exists() or default_file.is_symlink()):
         return None
-    return file if file is not None else here
+    return file if file is not None else default_file
 
 
-def _project(
-    file: Path, root: Node, reader: Reader, spec: ProjectSpec, name: str, env: str, all_of_it: ProjectSpec
+def _build_project(
+    file: Path, root: Node, reader: NodeReader, spec: ProjectSpec, name: str, env: str, full_spec: ProjectSpec
 ) -> Project:
     folder = file.parent
-    chosen = spec.environments.get(env, EnvironmentSpec())
-    client_file = chosen.clientConfigFile
+    environment_spec = spec.environments.get(env, EnvironmentSpec())
+    client_file = environment_spec.clientConfigFile
     environment = Environment(
         env,
-        chosen.bootstrapServers,
-        chosen.clientConfig,
+        environment_spec.bootstrapServers,
+        environment_spec.clientConfig,
         folder / client_file if client_file is not None else None,
-        variables_of(node_at(root, ("spec", "environments", env, "variables")), reader),
-        tuple(folder / path for path in chosen.overlays),
-        _plan_settings(chosen, spec),
-        chosen.requestDeadline,
-        {name: settings for name, settings in chosen.providers if isinstance(settings, BaseModel)},
-        find(root, ("spec", "environments", env), key=True),
+        parse_variables(find_node(root, ("spec", "environments", env, "variables")), reader),
+        tuple(folder / path for path in environment_spec.overlays),
+        _collect_plan_settings(environment_spec, spec),
+        environment_spec.requestDeadline,
+        {name: settings for name, settings in environment_spec.providers if isinstance(settings, BaseModel)},
+        find_position(root, ("spec", "environments", env), key=True),
     )
-    overlays = {path: None for e in all_of_it.environments.values() for path in e.overlays}
-    in_environment: Location = ("spec", "environments", env, "overlays")
-    stated = {folder / path: find(root, (*in_environment, n)) for n, path in enumerate(chosen.overlays)}
-    stated |= {folder / p: find(root, ("spec", "manifests", n)) for n, p in enumerate(spec.manifests or ())}
+    overlays = {path: None for e in full_spec.environments.values() for path in e.overlays}
+    overlays_path: Location = ("spec", "environments", env, "overlays")
+    path_positions = {
+        folder / path: find_position(root, (*overlays_path, n))
+        for n, path in enumerate(environment_spec.overlays)
+    }
+    path_positions |= {
+        folder / p: find_position(root, ("spec", "manifests", n)) for n, p in enumerate(spec.manifests or ())
+    }
     return Project(
         name,
         file,
         folder,
         None if spec.manifests is None else tuple(folder / path for path in spec.manifests),
-        location(folder, spec.state),
+        resolve_location(folder, spec.state),
         environment,
         tuple(folder / path for path in overlays),
-        stated,
-        policy_entries(spec.policies, root, reader),
+        path_positions,
+        build_policy_entries(spec.policies, root, reader),
         adopts=spec.adoption == "automatic",
-        scope=read_name_scope(spec.scope, root),
+        scope=parse_name_scope(spec.scope, root),
     )
 
 
-def _choose(
+def _choose_environment(
     env: str | None, default: str | None, environments: Mapping[str, EnvironmentSpec], root: Node | None
 ) -> str:
-    known = list(environments) or [DEFAULT]
-    name = env or default or (known[0] if len(known) == 1 else None)
+    environment_names = list(environments) or [DEFAULT]
+    name = env or default or (environment_names[0] if len(environment_names) == 1 else None)
     if name is None:
         raise KdeclareError(
             error(
                 "unknown-environment",
                 "No environment chosen",
-                f"The project has the environments {', '.join(sorted(known))}, and none is the default.",
+                f"The project has the environments {', '.join(sorted(environment_names))}, "
+                f"and none is the default.",
                 hint="Choose one with --env, or state defaultEnvironment.",
-                place=find(root, ("spec", "environments"), key=True) if root is not None else None,
+                place=find_position(root, ("spec", "environments"), key=True) if root is not None else None,
             )
         )
-    if name in known:
+    if name in environment_names:
         return name
-    stated = env is None and root is not None
+    is_declared_default = env is None and root is not None
     raise KdeclareError(
         error(
             "unknown-environment",
             "No such environment",
-            f"The project has no environment '{name}'; it has {', '.join(sorted(known))}.",
-            hint=did_you_mean(name, known),
-            place=find(root, ("spec", "defaultEnvironment")) if stated and root is not None else None,
+            f"The project has no environment '{name}'; it has {', '.join(sorted(environment_names))}.",
+            hint=format_suggestion(name, environment_names),
+            place=find_position(root, ("spec", "defaultEnvironment"))
+            if is_declared_default and root is not None
+            else None,
             subject=name,
         )
     )
 
 
-def _only_environment(root: Node, env: str) -> Node:
+def _select_environment(root: Node, env: str) -> Node:
     """The document without the other environments."""
-    spec = child(root, "spec")
-    environments = child(spec[1], "environments") if spec else None
+    spec = find_child(root, "spec")
+    environments = find_child(spec[1], "environments") if spec else None
     if spec is None or environments is None:
         return root
-    chosen = [pair for pair in environments[1].value if pair[0].value == env]
-    return _with(root, "spec", _with(spec[1], "environments", _mapping(environments[1], chosen)))
+    chosen_pairs = [pair for pair in environments[1].value if pair[0].value == env]
+    return _replace_value(
+        root, "spec", _replace_value(spec[1], "environments", _build_mapping(environments[1], chosen_pairs))
+    )
 
 
-def _unconnected(root: Node, env: str) -> Node:
+def _drop_connection_fields(root: Node, env: str) -> Node:
     """The document without what only leads to the cluster and the state."""
-    spec = node_at(root, ("spec",))
-    environments, chosen = (node_at(root, ("spec", "environments", *more)) for more in ((), (env,)))
+    spec = find_node(root, ("spec",))
+    environments, environment = (find_node(root, ("spec", "environments", *more)) for more in ((), (env,)))
     if spec is None:
         return root
-    if environments is not None and chosen is not None:
-        environments = _with(environments, env, _without(chosen, _CONNECTION))
-        spec = _with(spec, "environments", environments)
-    return _with(root, "spec", _without(spec, {"state"}))
+    if environments is not None and environment is not None:
+        environments = _replace_value(environments, env, _drop_keys(environment, _CONNECTION_FIELDS))
+        spec = _replace_value(spec, "environments", environments)
+    return _replace_value(root, "spec", _drop_keys(spec, {"state"}))
 
 
-def _without(node: Node, keys: Set[str]) -> Node:
-    return _mapping(node, [(k, v) for k, v in node.value if k.value not in keys])
+def _drop_keys(node: Node, keys: Set[str]) -> Node:
+    return _build_mapping(node, [(k, v) for k, v in node.value if k.value not in keys])
 
 
-def _with(node: Node, key: str, value: Node) -> Node:
-    return _mapping(node, [(k, value if k.value == key else v) for k, v in node.value])
+def _replace_value(node: Node, key: str, value: Node) -> Node:
+    return _build_mapping(node, [(k, value if k.value == key else v) for k, v in node.value])
 
 
-def _mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
+def _build_mapping(node: Node, pairs: list[tuple[Node, Node]]) -> Node:
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)

@@ -12,28 +12,34 @@ from typing import Annotated, Any
 from pydantic import Field, PlainSerializer
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from kdeclare.core.diagnostics import Diagnostic, Place
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition
 from kdeclare.core.documents import ResourceText
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import Kind
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.manifests.defaults import DEFAULTS, Defaults, Inherited, Layers, inherited
-from kdeclare.manifests.overlays import identify, without_identity
-from kdeclare.manifests.project import Project, manifest_roots
-from kdeclare.manifests.shapes import document as document_of
-from kdeclare.manifests.syntax.files import Files, read
-from kdeclare.manifests.syntax.nodes import compose, find, node_at
-from kdeclare.manifests.syntax.reading import UNIFORM, Modes, Reader, resolve
-from kdeclare.manifests.syntax.substitution import Scope, is_single, names_in
+from kdeclare.manifests.defaults import (
+    DEFAULTS,
+    Defaults,
+    InheritedDefaults,
+    Layers,
+    collect_inherited_defaults,
+)
+from kdeclare.manifests.document_models import load_document as document_of
+from kdeclare.manifests.overlays import drop_identity, identify
+from kdeclare.manifests.project import Project, find_manifest_roots
+from kdeclare.manifests.syntax.files import FileFinder, read_file
+from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar
+from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
+from kdeclare.manifests.syntax.substitution import ReferenceContext, find_reference_names, is_single_reference
 
-Steps = tuple[str | int, ...]
+NodePath = tuple[str | int, ...]
 """Keys and indexes from a document down."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SourceDocument:
     """One document of a file; index: the how manieth it is, from 0, empty ones included."""
 
     file: str
@@ -50,32 +56,32 @@ class Source:
     defaults: what is filled in where those say nothing, what counts most first.
     """
 
-    base: Document
-    overlays: tuple[Document, ...] = ()
-    elsewhere: tuple[Document, ...] = ()
-    defaults: tuple[Inherited, ...] = ()
+    base: SourceDocument
+    overlays: tuple[SourceDocument, ...] = ()
+    elsewhere: tuple[SourceDocument, ...] = ()
+    defaults: tuple[InheritedDefaults, ...] = ()
 
     @cached_property
     def layers(self) -> Layers:
         """What the resource is made of."""
         return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
 
-    def at(self, path: Steps) -> Node | None:
+    def at(self, path: NodePath) -> Node | None:
         """What its own documents say at a path, if they do."""
-        return node_at(self.layers.merged, path)
+        return find_node(self.layers.merged, path)
 
-    def place(self, path: Steps) -> Place | None:
+    def place(self, path: NodePath) -> SourcePosition | None:
         """Where the key of what holds at a path stands."""
         effective = self.layers.effective
-        return find(effective, path, key=True) if node_at(effective, path) is not None else None
+        return find_position(effective, path, key=True) if find_node(effective, path) is not None else None
 
-    def saying(self, path: Steps) -> list[Document]:
+    def find_documents(self, path: NodePath) -> list[SourceDocument]:
         """The documents that say something at a path; the last one is the one that holds."""
-        return [d for d in (self.base, *self.overlays) if node_at(d.root, path) is not None]
+        return [d for d in (self.base, *self.overlays) if find_node(d.root, path) is not None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ProjectSources:
     """diagnostics: why files could not be read."""
 
     by_id: Mapping[ResourceId, Source]
@@ -84,79 +90,83 @@ class Sources:
 
 def read_sources(
     project: Project, environ: Mapping[str, str], kinds: Mapping[str, Kind] | None = None
-) -> Sources:
+) -> ProjectSources:
     """The documents of a project in its environment. What a document says is not looked into.
 
     kinds: those whose defaults are wanted.
     """
-    found = _Finder(project, environ)
-    bases = found.within(Files(project.file, project.all_overlays, project.stated), manifest_roots(project))
-    overlays: dict[ResourceId, list[Document]] = {}
+    finder = _DocumentFinder(project, environ)
+    bases = finder.within(
+        FileFinder(project.file, project.all_overlays, project.stated), find_manifest_roots(project)
+    )
+    overlays: dict[ResourceId, list[SourceDocument]] = {}
     for path in project.environment.overlays:
-        for resource, document in found.within(Files(project.file, stated=project.stated), (path,)):
+        for resource, document in finder.within(FileFinder(project.file, stated=project.stated), (path,)):
             overlays.setdefault(resource, []).append(document)
-    others = [path for path in project.all_overlays if path not in project.environment.overlays]
-    elsewhere: dict[ResourceId, list[Document]] = {}
-    for resource, document in found.within(Files(project.file), others):
+    other_overlays = [path for path in project.all_overlays if path not in project.environment.overlays]
+    elsewhere: dict[ResourceId, list[SourceDocument]] = {}
+    for resource, document in finder.within(FileFinder(project.file), other_overlays):
         elsewhere.setdefault(resource, []).append(document)
     by_id: dict[ResourceId, Source] = {}
     for resource, base in bases:
         source = Source(base, tuple(overlays.get(resource, ())), tuple(elsewhere.get(resource, ())))
         by_id.setdefault(resource, source)
     if kinds:
-        by_id = _with_defaults(by_id, kinds, reader_of(project, environ))
-    return Sources(by_id, tuple(found.diagnostics))
+        by_id = _add_defaults(by_id, kinds, build_reader(project, environ))
+    return ProjectSources(by_id, tuple(finder.diagnostics))
 
 
-def _with_defaults(
-    sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: Reader
+def _add_defaults(
+    sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: NodeReader
 ) -> dict[ResourceId, Source]:
     """Without the Defaults, which are no resources, and with what they give."""
     defaults = Defaults(kinds)
     for resource, source in sources.items():
         if resource.kind == DEFAULTS:
             defaults.add(source.base.root, reader)
-    found: dict[ResourceId, Source] = {}
+    sources_by_id: dict[ResourceId, Source] = {}
     for resource, source in sources.items():
         if resource.kind != DEFAULTS:
-            given = inherited(resource, source.layers.merged, defaults, reader)
-            found[resource] = replace(source, defaults=given)
-    return found
+            inherited_defaults = collect_inherited_defaults(resource, source.layers.merged, defaults, reader)
+            sources_by_id[resource] = replace(source, defaults=inherited_defaults)
+    return sources_by_id
 
 
-class _Finder:
+class _DocumentFinder:
     """Composes files."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.diagnostics: list[Diagnostic] = []
-        self._reader = reader_of(project, environ)
+        self._reader = build_reader(project, environ)
 
-    def within(self, files: Files, roots: Sequence[Path]) -> list[tuple[ResourceId, Document]]:
+    def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
         """The documents below files and folders that name a resource."""
-        found = [one for file in files.find(roots) for one in self._documents(file)]
+        found = [one for file in files.find(roots) for one in self._compose_documents(file)]
         self.diagnostics += files.diagnostics
         return found
 
-    def _documents(self, file: str) -> Iterator[tuple[ResourceId, Document]]:
-        data = read(file, self.diagnostics)
+    def _compose_documents(self, file: str) -> Iterator[tuple[ResourceId, SourceDocument]]:
+        data = read_file(file, self.diagnostics)
         for index, root in enumerate(compose(file, data, self.diagnostics) if data is not None else ()):
             resource = identify(root, self._reader)
             if resource is not None:
-                yield resource, Document(file, index, root)
+                yield resource, SourceDocument(file, index, root)
 
 
-def reader_of(project: Project, environ: Mapping[str, str]) -> Reader:
+def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
     """Reads values as they hold in the project's environment."""
-    return Reader(Scope(project.folder, environ, project.environment.variables, limits=project.limits))
+    return NodeReader(
+        ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
+    )
 
 
-def variable_places(project: Project) -> Mapping[str, Place]:
+def find_variable_positions(project: Project) -> Mapping[str, SourcePosition]:
     """Where the project file gives the variables of the environment. Raises KdeclareError."""
     if project.file is None or not project.environment.variables:
         return {}
     root = document_of(project.file, "Project", "--project FILE names it.")
     path = ("spec", "environments", project.environment.name, "variables")
-    return {name: find(root, (*path, name), key=True) for name in project.environment.variables}
+    return {name: find_position(root, (*path, name), key=True) for name in project.environment.variables}
 
 
 _PARTS = ("metadata", "spec")
@@ -178,7 +188,7 @@ class Said:
     name: Annotated[
         str | None, Field(description="The name of the Defaults manifest.", serialization_alias="defaults")
     ]
-    place: Place
+    place: SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +196,15 @@ class Reference:
     """A reference in a value."""
 
     name: Annotated[str, Field(description="var.NAME, env.NAME or file.PATH")]
-    place: Annotated[Place | None, Field(description="Where a variable is defined.")] = None
+    place: Annotated[SourcePosition | None, Field(description="Where a variable is defined.")] = None
 
 
-def _as_texts(path: Steps) -> list[str]:
+def _as_texts(path: NodePath) -> list[str]:
     return [str(step) for step in path]
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class FieldOrigins:
     """One field: its value and who says so.
 
     value: text, numbers, truth values, null, or lists and mappings of them.
@@ -206,7 +216,7 @@ class Origins:
 
     schema_name = "FieldDocument"
 
-    path: Annotated[Steps, PlainSerializer(_as_texts), Field(description="Keys from the document down.")]
+    path: Annotated[NodePath, PlainSerializer(_as_texts), Field(description="Keys from the document down.")]
     value: Annotated[JsonValue, Field(description="Null where it is secret.")]
     secret: bool
     by_reference: Annotated[
@@ -228,75 +238,95 @@ class EffectiveManifest:
     project: str
     env: str
     resource: Annotated[ResourceId, PlainSerializer(str, return_type=ResourceText)]
-    place: Place
-    fields: tuple[Origins, ...]
+    place: SourcePosition
+    fields: tuple[FieldOrigins, ...]
 
 
-def origins(
-    made_of: Layers,
-    reader: Reader,
+def collect_field_origins(
+    resource_layers: Layers,
+    reader: NodeReader,
     modes: Modes,
-    variables: Mapping[str, Place],
-    is_secret: Callable[[Steps], bool],
-) -> tuple[Origins, ...]:
+    variables: Mapping[str, SourcePosition],
+    is_secret: Callable[[NodePath], bool],
+) -> tuple[FieldOrigins, ...]:
     """All fields of a resource whose documents are well.
 
     modes: how its documents are read. variables: where those of the environment are defined.
     """
-    layers = tuple(_layers(made_of))
-    found = []
-    for keys, node, below in _leaves(made_of.effective, modes):
-        path = tuple(map(_step, keys))
-        value = reader.read(node, below)
-        hidden = is_secret(path) and not _is_one_reference(value)
-        outside = not hidden and _is_from_outside(value)
-        by, *over = _said(layers, [key.value for key in keys])
-        names = tuple(Reference(name, variables.get(name.removeprefix("var."))) for name in _names(node))
-        shown = None if hidden else _as_seen(value, as_written=outside)
-        found.append(Origins(path, shown, hidden, outside, by, tuple(over), names, below.is_text))
-    return tuple(found)
+    ordered_layers = tuple(_order_layers(resource_layers))
+    field_origins = []
+    for keys, node, value_modes in _collect_leaves(resource_layers.effective, modes):
+        path = tuple(map(_parse_key, keys))
+        value = reader.read(node, value_modes)
+        is_hidden = is_secret(path) and not _is_single_reference(value)
+        is_from_outside = not is_hidden and _is_from_outside(value)
+        effective_source, *overridden_sources = _find_statements(ordered_layers, [key.value for key in keys])
+        references = tuple(
+            Reference(name, variables.get(name.removeprefix("var.")))
+            for name in _collect_reference_names(node)
+        )
+        shown_value = None if is_hidden else _restore_references(value, as_written=is_from_outside)
+        field_origins.append(
+            FieldOrigins(
+                path,
+                shown_value,
+                is_hidden,
+                is_from_outside,
+                effective_source,
+                tuple(overridden_sources),
+                references,
+                value_modes.is_text,
+            )
+        )
+    return tuple(field_origins)
 
 
-def _layers(made_of: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
+def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
     """The documents, what counts most first."""
-    for overlay in reversed(made_of.overlays):
-        yield Origin.OVERLAY, None, without_identity(overlay)
-    yield Origin.MANIFEST, None, made_of.base
-    for given in made_of.defaults:
-        yield Origin.DEFAULTS, given.name, given.root
+    for overlay in reversed(resource_layers.overlays):
+        yield Origin.OVERLAY, None, drop_identity(overlay)
+    yield Origin.MANIFEST, None, resource_layers.base
+    for inherited_defaults in resource_layers.defaults:
+        yield Origin.DEFAULTS, inherited_defaults.name, inherited_defaults.root
 
 
-def _said(layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]) -> Iterator[Said]:
+def _find_statements(
+    layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]
+) -> Iterator[Said]:
     """path: keys as written, as `fill` and `merge` compare them."""
     for origin, name, root in layers:
-        if node_at(root, path) is not None:
-            yield Said(origin, name, find(root, path, key=True))
+        if find_node(root, path) is not None:
+            yield Said(origin, name, find_position(root, path, key=True))
 
 
 _Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
 """Keys, value and how to read it."""
 
 
-def _leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
+def _collect_leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
     """All that is no mapping of more; a list is one value."""
     for key, node in root.value:
         if key.value in _PARTS:
-            yield from _below((key,), node, modes)
+            yield from _collect_leaves_below((key,), node, modes)
 
 
-def _below(keys: tuple[ScalarNode, ...], node: Node, above: Modes) -> Iterator[_Leaf]:
+def _collect_leaves_below(keys: tuple[ScalarNode, ...], node: Node, outer_modes: Modes) -> Iterator[_Leaf]:
     """above: how that is read in which the node stands."""
-    modes = above.below(keys[-1].value)
+    modes = outer_modes.get_modes_below(keys[-1].value)
     if isinstance(node, MappingNode) and node.value:
         for key, value in node.value:
-            yield from _below((*keys, key), value, modes)
+            yield from _collect_leaves_below((*keys, key), value, modes)
     else:
-        yield keys, node, UNIFORM[above.mode_of(keys[-1].value)] if isinstance(node, ScalarNode) else modes
+        yield (
+            keys,
+            node,
+            UNIFORM[outer_modes.get_mode(keys[-1].value)] if isinstance(node, ScalarNode) else modes,
+        )
 
 
-def _step(key: ScalarNode) -> str | int:
+def _parse_key(key: ScalarNode) -> str | int:
     """A key as it means: a plain number is no text."""
-    meaning = None if key.style else resolve(key.value)
+    meaning = None if key.style else parse_scalar(key.value)
     number = meaning[0] if isinstance(meaning, tuple) else None
     return number if type(number) is int else str(key.value)
 
@@ -307,25 +337,25 @@ def _is_from_outside(value: Any) -> bool:
     return any(map(_is_from_outside, value)) if isinstance(value, list) else isinstance(value, Referenced)
 
 
-def _is_one_reference(value: Any) -> bool:
-    return isinstance(value, Referenced) and is_single(value.reference)
+def _is_single_reference(value: Any) -> bool:
+    return isinstance(value, Referenced) and is_single_reference(value.reference)
 
 
-def _as_seen(value: Any, *, as_written: bool) -> JsonValue:
+def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
     """With references in place of what they stand for, and then what could be taken for one is escaped."""
     if isinstance(value, dict):
-        return {key: _as_seen(inner, as_written=as_written) for key, inner in value.items()}
+        return {key: _restore_references(inner, as_written=as_written) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_as_seen(inner, as_written=as_written) for inner in value]
+        return [_restore_references(inner, as_written=as_written) for inner in value]
     if isinstance(value, Referenced):
         return value.reference
     return value.replace("${", "$${") if as_written and isinstance(value, str) else value
 
 
-def _names(node: Node) -> Iterator[str]:
+def _collect_reference_names(node: Node) -> Iterator[str]:
     if isinstance(node, ScalarNode):
-        yield from names_in(node.value)
+        yield from find_reference_names(node.value)
         return
     for item in node.value:
         for inner in item if isinstance(item, tuple) else (item,):
-            yield from _names(inner)
+            yield from _collect_reference_names(inner)

@@ -9,65 +9,65 @@ from pydantic import BaseModel, RootModel
 from pydantic.fields import FieldInfo
 
 from kdeclare.core.resources.raw_text import RawText
-from kdeclare.manifests.syntax.reading import KAFKA, TEXT, UNIFORM, VALUE, Modes
+from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, VALUE, Modes
 
 _Option = tuple[Any, int]
 """One of the types that a field takes, and the mode that the marker around it sets."""
 
 
-def document_modes(spec: Modes) -> Modes:
+def build_document_modes(spec: Modes) -> Modes:
     """Return how to read a manifest whose spec is read so."""
     return Modes(VALUE, {"metadata": UNIFORM[TEXT], "spec": spec}, UNIFORM[VALUE])
 
 
 @cache
-def spec_modes(model: type[BaseModel]) -> Modes:
+def build_spec_modes(model: type[BaseModel]) -> Modes:
     """Return how to read what a model validates: as values, but as texts what `RawText` marks."""
-    return _build([(model, VALUE)], {})
+    return _build_modes([(model, VALUE)], {})
 
 
-def may_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
+def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
     """Whether a scalar at this place is one of the texts of which some are secrets."""
-    modes = _build([(model, VALUE)], {})  # not kept: models of whole documents are made for each load
+    modes = _build_modes([(model, VALUE)], {})  # not kept: models of whole documents are made for each load
     for step in path[:-1]:
-        modes = modes.below(step)
-    return bool(path) and modes.mode_of(path[-1]) == KAFKA
+        modes = modes.get_modes_below(step)
+    return bool(path) and modes.get_mode(path[-1]) == KAFKA
 
 
-def _build(options: Sequence[_Option], known: dict[tuple[tuple[int, int], ...], Modes]) -> Modes:
+def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int, int], ...], Modes]) -> Modes:
     """known: by the identities of types, as not all of them are hashable. Models may contain themselves."""
     key = tuple(dict.fromkeys((id(leaf), mode) for leaf, mode in options))
-    if key in known:
-        return known[key]
-    made = known[key] = Modes(VALUE, {}, UNIFORM[VALUE])
+    if key in modes_by_key:
+        return modes_by_key[key]
+    built = modes_by_key[key] = Modes(VALUE, {}, UNIFORM[VALUE])
     fields: dict[str | int, list[_Option]] = {}
     others: list[_Option] = []
     for leaf, mode in options:
         if _is_model(leaf):
-            for name, field in _fields_of(leaf):
-                fields.setdefault(name, []).extend(_options_of_field(field, mode))
+            for name, field in _collect_fields(leaf):
+                fields.setdefault(name, []).extend(_collect_field_options(field, mode))
             others += [(Any, mode)] if mode else []
         elif leaf in (Any, object, dict, list):
             others.append((Any, mode))
         elif isinstance(origin := get_origin(leaf), type):
             arguments = get_args(leaf)[1:] if issubclass(origin, Mapping) else get_args(leaf)
             for argument in arguments:
-                others += _options(argument, mode)
+                others += _collect_options(argument, mode)
     if not fields and all(leaf is Any for leaf, _ in others):
         # nothing more is said of it; where no mapping belongs, what surrounds it counts
-        known[key] = UNIFORM[max((mode for _, mode in others or options), default=VALUE)]
-        return known[key]
-    made.mode = _scalar_mode(others)
-    made.fields = {name: _build([*found, *others], known) for name, found in fields.items()}
-    made.rest = _build(others, known)
-    modes = {name: _scalar_mode([*found, *others]) for name, found in fields.items()}
-    made.scalars = {name: mode for name, mode in modes.items() if mode != made.mode} or None
-    if not fields and made.rest is UNIFORM[made.mode]:
-        known[key] = made.rest
-    return known[key]
+        modes_by_key[key] = UNIFORM[max((mode for _, mode in others or options), default=VALUE)]
+        return modes_by_key[key]
+    built.mode = _choose_scalar_mode(others)
+    built.fields = {name: _build_modes([*found, *others], modes_by_key) for name, found in fields.items()}
+    built.rest = _build_modes(others, modes_by_key)
+    modes = {name: _choose_scalar_mode([*found, *others]) for name, found in fields.items()}
+    built.scalars = {name: mode for name, mode in modes.items() if mode != built.mode} or None
+    if not fields and built.rest is UNIFORM[built.mode]:
+        modes_by_key[key] = built.rest
+    return modes_by_key[key]
 
 
-def _scalar_mode(options: Iterable[_Option]) -> int:
+def _choose_scalar_mode(options: Iterable[_Option]) -> int:
     """Where several types are possible, the most careful mode."""
     return max((mode for leaf, mode in options if not _is_container(leaf)), default=VALUE)
 
@@ -81,7 +81,7 @@ def _is_model(leaf: Any) -> bool:
     return isinstance(leaf, type) and get_origin(leaf) is None and issubclass(leaf, BaseModel)
 
 
-def _fields_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+def _collect_fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     if not model.__pydantic_fields_complete__:  # it names models that were defined after it
         model.model_rebuild(raise_errors=False)
     for name, field in model.model_fields.items():
@@ -89,28 +89,28 @@ def _fields_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
         yield from ((alias, field) for alias in dict.fromkeys(aliases) if isinstance(alias, str))
 
 
-def _options_of_field(field: FieldInfo, mode: int) -> Iterator[_Option]:
-    return _options(field.annotation, _marked(field.metadata, mode))
+def _collect_field_options(field: FieldInfo, mode: int) -> Iterator[_Option]:
+    return _collect_options(field.annotation, _apply_markers(field.metadata, mode))
 
 
-def _options(annotation: Any, mode: int) -> Iterator[_Option]:
+def _collect_options(annotation: Any, mode: int) -> Iterator[_Option]:
     """The members of unions, and what aliases and root models stand for."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__value__"):
-        yield from _options(annotation.__value__, mode)
+        yield from _collect_options(annotation.__value__, mode)
     elif origin is Annotated:
         inner, *metadata = get_args(annotation)
-        yield from _options(inner, _marked(metadata, mode))
+        yield from _collect_options(inner, _apply_markers(metadata, mode))
     elif origin in (Union, UnionType):
         for member in get_args(annotation):
-            yield from _options(member, mode)
+            yield from _collect_options(member, mode)
     elif _is_model(annotation) and issubclass(annotation, RootModel):
-        yield from _options_of_field(annotation.model_fields["root"], mode)
+        yield from _collect_field_options(annotation.model_fields["root"], mode)
     else:
         yield annotation, mode
 
 
-def _marked(metadata: Iterable[Any], mode: int) -> int:
+def _apply_markers(metadata: Iterable[Any], mode: int) -> int:
     for marker in metadata:
         if isinstance(marker, RawText):
             mode = KAFKA if marker.may_be_secret else TEXT

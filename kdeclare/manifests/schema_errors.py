@@ -8,13 +8,13 @@ from pydantic_core import ErrorDetails
 from yaml.nodes import Node, ScalarNode
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.core.suggest import closest, did_you_mean, one_of
-from kdeclare.manifests.model_fields import choices_at, is_secret_at, known_fields
-from kdeclare.manifests.reading_modes import may_be_secret_at
-from kdeclare.manifests.syntax.nodes import child, find
-from kdeclare.manifests.syntax.reading import BROKEN
+from kdeclare.core.suggestions import find_closest, format_alternatives, format_suggestion
+from kdeclare.manifests.model_fields import find_choices, find_field_names, is_secret_at
+from kdeclare.manifests.reading_modes import can_be_secret_at
+from kdeclare.manifests.syntax.node_reader import BROKEN
+from kdeclare.manifests.syntax.nodes import find_child, find_position
 from kdeclare.manifests.syntax.substitution import has_reference
 
 _EXPECTED = {
@@ -38,9 +38,9 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "less_than": lambda c: f"must be less than {c['lt']}",
     "less_than_equal": lambda c: f"must be at most {c['le']}",
     "multiple_of": lambda c: f"must be a multiple of {c['multiple_of']}",
-    "too_short": lambda c: f"needs {_counted(c['min_length'], 'element')}",
+    "too_short": lambda c: f"needs {_format_minimum(c['min_length'], 'element')}",
     "too_long": lambda c: f"takes at most {c['max_length']} elements",
-    "string_too_short": lambda c: f"needs {_counted(c['min_length'], 'character')}",
+    "string_too_short": lambda c: f"needs {_format_minimum(c['min_length'], 'character')}",
     "string_too_long": lambda c: f"takes at most {c['max_length']} characters",
     "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
     "finite_number": lambda _: "must be a finite number",
@@ -49,7 +49,7 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class MaskedScalar:
     """Stands in messages for a scalar that is a secret, and says only of what type it is."""
 
     what: str
@@ -58,14 +58,14 @@ class Withheld:
         return self.what
 
 
-def withhold(value: str | float | bool) -> Withheld:  # any scalar of YAML
+def mask_scalar(value: str | float | bool) -> MaskedScalar:  # any scalar of YAML
     """What messages may say of a secret."""
     if isinstance(value, bool):
-        return Withheld("a boolean")
-    return Withheld("text" if isinstance(value, str) else "a number")
+        return MaskedScalar("a boolean")
+    return MaskedScalar("text" if isinstance(value, str) else "a number")
 
 
-def expected_type(code: str) -> str | None:
+def find_expected_type(code: str) -> str | None:
     """What a field takes, when an error of this type says that it got something of another type."""
     for suffix in ("_type", "_parsing", "_from_float", "_parsing_size"):
         if code.endswith(suffix):
@@ -73,7 +73,7 @@ def expected_type(code: str) -> str | None:
     return None
 
 
-def dotted(path: Sequence[str | int]) -> str:
+def format_path(path: Sequence[str | int]) -> str:
     """A path as people write it: ``spec.partitions[0].topic``."""
     text = ""
     for step in path:
@@ -81,12 +81,12 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def described(value: Any, expected: Sequence[str]) -> str:
+def format_received(value: Any, expected: Sequence[str]) -> str:
     """What a field got, without more of it than can be told."""
     if value is None:
         return "null"
     if isinstance(value, Referenced):
-        return shown(value)
+        return format_value(value)
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -94,10 +94,10 @@ def described(value: Any, expected: Sequence[str]) -> str:
     # a scalar where a mapping or a list belongs can be anything, a secret too
     if not all(word in _SCALARS for word in expected):
         return "text" if isinstance(value, str) else "a single value"
-    return f"the text {shown(value)}" if isinstance(value, str) else shown(value)
+    return f"the text {format_value(value)}" if isinstance(value, str) else format_value(value)
 
 
-def type_hint(value: Any, expected: Sequence[str]) -> str:
+def build_type_hint(value: Any, expected: Sequence[str]) -> str:
     """What to write instead, where that is plain."""
     if value is None:
         return "Leave the field out where there is nothing to say."
@@ -106,14 +106,14 @@ def type_hint(value: Any, expected: Sequence[str]) -> str:
     if expected == ["text"]:
         return "Put it in quotes."
     if isinstance(value, str):
-        number = value.strip().lstrip("-").isdigit() and "a whole number" in expected
-        truth = value.lower() in ("true", "false") and "true or false" in expected
-        return "Write it without the quotes." if number or truth else ""
+        is_number_text = value.strip().lstrip("-").isdigit() and "a whole number" in expected
+        is_boolean_text = value.lower() in ("true", "false") and "true or false" in expected
+        return "Write it without the quotes." if is_number_text or is_boolean_text else ""
     return ""
 
 
-def _counted(least: int, what: str) -> str:
-    return f"at least one {what}" if least == 1 else f"at least {least} {what}s"
+def _format_minimum(minimum: int, noun: str) -> str:
+    return f"at least one {noun}" if minimum == 1 else f"at least {minimum} {noun}s"
 
 
 def is_number(value: Any) -> bool:
@@ -121,7 +121,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A scalar for a message; one that a reference stood for is not repeated."""
     if isinstance(value, Referenced):
         return f"the value of {value.reference}"
@@ -135,7 +135,7 @@ def shown(value: Any) -> str:
 Location = tuple[str | int, ...]
 
 
-def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
+def build_diagnostics(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
     """All errors as diagnostics, in the order of the document's model.
 
     What could not be read is left out, as that has been said; the alternatives of a union become one.
@@ -144,37 +144,39 @@ def explain(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -
     for item in e.errors(include_url=False):
         if item["input"] is BROKEN:
             continue
-        where = data_path(item["loc"], data)
-        written = _reference_at(root, where)
-        if written is not None:
-            item["input"] = Referenced("", written)  # its value is not for messages
-        elif where and not isinstance(item["input"], dict | list | None) and _is_hidden(model, where):
-            item["input"] = withhold(item["input"])
-        expected = expected_type(item["type"])
-        slot = (where, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
-        _, words = merged.setdefault(slot, (item, []))
-        if expected and expected not in words:
-            words.append(expected)
-    found = (_explained(item, where, words, model, root) for (where, _), (item, words) in merged.items())
-    return [problem for problem in found if problem is not None]
+        path = find_data_path(item["loc"], data)
+        reference_text = _find_reference(root, path)
+        if reference_text is not None:
+            item["input"] = Referenced("", reference_text)  # its value is not for messages
+        elif path and not isinstance(item["input"], dict | list | None) and _is_hidden(model, path):
+            item["input"] = mask_scalar(item["input"])
+        expected = find_expected_type(item["type"])
+        group_key = (path, "wrong-type" if expected else f"{item['type']}{item['loc'][-1:]}")
+        _, expected_words = merged.setdefault(group_key, (item, []))
+        if expected and expected not in expected_words:
+            expected_words.append(expected)
+    diagnostics = (
+        _build_diagnostic(item, where, words, model, root) for (where, _), (item, words) in merged.items()
+    )
+    return [problem for problem in diagnostics if problem is not None]
 
 
 def _is_hidden(model: type[BaseModel], where: Location) -> bool:
-    return is_secret_at(model, where) or may_be_secret_at(model, where)
+    return is_secret_at(model, where) or can_be_secret_at(model, where)
 
 
-def _reference_at(root: Node, where: Location) -> str | None:
+def _find_reference(root: Node, path: Location) -> str | None:
     """The scalar as written, where references stand in it."""
     node = root
-    for step in where:
-        pair = child(node, step)
+    for step in path:
+        pair = find_child(node, step)
         if pair is None:
             break
         node = pair[1]
     return node.value if isinstance(node, ScalarNode) and has_reference(node.value) else None
 
 
-def affected_fields(e: ValidationError) -> set[str | int] | None:
+def find_affected_fields(e: ValidationError) -> set[str | int] | None:
     """The fields of ``spec`` that something is wrong with; None where it is the spec itself."""
     fields: set[str | int] = set()
     for item in e.errors(include_url=False, include_context=False, include_input=False):
@@ -186,7 +188,7 @@ def affected_fields(e: ValidationError) -> set[str | int] | None:
     return fields
 
 
-def data_path(loc: Sequence[str | int], data: Any) -> Location:
+def find_data_path(loc: Sequence[str | int], data: Any) -> Location:
     """The part of a location that is in the data: a union puts the names of its members in between."""
     path: list[str | int] = []
     for step in loc:
@@ -197,93 +199,104 @@ def data_path(loc: Sequence[str | int], data: Any) -> Location:
     return tuple(path)
 
 
-def _explained(
-    item: ErrorDetails, where: Location, words: list[str], model: type[BaseModel], root: Node
+def _build_diagnostic(
+    item: ErrorDetails, path: Location, expected_words: list[str], model: type[BaseModel], root: Node
 ) -> Diagnostic | None:
-    code, name = item["type"], dotted(where)
+    code, name = item["type"], format_path(path)
     if code == "extra_forbidden":
-        return _unknown_field(where, model, root)
+        return _build_unknown_field_error(path, model, root)
     if code == "missing":
-        return _missing_field(item["loc"], where, root)
+        return _build_missing_field_error(item["loc"], path, root)
     if item["loc"][-1:] == ("[key]",) or code == "invalid_key":
-        return _wrong_key(where, words, root)
-    if words:
-        detail = f"'{name}' takes {' or '.join(words)}, not {described(item['input'], words)}."
-        hint = type_hint(item["input"], words) if len(where) > 1 else ""
-        return error("wrong-type", "Wrong type", detail, hint=hint, place=find(root, where), subject=name)
+        return _build_bad_key_error(path, expected_words, root)
+    if expected_words:
+        detail = (
+            f"'{name}' takes {' or '.join(expected_words)}, not "
+            f"{format_received(item['input'], expected_words)}."
+        )
+        hint = build_type_hint(item["input"], expected_words) if len(path) > 1 else ""
+        return error(
+            "wrong-type", "Wrong type", detail, hint=hint, place=find_position(root, path), subject=name
+        )
     if code in ("literal_error", "enum"):
-        return _not_a_choice(item, where, model, root)
+        return _build_bad_choice_error(item, path, model, root)
     context = item.get("ctx", {})
     bound = BOUNDS.get(code)
     if bound is not None:
-        said = f"{bound(context)}, not {shown(item['input'])}" if is_number(item["input"]) else bound(context)
+        message = (
+            f"{bound(context)}, not {format_value(item['input'])}"
+            if is_number(item["input"])
+            else bound(context)
+        )
     elif "error" in context:
-        said = str(context["error"])  # a model's own words
+        message = str(context["error"])  # a model's own words
     else:
-        said = item["msg"][:1].lower() + item["msg"][1:]
-    text = f"'{name}' {said}." if bound else f"'{name}': {said.rstrip('.')}."
-    return error("bad-value", "Value not allowed", text, place=find(root, where), subject=name)
+        message = item["msg"][:1].lower() + item["msg"][1:]
+    text = f"'{name}' {message}." if bound else f"'{name}': {message.rstrip('.')}."
+    return error("bad-value", "Value not allowed", text, place=find_position(root, path), subject=name)
 
 
-def _unknown_field(where: Location, model: type[BaseModel], root: Node) -> Diagnostic:
-    known = sorted(set(known_fields(model, where[:-1])))
-    inside = f" in '{dotted(where[:-1])}'" if len(where) > 1 else ""
-    near = did_you_mean(str(where[-1]), known)
-    if "configs" in known and "." in str(where[-1]):
-        near = "A config of Kafka belongs under 'configs'."
-    elif where[-2:-1] == ("providers",):
-        near = near or "No provider of this name is installed; 'kdeclare providers' lists them."
+def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Node) -> Diagnostic:
+    known_names = sorted(set(find_field_names(model, path[:-1])))
+    location_text = f" in '{format_path(path[:-1])}'" if len(path) > 1 else ""
+    suggestion = format_suggestion(str(path[-1]), known_names)
+    if "configs" in known_names and "." in str(path[-1]):
+        suggestion = "A config of Kafka belongs under 'configs'."
+    elif path[-2:-1] == ("providers",):
+        suggestion = suggestion or "No provider of this name is installed; 'kdeclare providers' lists them."
     return error(
         "unknown-field",
         "Unknown field",
-        f"There is no field '{where[-1]}'{inside}.",
-        hint=near or (f"Known here: {', '.join(known)}." if known else ""),
-        place=find(root, where, key=True),
-        subject=dotted(where),
+        f"There is no field '{path[-1]}'{location_text}.",
+        hint=suggestion or (f"Known here: {', '.join(known_names)}." if known_names else ""),
+        place=find_position(root, path, key=True),
+        subject=format_path(path),
     )
 
 
-def _missing_field(loc: Location, where: Location, root: Node) -> Diagnostic | None:
+def _build_missing_field_error(loc: Location, path: Location, root: Node) -> Diagnostic | None:
     parent = root
-    for step in where:
-        pair = child(parent, step)
+    for step in path:
+        pair = find_child(parent, step)
         if pair is None:
             break
         parent = pair[1]
-    if child(parent, loc[-1]) is not None:
+    if find_child(parent, loc[-1]) is not None:
         return None  # it is there, and why it could not be read has been said
-    inside = f"'{dotted(where)}' needs" if where else "A manifest needs"
+    subject_text = f"'{format_path(path)}' needs" if path else "A manifest needs"
     return error(
         "missing-field",
         "Missing field",
-        f"{inside} a field '{loc[-1]}'.",
-        place=find(root, where),
-        subject=dotted((*where, loc[-1])),
+        f"{subject_text} a field '{loc[-1]}'.",
+        place=find_position(root, path),
+        subject=format_path((*path, loc[-1])),
     )
 
 
-def _wrong_key(where: Location, words: list[str], root: Node) -> Diagnostic:
-    expected = " or ".join(words) or "text"
+def _build_bad_key_error(path: Location, expected_words: list[str], root: Node) -> Diagnostic:
+    expected = " or ".join(expected_words) or "text"
     return error(
         "bad-key",
         "Key of a wrong type",
-        f"The key '{where[-1] if where else ''}' of '{dotted(where[:-1])}' must be {expected}.",
+        f"The key '{path[-1] if path else ''}' of '{format_path(path[:-1])}' must be {expected}.",
         hint="Put it in quotes." if expected == "text" else "",
-        place=find(root, where, key=True),
-        subject=dotted(where),
+        place=find_position(root, path, key=True),
+        subject=format_path(path),
     )
 
 
-def _not_a_choice(item: ErrorDetails, where: Location, model: type[BaseModel], root: Node) -> Diagnostic:
-    choices = [str(choice) for choice in choices_at(model, where)]
+def _build_bad_choice_error(
+    item: ErrorDetails, path: Location, model: type[BaseModel], root: Node
+) -> Diagnostic:
+    choices = [str(choice) for choice in find_choices(model, path)]
     value = item["input"]
-    wanted = one_of(choices) if choices else str(item.get("ctx", {}).get("expected", ""))
-    near = closest(value, choices) if isinstance(value, str) else None
+    expected = format_alternatives(choices) if choices else str(item.get("ctx", {}).get("expected", ""))
+    closest_choice = find_closest(value, choices) if isinstance(value, str) else None
     return error(
         "bad-value",
         "Value not allowed",
-        f"'{dotted(where)}' takes {wanted}, not {shown(value)}.",
-        hint=f"Did you mean '{near}'?" if near and len(choices) > 1 else "",
-        place=find(root, where),
-        subject=dotted(where),
+        f"'{format_path(path)}' takes {expected}, not {format_value(value)}.",
+        hint=f"Did you mean '{closest_choice}'?" if closest_choice and len(choices) > 1 else "",
+        place=find_position(root, path),
+        subject=format_path(path),
     )

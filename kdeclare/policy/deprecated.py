@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.policy_subjects import ResourcePolicy
 from kdeclare.policy.interface import Action, RequestMetadata, TopicActionsPolicy
 
@@ -96,16 +96,16 @@ class CreateTopicAdapter(TopicActionsPolicy):
         post = request.post_request_state
         if request.action is not Action.CREATE or post is None:
             return None
-        assigned = "assignments" in request.changed
-        shown = CreateTopicPolicy.RequestMetadata(
+        has_assignments = "assignments" in request.changed
+        metadata = CreateTopicPolicy.RequestMetadata(
             topic=request.topic,
-            num_partitions=None if assigned else post.num_partitions,
-            replication_factor=None if assigned else post.replication_factor,
-            replicas_assignments=post.replicas_assignments if assigned else None,
+            num_partitions=None if has_assignments else post.num_partitions,
+            replication_factor=None if has_assignments else post.replication_factor,
+            replicas_assignments=post.replicas_assignments if has_assignments else None,
             configs=post.configs,
         )
         # whoever asks is told what it returns: anything is a mistake
-        return self._policy.validate(shown)
+        return self._policy.validate(metadata)
 
     def close(self) -> None:
         """Close the policy."""
@@ -131,8 +131,8 @@ class AlterConfigAdapter(TopicActionsPolicy):
         configs = post.configs
         resource = ConfigResource(ConfigScope.TOPIC, request.topic)
         delta = {key: configs.get(key) for key in keys}
-        shown = AlterConfigPolicy.RequestMetadata(resource, delta)
-        return self._policy.validate(shown)
+        metadata = AlterConfigPolicy.RequestMetadata(resource, delta)
+        return self._policy.validate(metadata)
 
     def close(self) -> None:
         """Close the policy."""
@@ -150,7 +150,7 @@ INTERFACES: tuple[type[AnyPolicy], ...] = (
 )
 
 
-def interfaces_of(cls: type) -> tuple[type[AnyPolicy], ...]:
+def find_interfaces(cls: type) -> tuple[type[AnyPolicy], ...]:
     """Those that a class inherits from. Other people's code is not asked: it could raise."""
     lineage = type.__dict__["__mro__"].__get__(cls)
     return tuple(interface for interface in INTERFACES if interface in lineage)
@@ -177,12 +177,12 @@ class BothAdapter(TopicActionsPolicy):
         self._policy.close()
 
 
-def adapted(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
+def adapt_policy(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
     """The policy itself, or one of the deprecated interfaces behind its adapter."""
-    has = interfaces_of(type(policy))
-    given: Any = policy
-    if CreateTopicPolicy in has and AlterConfigPolicy in has:
-        return BothAdapter(given)
-    if CreateTopicPolicy in has:
-        return CreateTopicAdapter(given)
-    return AlterConfigAdapter(given) if AlterConfigPolicy in has else given
+    interfaces = find_interfaces(type(policy))
+    deprecated_policy: Any = policy
+    if CreateTopicPolicy in interfaces and AlterConfigPolicy in interfaces:
+        return BothAdapter(deprecated_policy)
+    if CreateTopicPolicy in interfaces:
+        return CreateTopicAdapter(deprecated_policy)
+    return AlterConfigAdapter(deprecated_policy) if AlterConfigPolicy in interfaces else deprecated_policy

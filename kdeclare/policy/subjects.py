@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from functools import cache
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Patience, Selections
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Selections, WaitPolicy
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Ownership
 from kdeclare.core.plans.policy_gate import Labels
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import find_live_key
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Kind
-from kdeclare.core.resources.owned_record import OwnedRecord, read_owned_labels
+from kdeclare.core.resources.kind import DesiredResource, Kind
+from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
 from kdeclare.core.resources.policy_subjects import (
     LabelSet,
     ListedForPolicies,
@@ -25,25 +25,25 @@ from kdeclare.core.resources.policy_subjects import (
 )
 from kdeclare.engine.observation import observe_owned
 from kdeclare.manifests.policies import TOPIC
-from kdeclare.policy.plain import PlainSubjects, select_known
+from kdeclare.policy.plain_requests import PlainSubjects, select_known
 
 LabelsById = Mapping[ResourceId, LabelSet]
 
 
 @cache
-def _subjects_of(kind: Kind) -> MakesPolicyRequests | None:
+def _find_policy_subjects(kind: Kind) -> MakesPolicyRequests | None:
     if isinstance(kind, MakesPolicyRequests):
         return kind
     return PlainSubjects(kind, kind) if isinstance(kind, PolicySubject) else None
 
 
-def subjects_of(kind: str) -> MakesPolicyRequests:
+def get_policy_subjects(kind: str) -> MakesPolicyRequests:
     """Return what makes the requests about a kind. Raises LookupError where policies cannot judge it."""
-    known = KINDS.get(kind)
-    found = _subjects_of(known) if known is not None else None
-    if found is None:
+    resource_kind = KINDS.get(kind)
+    subjects = _find_policy_subjects(resource_kind) if resource_kind is not None else None
+    if subjects is None:
         raise LookupError(f"policies cannot judge resources of kind {kind}")
-    return found
+    return subjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,14 @@ class PolicyContext:
     connections: Connections
     live: LiveState | None = None
     selections: Selections = ()
-    desired: Mapping[ResourceId, Desired] = field(default_factory=dict)
+    desired: Mapping[ResourceId, DesiredResource] = field(default_factory=dict)
     owned: Mapping[ResourceId, OwnedRecord] = field(default_factory=dict)
     labels: LabelsById = field(default_factory=dict)
     applied: LabelsById = field(default_factory=dict)
 
     def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
         """Begin to make requests about resources of one kind."""
-        return subjects_of(kind).start_review(
+        return get_policy_subjects(kind).start_review(
             ReviewInputs(
                 self.connections,
                 subjects,
@@ -85,14 +85,16 @@ def read_existing(
 
     Of a kind that cannot list them, those that are declared or owned. Raises Fault.
     """
-    named = {name: KINDS[name] for name in kinds}
-    selections = tuple(s for kind in named.values() for s in _select_existing(kind, context))
-    live = observe_owned(context.connections, selections, (), Patience()).live
-    names = {name: sorted(_list_existing(kind, live, context)) for name, kind in named.items()}
+    kinds_by_name = {name: KINDS[name] for name in kinds}
+    selections = tuple(s for kind in kinds_by_name.values() for s in _select_existing(kind, context))
+    live = observe_owned(context.connections, selections, (), WaitPolicy()).live
+    names = {name: sorted(_find_existing_names(kind, live, context)) for name, kind in kinds_by_name.items()}
     return live, selections, tuple(ResourceId(kind, name) for kind, found in names.items() for name in found)
 
 
-def _known(kind: Kind, context: PolicyContext) -> tuple[dict[str, Desired], dict[str, OwnedRecord]]:
+def _filter_known(
+    kind: Kind, context: PolicyContext
+) -> tuple[dict[str, DesiredResource], dict[str, OwnedRecord]]:
     desired = {id_.name: found for id_, found in context.desired.items() if id_.kind == kind.name}
     return desired, {id_.name: record for id_, record in context.owned.items() if id_.kind == kind.name}
 
@@ -100,22 +102,25 @@ def _known(kind: Kind, context: PolicyContext) -> tuple[dict[str, Desired], dict
 def _select_existing(kind: Kind, context: PolicyContext) -> Selections:
     if isinstance(kind, ListedForPolicies):
         return kind.select_every()
-    desired, owned = _known(kind, context)
+    desired, owned = _filter_known(kind, context)
     return select_known(kind, desired.keys() | owned.keys(), desired, owned)
 
 
-def _list_existing(kind: Kind, live: LiveState, context: PolicyContext) -> Collection[str]:
-    desired, owned = _known(kind, context)
+def _find_existing_names(kind: Kind, live: LiveState, context: PolicyContext) -> Collection[str]:
+    desired, owned = _filter_known(kind, context)
     if isinstance(kind, ListedForPolicies):
-        return _name_listed(kind, kind.list_live(live), desired, owned)
+        return _resolve_names(kind, kind.list_live(live), desired, owned)
     names = desired.keys() | owned.keys()
     if not isinstance(kind, PolicySubject):
         return names
     return PlainSubjects(kind, kind).find_existing(names, desired, live, owned)
 
 
-def _name_listed(
-    kind: Kind, keys: Collection[str], desired: Mapping[str, Desired], owned: Mapping[str, OwnedRecord]
+def _resolve_names(
+    kind: Kind,
+    keys: Collection[str],
+    desired: Mapping[str, DesiredResource],
+    owned: Mapping[str, OwnedRecord],
 ) -> Collection[str]:
     """Return the listed objects by the names of resources, where these are not named after their objects."""
     names = set(keys)
@@ -128,7 +133,7 @@ def _name_listed(
     return names
 
 
-def find_declared_labels(desired: Iterable[Desired], owned: Mapping[str, OwnedRecord]) -> LabelsById:
+def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
     """Return the labels of resources: as declared, else as they were when last applied."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
@@ -143,19 +148,19 @@ def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ow
 def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, LabelSet]:
     """Return the labels of resources as they were when last applied, where records have them."""
     return {
-        ResourceId.parse(text): read_owned_labels(record)
+        ResourceId.parse(text): get_owned_labels(record)
         for text, record in owned.items()
         if record is not None
     }
 
 
-def write_labels(labels: LabelsById) -> Labels:
+def dump_labels(labels: LabelsById) -> Labels:
     """Return labels by the text that stands for a resource in a plan: of a topic its name alone."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 
-def read_labels(labels: Labels) -> LabelsById:
-    """Return what `write_labels` has written; no topic has a slash in its name."""
+def parse_labels(labels: Labels) -> LabelsById:
+    """Return what `dump_labels` has written; no topic has a slash in its name."""
     return {
         ResourceId.parse(text) if "/" in text else ResourceId(TOPIC, text): found
         for text, found in labels.items()

@@ -10,16 +10,20 @@ from pydantic import Field
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.documents import Opaque, publish_schemas
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.plans.run import RunResult
-from kdeclare.report.elements.diagnostics_text import diagnostics_text, policies_text, spoken
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.run import ApplyResult
+from kdeclare.report.elements.diagnostics_text import (
+    render_diagnostics,
+    render_policies,
+    select_notable_verdicts,
+)
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, duration
+from kdeclare.report.elements.values import format_duration, sanitize_for_terminal
 from kdeclare.report.outcome import run_outcome
-from kdeclare.report.run.documents import RunDocument, describe_run
+from kdeclare.report.run.documents import RunDocument, build_run_document
 
 
-class Outcome(StrEnum):
+class ItemOutcome(StrEnum):
     """What came of what was asked of one resource."""
 
     CREATED = "created"
@@ -35,13 +39,15 @@ class Outcome(StrEnum):
     NOT_BEGUN = "not-begun"
 
 
-DEEDS = frozenset({Outcome.CREATED, Outcome.ALTERED, Outcome.DELETED, Outcome.ONGOING})
+CHANGED_OUTCOMES = frozenset(
+    {ItemOutcome.CREATED, ItemOutcome.ALTERED, ItemOutcome.DELETED, ItemOutcome.ONGOING}
+)
 """What changed something."""
-GOOD = DEEDS | {Outcome.UNCHANGED, Outcome.LEFT_OUT}
+SUCCESS_OUTCOMES = CHANGED_OUTCOMES | {ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT}
 """What is no reason for another exit code than 0."""
 
 
-class Summary(Protocol):
+class ItemSummary(Protocol):
     """What a provider says of a resource as it is afterwards: a dataclass, as documents are."""
 
     def describe(self) -> str:
@@ -49,7 +55,7 @@ class Summary(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AdhocWords:
+class AdhocLabels:
     """What a provider calls what happens.
 
     ongoing: of a resource on which work goes on in the system. follow_hint: how to follow such work.
@@ -72,7 +78,7 @@ class ItemResult:
     schema_name = "ItemDocument"
 
     resource: str
-    outcome: Annotated[Outcome, Field(serialization_alias="result")]
+    outcome: Annotated[ItemOutcome, Field(serialization_alias="result")]
     why: Annotated[str, Field(serialization_alias="message")] = ""
     unlike: Annotated[
         tuple[str, ...],
@@ -81,7 +87,7 @@ class ItemResult:
             serialization_alias="not_seen",
         ),
     ] = ()
-    seen: Opaque[Summary | None] = None
+    seen: Opaque[ItemSummary | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +100,30 @@ class AdhocResult:
     notices: what else should be known afterwards. words: of the provider.
     """
 
-    run: RunResult | None
+    run: ApplyResult | None
     items: tuple[ItemResult, ...]
     failed: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
     verified_s: float | None = None
     written: tuple[str, ...] = ()
     beforehand: tuple[Diagnostic, ...] = ()
     notices: tuple[Diagnostic, ...] = ()
-    words: AdhocWords = field(default_factory=AdhocWords)
+    words: AdhocLabels = field(default_factory=AdhocLabels)
 
 
-def adhoc_exit_code(view: AdhocResult) -> ExitCode:
+def compute_adhoc_exit_code(view: AdhocResult) -> ExitCode:
     """What failed weighs more than what was denied; nothing but failures is an error."""
-    code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
-    failed = [item for item in view.items if item.outcome is Outcome.FAILED]
+    exit_code = run_outcome(view.run).exit_code if view.run else ExitCode.OK
+    failed_items = [item for item in view.items if item.outcome is ItemOutcome.FAILED]
     results = view.run.results.values() if view.run else ()
-    something_done = any(result.is_good for result in results)
-    if failed and len(failed) == len(view.items):
-        return ExitCode.PARTIAL if something_done else ExitCode.ERROR
-    lacking = failed or any(item.unlike for item in view.items) or any(d.is_error for d in view.notices)
-    if code in (ExitCode.OK, ExitCode.DENIED) and lacking:
+    has_changes = any(result.is_good for result in results)
+    if failed_items and len(failed_items) == len(view.items):
+        return ExitCode.PARTIAL if has_changes else ExitCode.ERROR
+    is_incomplete = (
+        failed_items or any(item.unlike for item in view.items) or any(d.is_error for d in view.notices)
+    )
+    if exit_code in (ExitCode.OK, ExitCode.DENIED) and is_incomplete:
         return ExitCode.PARTIAL
-    return code
+    return exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,97 +140,108 @@ class AdhocDocument:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def describe_adhoc(view: AdhocResult, seconds: float | None = None) -> AdhocDocument:
+def build_adhoc_document(view: AdhocResult, seconds: float | None = None) -> AdhocDocument:
     """Return a result for each resource, and the run (docs/schemas/by-hand.schema.json)."""
-    failed = [problem for problems in view.failed.values() for problem in problems]
-    blocking = [problem for problem in view.run.plan.diagnostics if problem.blocks] if view.run else []
+    unplanned = [problem for problems in view.failed.values() for problem in problems]
+    blocking_diagnostics = (
+        [problem for problem in view.run.plan.diagnostics if problem.is_blocking] if view.run else []
+    )
     return AdhocDocument(
-        exit_code=int(adhoc_exit_code(view)),
+        exit_code=int(compute_adhoc_exit_code(view)),
         results=view.items,
         verified_seconds=view.verified_s,
         written=view.written,
-        run=describe_run(view.run, seconds=seconds) if view.run else None,
-        diagnostics=tuple(dict.fromkeys((*failed, *blocking, *view.beforehand, *view.notices))),
+        run=build_run_document(view.run, seconds=seconds) if view.run else None,
+        diagnostics=tuple(
+            dict.fromkeys((*unplanned, *blocking_diagnostics, *view.beforehand, *view.notices))
+        ),
     )
 
 
-def adhoc_schema(seen: type) -> dict[str, Any]:
+def build_adhoc_schema(summary_type: type) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) with what a provider says of a resource afterwards, a `Summary`."""
-    holder = make_dataclass("Holder", [("seen", seen)])
-    found = publish_schemas({"by hand": AdhocDocument, "seen": holder})
-    schema, reference = found["by hand"], found["seen"]["properties"]["seen"]
-    definitions = schema["$defs"] | found["seen"]["$defs"]
+    holder = make_dataclass("Holder", [("seen", summary_type)])
+    schemas = publish_schemas({"by hand": AdhocDocument, "seen": holder})
+    schema, reference = schemas["by hand"], schemas["seen"]["properties"]["seen"]
+    definitions = schema["$defs"] | schemas["seen"]["$defs"]
     definitions["ItemDocument"]["properties"]["seen"] = {"anyOf": [reference, {"type": "null"}]}
     return schema | {"$defs": dict(sorted(definitions.items()))}
 
 
-_WORDS = {
-    Outcome.CREATED: "created",
-    Outcome.ALTERED: "altered",
-    Outcome.DELETED: "deleted",
-    Outcome.UNCHANGED: "in order already",
-    Outcome.LEFT_OUT: "left out",
-    Outcome.DENIED: "denied",
-    Outcome.FAILED: "failed",
-    Outcome.STALE: "changed by someone else meanwhile, left alone",
-    Outcome.UNKNOWN: "nobody knows yet",
-    Outcome.NOT_BEGUN: "not begun",
+_OUTCOME_LABELS = {
+    ItemOutcome.CREATED: "created",
+    ItemOutcome.ALTERED: "altered",
+    ItemOutcome.DELETED: "deleted",
+    ItemOutcome.UNCHANGED: "in order already",
+    ItemOutcome.LEFT_OUT: "left out",
+    ItemOutcome.DENIED: "denied",
+    ItemOutcome.FAILED: "failed",
+    ItemOutcome.STALE: "changed by someone else meanwhile, left alone",
+    ItemOutcome.UNKNOWN: "nobody knows yet",
+    ItemOutcome.NOT_BEGUN: "not begun",
 }
 
 
-def adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
+def render_adhoc_text(view: AdhocResult, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line; empty where nothing is left but failures, told before."""
-    items = view.items if view.run else [item for item in view.items if item.outcome is not Outcome.FAILED]
-    width = max((len(clean(item.resource)) for item in items), default=0)
-    lines = [_line(item, view, width, style) for item in items]
+    items = (
+        view.items if view.run else [item for item in view.items if item.outcome is not ItemOutcome.FAILED]
+    )
+    width = max((len(sanitize_for_terminal(item.resource)) for item in items), default=0)
+    lines = [_render_item(item, view, width, style) for item in items]
     blocks = ["".join(f"{line}\n" for line in lines)]
     if view.run is not None:
-        said = spoken(view.run.plan.verdicts)
-        blocks.append(policies_text(view.run.plan.verdicts, said, style) if said else "")
-        blocks.append(diagnostics_text(view.run.diagnostics, style))
-    blocks.append(diagnostics_text(view.notices, style))
-    blocks.append(_last_lines(view, style))
+        notable_verdicts = select_notable_verdicts(view.run.plan.verdicts)
+        blocks.append(
+            render_policies(view.run.plan.verdicts, notable_verdicts, style) if notable_verdicts else ""
+        )
+        blocks.append(render_diagnostics(view.run.diagnostics, style))
+    blocks.append(render_diagnostics(view.notices, style))
+    blocks.append(_render_footer(view, style))
     return "\n".join(block for block in blocks if block)
 
 
-def _line(item: ItemResult, view: AdhocResult, width: int, style: Style) -> str:
-    mark, paint = ("✓", style.green) if item.outcome in DEEDS else ("·", style.dim)
-    if item.outcome not in GOOD:
-        mark, paint = "✗", style.red
+def _render_item(item: ItemResult, view: AdhocResult, width: int, style: Style) -> str:
+    symbol, paint = ("✓", style.green) if item.outcome in CHANGED_OUTCOMES else ("·", style.dim)
+    if item.outcome not in SUCCESS_OUTCOMES:
+        symbol, paint = "✗", style.red
     elif item.unlike:
-        mark, paint = "?", style.yellow
-    unlike = ", ".join(map(clean, item.unlike))
-    words = [
-        _WORDS.get(item.outcome, view.words.ongoing),
+        symbol, paint = "?", style.yellow
+    unverified_text = ", ".join(map(sanitize_for_terminal, item.unlike))
+    notes = [
+        _OUTCOME_LABELS.get(item.outcome, view.words.ongoing),
         item.seen.describe() if item.seen else "",
-        f"not seen yet: {unlike}" if unlike else "",
-        clean(item.why),
+        f"not seen yet: {unverified_text}" if unverified_text else "",
+        sanitize_for_terminal(item.why),
     ]
-    return f"{paint(mark)} {clean(item.resource):<{width}}  {'; '.join(word for word in words if word)}"
+    return (
+        f"{paint(symbol)} {sanitize_for_terminal(item.resource):<{width}}  "
+        f"{'; '.join(word for word in notes if word)}"
+    )
 
 
-def _last_lines(view: AdhocResult, style: Style) -> str:
+def _render_footer(view: AdhocResult, style: Style) -> str:
     lines = []
     if view.verified_s is not None:
-        unseen = any(item.unlike for item in view.items)
-        waited = duration(view.verified_s)
+        is_unverified = any(item.unlike for item in view.items)
+        wait_time = format_duration(view.verified_s)
         lines.append(
-            style.yellow(f"Metadata does not show all of it after {waited}.")
-            if unseen
-            else style.dim(f"Seen in the cluster after {waited}.")
+            style.yellow(f"Metadata does not show all of it after {wait_time}.")
+            if is_unverified
+            else style.dim(f"Seen in the cluster after {wait_time}.")
         )
-    lines += [f"Written: {clean(path)}" for path in view.written]
+    lines += [f"Written: {sanitize_for_terminal(path)}" for path in view.written]
     run = view.run
     if run is not None and run.run_id:
-        undoing = "" if _is_final(run) else "; 'kdeclare rollback' undoes it"
-        lines.append(style.dim(f"Run {clean(run.run_id)}{undoing}."))
-        if view.words.follow_hint and any(item.outcome is Outcome.ONGOING for item in view.items):
+        rollback_note = "" if _is_irreversible(run) else "; 'kdeclare rollback' undoes it"
+        lines.append(style.dim(f"Run {sanitize_for_terminal(run.run_id)}{rollback_note}."))
+        if view.words.follow_hint and any(item.outcome is ItemOutcome.ONGOING for item in view.items):
             lines.append(view.words.follow_hint)
-    if adhoc_exit_code(view) is ExitCode.INTERRUPTED:
+    if compute_adhoc_exit_code(view) is ExitCode.INTERRUPTED:
         lines.append("Interrupted; the next command settles what was under way.")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _is_final(run: RunResult) -> bool:
+def _is_irreversible(run: ApplyResult) -> bool:
     """Whether nothing of it can be undone."""
     return all(operation.irreversible is not None for operation in run.plan.operations)

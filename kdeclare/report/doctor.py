@@ -6,26 +6,26 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kdeclare.core.documents import OneOf, describe_as, publish_schemas
+from kdeclare.core.documents import OneOf, build_document, publish_schemas
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.provider.provider import Check, Section, Standing
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.provider.provider import Check, CheckSection, CheckStatus
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, plural
+from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorView:
     """All of it, in the order in which one thing rests on the other."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[CheckSection, ...]
 
-    def count(self, standing: Standing) -> int:
+    def count(self, standing: CheckStatus) -> int:
         """How many checks stand like that."""
         return sum(check.standing is standing for section in self.sections for check in section.checks)
 
     @property
-    def not_looked_at(self) -> tuple[str, ...]:
+    def skipped_titles(self) -> tuple[str, ...]:
         """The titles of sections of which something was left out that one can have looked at.
 
         What is not in use, or nobody can tell, is skipped without a hint.
@@ -33,18 +33,18 @@ class DoctorView:
         return tuple(
             section.title
             for section in self.sections
-            if any(check.standing is Standing.SKIPPED and check.hint for check in section.checks)
+            if any(check.standing is CheckStatus.SKIPPED and check.hint for check in section.checks)
         )
 
     @property
-    def worst(self) -> Standing:
+    def worst_status(self) -> CheckStatus:
         """FAILED, WARNING or OK."""
-        return next((s for s in (Standing.FAILED, Standing.WARNING) if self.count(s)), Standing.OK)
+        return next((s for s in (CheckStatus.FAILED, CheckStatus.WARNING) if self.count(s)), CheckStatus.OK)
 
     @property
     def exit_code(self) -> ExitCode:
         """An error only where something failed."""
-        return ExitCode.ERROR if self.worst is Standing.FAILED else ExitCode.OK
+        return ExitCode.ERROR if self.worst_status is CheckStatus.FAILED else ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CheckDocument:
 
     section: str
     name: str
-    standing: Annotated[Standing, Field(description="skipped: not looked at, or not in use here.")]
+    standing: Annotated[CheckStatus, Field(description="skipped: not looked at, or not in use here.")]
     what: Annotated[str, Field(description="How it was found.")]
     why: Annotated[str, Field(description="What it is needed for; may be empty.")]
     hint: Annotated[str, Field(description="What to do; may be empty.")]
@@ -68,74 +68,94 @@ class DoctorDocument:
     checks: tuple[CheckDocument, ...]
 
 
-def describe_examination(view: DoctorView) -> DoctorDocument:
+def build_doctor_document(view: DoctorView) -> DoctorDocument:
     """Return the document."""
     checks = (
-        describe_as(CheckDocument, check, section=section.title)
+        build_document(CheckDocument, check, section=section.title)
         for section in view.sections
         for check in section.checks
     )
-    return DoctorDocument(view.worst.value, int(view.exit_code), tuple(checks))
+    return DoctorDocument(view.worst_status.value, int(view.exit_code), tuple(checks))
 
 
-def doctor_schemas() -> Mapping[str, dict[str, Any]]:
+def build_doctor_schemas() -> Mapping[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas({"doctor": DoctorDocument})
 
 
-_MARKS = {Standing.OK: "ok", Standing.SKIPPED: "-", Standing.WARNING: "warning", Standing.FAILED: "failed"}
-_MARK_WIDTH = max(map(len, _MARKS.values()))
+_STATUS_LABELS = {
+    CheckStatus.OK: "ok",
+    CheckStatus.SKIPPED: "-",
+    CheckStatus.WARNING: "warning",
+    CheckStatus.FAILED: "failed",
+}
+_LABEL_WIDTH = max(map(len, _STATUS_LABELS.values()))
 
 
-def doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None) -> str:
+def render_doctor_text(view: DoctorView, style: Style = PLAIN, width: int | None = None) -> str:
     """The whole text, ending in a new line. width: where lines are broken, in columns; None: nowhere."""
-    names = [clean(check.name) for section in view.sections for check in section.checks]
-    at = max(map(len, names), default=0)
-    blocks = [_headline(view, style), *(_section(one, at, style, width) for one in view.sections)]
+    names = [sanitize_for_terminal(check.name) for section in view.sections for check in section.checks]
+    name_width = max(map(len, names), default=0)
+    blocks = [
+        _render_headline(view, style),
+        *(_render_section(one, name_width, style, width) for one in view.sections),
+    ]
     return "\n".join(blocks)
 
 
-def _headline(view: DoctorView, style: Style) -> str:
-    failed, warnings = view.count(Standing.FAILED), view.count(Standing.WARNING)
-    more = f", {plural(warnings, 'warning')}" if warnings else ""
-    left_out = ", ".join(view.not_looked_at).lower()
-    rest = f" Not looked at: {left_out}." if left_out else ""
+def _render_headline(view: DoctorView, style: Style) -> str:
+    failed, warnings = view.count(CheckStatus.FAILED), view.count(CheckStatus.WARNING)
+    warning_note = f", {format_count(warnings, 'warning')}" if warnings else ""
+    skipped_sections = ", ".join(view.skipped_titles).lower()
+    skipped_note = f" Not looked at: {skipped_sections}." if skipped_sections else ""
     if failed:
-        return style.red(style.bold(f"{plural(failed, 'check')} failed{more}.{rest}")) + "\n"
-    if warnings or rest:
-        return style.yellow(style.bold(f"Nothing failed{more}.{rest}")) + "\n"
+        return (
+            style.red(style.bold(f"{format_count(failed, 'check')} failed{warning_note}.{skipped_note}"))
+            + "\n"
+        )
+    if warnings or skipped_note:
+        return style.yellow(style.bold(f"Nothing failed{warning_note}.{skipped_note}")) + "\n"
     return style.green(style.bold("All is well.")) + "\n"
 
 
-def _section(section: Section, at: int, style: Style, width: int | None) -> str:
+def _render_section(section: CheckSection, name_width: int, style: Style, width: int | None) -> str:
     lines = [style.bold(section.title)]
     for check in section.checks:
-        lines += _check(check, at, style, width)
+        lines += _render_check(check, name_width, style, width)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _check(check: Check, at: int, style: Style, width: int | None) -> list[str]:
+def _render_check(check: Check, name_width: int, style: Style, width: int | None) -> list[str]:
     paint = {
-        Standing.OK: style.green,
-        Standing.SKIPPED: style.dim,
-        Standing.WARNING: style.yellow,
-        Standing.FAILED: style.red,
+        CheckStatus.OK: style.green,
+        CheckStatus.SKIPPED: style.dim,
+        CheckStatus.WARNING: style.yellow,
+        CheckStatus.FAILED: style.red,
     }[check.standing]
-    head = f"  {paint(f'{_MARKS[check.standing]:<{_MARK_WIDTH}}')}  {clean(check.name):<{at}}  "
-    margin = " " * (_MARK_WIDTH + at + 6)
-    well = check.standing in (Standing.OK, Standing.SKIPPED)
-    what = f"{check.what}; for {check.why}" if well and check.why else check.what
-    lines = _broken(clean(what), margin, width)
-    if check.why and not well:
-        lines += [style.dim(line) for line in _broken(f"needed for: {clean(check.why)}", margin, width)]
+    prefix = (
+        f"  {paint(f'{_STATUS_LABELS[check.standing]:<{_LABEL_WIDTH}}')}  "
+        f"{sanitize_for_terminal(check.name):<{name_width}}  "
+    )
+    indent = " " * (_LABEL_WIDTH + name_width + 6)
+    is_ok = check.standing in (CheckStatus.OK, CheckStatus.SKIPPED)
+    description = f"{check.what}; for {check.why}" if is_ok and check.why else check.what
+    lines = _wrap_text(sanitize_for_terminal(description), indent, width)
+    if check.why and not is_ok:
+        lines += [
+            style.dim(line)
+            for line in _wrap_text(f"needed for: {sanitize_for_terminal(check.why)}", indent, width)
+        ]
     if check.hint:
-        lines += [style.cyan(line) for line in _broken(f"hint: {clean(check.hint)}", margin, width)]
-    return [head + lines[0], *(margin + line for line in lines[1:])]
+        lines += [
+            style.cyan(line)
+            for line in _wrap_text(f"hint: {sanitize_for_terminal(check.hint)}", indent, width)
+        ]
+    return [prefix + lines[0], *(indent + line for line in lines[1:])]
 
 
-def _broken(text: str, margin: str, width: int | None) -> list[str]:
+def _wrap_text(text: str, indent: str, width: int | None) -> list[str]:
     """The lines of a text, none empty. A word that is too long, such as a path, stays whole."""
     if width is None:
         return [text]
-    room = max(30, width - len(margin))
-    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    available_width = max(30, width - len(indent))
+    return textwrap.wrap(text, available_width, break_long_words=False, break_on_hyphens=False) or [""]

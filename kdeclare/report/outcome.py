@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from kdeclare.core.diagnostics import Diagnostic, Severity
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult, Status
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.plans.run import ApplyResult, Status
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.policy_subjects import find_field_subject
-from kdeclare.report.elements.diagnostics_text import tally
-from kdeclare.report.elements.values import clean, listed, plural
+from kdeclare.report.elements.diagnostics_text import format_severity_counts
+from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
 if TYPE_CHECKING:
     from kdeclare.report.run.views import ValidationView
@@ -42,173 +42,193 @@ class Outcome:
 def plan_outcome(plan: Plan, detailed_exitcode: bool = False) -> Outcome:
     """What a plan comes to: an error weighs more than a denial, a denial more than changes."""
     errors = sum(d.is_error for d in plan.diagnostics)
-    head = f"{'Rollback plan' if plan.undoes else 'Plan'} for {where(plan)}"
+    headline_start = f"{'Rollback plan' if plan.undoes else 'Plan'} for {format_target(plan)}"
     if errors:
-        code = ExitCode.STALE if plan.is_stale else ExitCode.ERROR
-        return Outcome("error", f"{head} cannot be applied: {plural(errors, 'error')}.", code)
+        exit_code = ExitCode.STALE if plan.is_stale else ExitCode.ERROR
+        return Outcome(
+            "error", f"{headline_start} cannot be applied: {format_count(errors, 'error')}.", exit_code
+        )
     if plan.undoes:
-        head += f", undoing run {clean(plan.undoes)}"
-    left = left_alone(plan.diagnostics) if plan.undoes else 0
-    counts = listed([to_do(plan), f"{left:,} left alone" if left else ""])
-    denied = is_denied(plan)
-    if plan.has_changes or denied:
-        headline = f"{head}: {counts or 'denied'}."
-        if denied:
+        headline_start += f", undoing run {sanitize_for_terminal(plan.undoes)}"
+    left_alone_count = count_left_alone(plan.diagnostics) if plan.undoes else 0
+    counts = join_nonempty(
+        [format_planned_counts(plan), f"{left_alone_count:,} left alone" if left_alone_count else ""]
+    )
+    has_denials = has_denial(plan)
+    if plan.has_changes or has_denials:
+        headline = f"{headline_start}: {counts or 'denied'}."
+        if has_denials:
             return Outcome("denied", headline, ExitCode.DENIED)
         return Outcome("changes", headline, ExitCode.CHANGES if detailed_exitcode else ExitCode.OK)
-    return Outcome("no-changes", f"No changes. {_in_order(plan)}", ExitCode.OK)
+    return Outcome("no-changes", f"No changes. {_explain_no_changes(plan)}", ExitCode.OK)
 
 
-def run_outcome(run: RunResult) -> Outcome:
+def run_outcome(run: ApplyResult) -> Outcome:
     """What a run comes to. What failed weighs more than what a policy or a guard denied."""
-    verb, to = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
-    place = f"{to} {place_of(run.plan)}"
+    verb, preposition = ("Rolled back", "on") if run.plan.undoes else ("Applied", "to")
+    target = f"{preposition} {format_target_compact(run.plan)}"
     total = len(run.plan.operations)
-    later = sum(_is_later(run, op) for op in run.plan.operations)
-    good = sum(r.is_good and not r.error for r in run.results.values())
-    good -= later
-    of_total = f"{good:,} of {plural(total, 'operation')} done"
-    of_total = listed([of_total, f"{later:,} left for when the moves are over" if later else ""])
+    deferred_count = sum(_is_deferred_cleanup(run, op) for op in run.plan.operations)
+    done_count = sum(r.is_good and not r.error for r in run.results.values())
+    done_count -= deferred_count
+    progress = f"{done_count:,} of {format_count(total, 'operation')} done"
+    progress = join_nonempty(
+        [progress, f"{deferred_count:,} left for when the moves are over" if deferred_count else ""]
+    )
     if run.interrupted:
-        headline = f"Interrupted: {of_total}, {verb.lower()} {place}."
+        headline = f"Interrupted: {progress}, {verb.lower()} {target}."
         return Outcome("interrupted", headline, ExitCode.INTERRUPTED)
     diagnostics = (*run.plan.diagnostics, *run.diagnostics)
     errors = sum(d.is_error for d in diagnostics)
-    left = left_alone(diagnostics) if run.plan.undoes else 0
-    troubles = [] if _only_refused(run) else _losses(run)
-    if left:
-        troubles.append(f"{left:,} left alone")
-    partial = bool(troubles) or (errors > 0 and good > 0)
+    left_alone_count = count_left_alone(diagnostics) if run.plan.undoes else 0
+    problem_counts = [] if _has_only_system_denials(run) else _list_problem_counts(run)
+    if left_alone_count:
+        problem_counts.append(f"{left_alone_count:,} left alone")
+    is_partial = bool(problem_counts) or (errors > 0 and done_count > 0)
     if errors:
-        troubles.append(plural(errors, "error"))
-    if troubles:
-        headline = f"Nothing was {verb.lower()} {place}: {listed(troubles)}."
-        if good or any(result.is_in_part for result in run.results.values()):
-            headline = f"{verb} in part {place}: {listed([of_total, *troubles])}."
-        if partial:
+        problem_counts.append(format_count(errors, "error"))
+    if problem_counts:
+        headline = f"Nothing was {verb.lower()} {target}: {join_nonempty(problem_counts)}."
+        if done_count or any(result.is_partial for result in run.results.values()):
+            headline = f"{verb} in part {target}: {join_nonempty([progress, *problem_counts])}."
+        if is_partial:
             return Outcome("partial", headline, ExitCode.PARTIAL)
         return Outcome("error", headline, ExitCode.ERROR)
-    denials = _denials(run)
+    denials = _format_denials(run)
     if denials:
-        if not good:
-            return Outcome("denied", f"Nothing was {verb.lower()} {place}: {denials}.", ExitCode.DENIED)
+        if not done_count:
+            return Outcome("denied", f"Nothing was {verb.lower()} {target}: {denials}.", ExitCode.DENIED)
         # what was denied while planning is no operation of the plan, so "17 of 17" would say that all is done
-        counts = f"{of_total if good < total else f'{good:,} done'}, {denials}"
-        headline = f"{verb} in part {place}: {counts}."
+        counts = f"{progress if done_count < total else f'{done_count:,} done'}, {denials}"
+        headline = f"{verb} in part {target}: {counts}."
         return Outcome("denied", headline, ExitCode.DENIED, f"{verb.lower()} in part: {counts}")
     if total == 0 and run.plan.has_changes:
-        released = plural(run.plan.summary.forget, "resource")
-        return Outcome("done", f"{verb} {place}: {released} released, kept in the cluster.", ExitCode.OK)
+        released = format_count(run.plan.summary.forget, "resource")
+        return Outcome("done", f"{verb} {target}: {released} released, kept in the cluster.", ExitCode.OK)
     if total == 0:
-        return Outcome("done", f"No changes. {_taken(run.plan)}", ExitCode.OK)
-    return Outcome("done", f"{verb} {place}: {of_total}.", ExitCode.OK)
+        return Outcome("done", f"No changes. {_explain_adoption(run.plan)}", ExitCode.OK)
+    return Outcome("done", f"{verb} {target}: {progress}.", ExitCode.OK)
 
 
 def validation_outcome(view: "ValidationView") -> Outcome:
     """What a validation comes to: valid, denied (by a policy that needs no live state) or error."""
-    files, count = plural(view.files, "file"), tally(view.diagnostics)
-    if any(d.blocks for d in view.diagnostics):
-        bad = any(d.is_error for d in view.diagnostics)
-        status, code = ("error", ExitCode.ERROR) if bad else ("denied", ExitCode.DENIED)
-        return Outcome(status, f"Not valid: {count} in {files}.", code)
-    headline = f"Valid: {plural(view.resources, 'resource')} in {files}{f', {count}' if count else ''}."
+    files, diagnostic_counts = format_count(view.files, "file"), format_severity_counts(view.diagnostics)
+    if any(d.is_blocking for d in view.diagnostics):
+        has_errors = any(d.is_error for d in view.diagnostics)
+        status, exit_code = ("error", ExitCode.ERROR) if has_errors else ("denied", ExitCode.DENIED)
+        return Outcome(status, f"Not valid: {diagnostic_counts} in {files}.", exit_code)
+    headline = (
+        f"Valid: {format_count(view.resources, 'resource')} in "
+        f"{files}{f', {diagnostic_counts}' if diagnostic_counts else ''}."
+    )
     return Outcome("valid", headline, ExitCode.OK)
 
 
-def _is_later(run: RunResult, operation: Operation) -> bool:
+def _is_deferred_cleanup(run: ApplyResult, operation: Operation) -> bool:
     """Whether it tidies up, and could not yet because moves go on."""
     result = run.results.get(operation.id)
-    waits = result is not None and result.status is Status.STARTED and not result.error
-    return waits and type_of(operation).is_cleanup
+    is_waiting = result is not None and result.status is Status.STARTED and not result.error
+    return is_waiting and get_operation_type(operation).is_cleanup
 
 
-def is_denied(plan: Plan) -> bool:
+def has_denial(plan: Plan) -> bool:
     """Whether a policy or a guard denied something."""
-    return any(v.denies for v in plan.verdicts) or any(
+    return any(v.is_denial for v in plan.verdicts) or any(
         d.severity is Severity.DENIED for d in plan.diagnostics
     )
 
 
-def adopting(plan: Plan) -> int:
+def count_adopted(plan: Plan) -> int:
     """How many resources apply would take into ownership without changing them."""
-    acting = {c.id for c in plan.changes if c.action is not Action.NO_OP}
-    return sum(o.before is None and o.after is not None and o.id not in acting for o in plan.ownership)
+    changing_ids = {c.id for c in plan.changes if c.action is not Action.NO_OP}
+    return sum(o.before is None and o.after is not None and o.id not in changing_ids for o in plan.ownership)
 
 
-def left_alone(diagnostics: Iterable[Diagnostic]) -> int:
+def count_left_alone(diagnostics: Iterable[Diagnostic]) -> int:
     """How many diagnostics name something that a rollback does not bring back."""
-    from kdeclare.engine.executor.rollback import LEFT_ALONE  # a tenth of a second that a plan needs not wait
+    from kdeclare.engine.executor.rollback import (
+        UNRESTORED_CODES,
+    )  # a tenth of a second that a plan needs not wait
 
-    return sum(d.code in LEFT_ALONE for d in diagnostics)
+    return sum(d.code in UNRESTORED_CODES for d in diagnostics)
 
 
-def where(plan: Plan) -> str:
+def format_target(plan: Plan) -> str:
     """Project, environment and cluster in a few words, after "for"."""
-    cluster = _cluster(plan)
-    return clean(f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}")
+    cluster = _format_cluster(plan)
+    return sanitize_for_terminal(
+        f"{plan.project}/{plan.env} on {cluster}" if cluster else f"{plan.project}/{plan.env}"
+    )
 
 
-def place_of(plan: Plan) -> str:
+def format_target_compact(plan: Plan) -> str:
     """The same, after "on" or "to"."""
-    cluster = _cluster(plan)
-    return clean(f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}")
+    cluster = _format_cluster(plan)
+    return sanitize_for_terminal(
+        f"{plan.project}/{plan.env} ({cluster})" if cluster else f"{plan.project}/{plan.env}"
+    )
 
 
-def to_do(plan: Plan) -> str:
+def format_planned_counts(plan: Plan) -> str:
     """``2 to create, 1 to change, 1 blocked, 1 topic denied``; empty when there is nothing."""
-    s, denials = plan.summary, len(guarded(plan))
-    moves = f" ({plural(s.reassign, 'partition')} to move)" if s.reassign else ""
+    summary, denial_count = plan.summary, len(find_guard_denials(plan))
+    move_note = f" ({format_count(summary.reassign, 'partition')} to move)" if summary.reassign else ""
     parts = [
-        f"{s.create:,} to create" if s.create else "",
-        f"{s.update:,} to change{moves}" if s.update else "",
-        f"{s.delete:,} to delete" if s.delete else "",
-        f"{s.forget:,} to forget" if s.forget else "",
-        f"{s.blocked:,} blocked" if s.blocked else "",
-        _subjects_denied(plan),
-        plural(denials, "denial") if denials else "",
+        f"{summary.create:,} to create" if summary.create else "",
+        f"{summary.update:,} to change{move_note}" if summary.update else "",
+        f"{summary.delete:,} to delete" if summary.delete else "",
+        f"{summary.forget:,} to forget" if summary.forget else "",
+        f"{summary.blocked:,} blocked" if summary.blocked else "",
+        _format_denied_subjects(plan),
+        format_count(denial_count, "denial") if denial_count else "",
     ]
-    if s.reassign and not s.update:
-        parts.insert(1, f"{plural(s.reassign, 'partition')} to move")
-    return listed(parts)
+    if summary.reassign and not summary.update:
+        parts.insert(1, f"{format_count(summary.reassign, 'partition')} to move")
+    return join_nonempty(parts)
 
 
-def _subjects_denied(plan: Plan) -> str:
+def _format_denied_subjects(plan: Plan) -> str:
     """Of resources of which the rest is done."""
-    names = set().union(*subjects_denied(plan).values())
+    names = set().union(*find_denied_subjects(plan).values())
     noun = "resource" if any("/" in name for name in names) else "topic"
-    return f"{plural(len(names), noun)} denied" if names else ""
+    return f"{format_count(len(names), noun)} denied" if names else ""
 
 
-def _in_order(plan: Plan) -> str:
+def _explain_no_changes(plan: Plan) -> str:
     if plan.undoes:
-        run, left = clean(plan.undoes), left_alone(plan.diagnostics)
-        if left:
-            return f"Nothing of run {run} can be undone on {place_of(plan)}: {left:,} left alone."
-        return f"Nothing of run {run} is left to undo on {place_of(plan)}."
-    return f"{where(plan)}: {plural(plan.summary.unchanged, 'resource')} in order."
+        run_id, left_alone_count = sanitize_for_terminal(plan.undoes), count_left_alone(plan.diagnostics)
+        if left_alone_count:
+            return (
+                f"Nothing of run {run_id} can be undone on {format_target_compact(plan)}: "
+                f"{left_alone_count:,} left alone."
+            )
+        return f"Nothing of run {run_id} is left to undo on {format_target_compact(plan)}."
+    return f"{format_target(plan)}: {format_count(plan.summary.unchanged, 'resource')} in order."
 
 
-def _cluster(plan: Plan) -> str:
+def _format_cluster(plan: Plan) -> str:
     """The name alone where it says more than the environment does; empty where nothing identifies it."""
     if plan.cluster.name not in ("", plan.env):
         return plan.cluster.name
     return f"cluster {plan.cluster.id}" if plan.cluster.id else ""
 
 
-def _taken(plan: Plan) -> str:
-    place = place_of(plan)
-    count = adopting(plan)
+def _explain_adoption(plan: Plan) -> str:
+    target = format_target_compact(plan)
+    count = count_adopted(plan)
     if count:
-        return f"{plural(count, 'resource was', 'resources were')} taken into ownership on {place}."
+        return f"{format_count(count, 'resource was', 'resources were')} taken into ownership on {target}."
     if plan.ownership:
-        records = plural(len(plan.ownership), "record of ownership was", "records of ownership were")
-        return f"{records} brought up to date on {place}."
-    return f"Nothing to do on {place}."
+        record_count = format_count(
+            len(plan.ownership), "record of ownership was", "records of ownership were"
+        )
+        return f"{record_count} brought up to date on {target}."
+    return f"Nothing to do on {target}."
 
 
-def _losses(run: RunResult) -> list[str]:
+def _list_problem_counts(run: ApplyResult) -> list[str]:
     """What did not end well, counted; an operation that nothing was heard of was not begun."""
-    words = {
+    labels = {
         Status.FAILED: "failed",
         Status.DENIED: "denied",
         Status.STALE: "changed by someone else",
@@ -217,11 +237,11 @@ def _losses(run: RunResult) -> list[str]:
         Status.STARTED: "still in progress",
         Status.INTERRUPTED: "not begun",
     }
-    counts = Counter(status for _, status in _ended_badly(run))
-    return [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
+    counts = Counter(status for _, status in _list_unsuccessful(run))
+    return [f"{counts[status]:,} {word}" for status, word in labels.items() if counts[status]]
 
 
-def _ended_badly(run: RunResult) -> Iterator[tuple[Operation, Status]]:
+def _list_unsuccessful(run: ApplyResult) -> Iterator[tuple[Operation, Status]]:
     for operation in run.plan.operations:
         result = run.results.get(operation.id)
         status = result.status if result else Status.INTERRUPTED
@@ -229,67 +249,75 @@ def _ended_badly(run: RunResult) -> Iterator[tuple[Operation, Status]]:
             yield operation, status
 
 
-def _only_refused(run: RunResult) -> bool:
+def _has_only_system_denials(run: ApplyResult) -> bool:
     """Whether nothing went wrong but what policies of the brokers refused, and what needed that."""
-    return all(_is_refused(run, op.id) for op, _ in _ended_badly(run))
+    return all(_is_denied_by_system(run, op.id) for op, _ in _list_unsuccessful(run))
 
 
-def _is_refused(run: RunResult, operation: str) -> bool:
+def _is_denied_by_system(run: ApplyResult, operation_id: str) -> bool:
     """Whether a policy of the brokers refused it, or something that it needs, however far."""
-    seen = set()
-    result = run.results.get(operation)
-    while result is not None and result.id not in seen:
+    visited_ids = set()
+    result = run.results.get(operation_id)
+    while result is not None and result.id not in visited_ids:
         if result.status is not Status.SKIPPED:
             return result.status is Status.DENIED
-        seen.add(result.id)
+        visited_ids.add(result.id)
         result = run.results.get(result.cause or "")
     return False
 
 
-def _denials(run: RunResult) -> str:
+def _format_denials(run: ApplyResult) -> str:
     """Resources that were denied, before the run or during it, topics, and operations skipped for it."""
-    counts = Counter(status for _, status in _ended_badly(run))
-    resources = {op.resource for op, status in _ended_badly(run) if status is Status.DENIED}
-    topics, denied = _subjects_denied(run.plan), len(resources)
-    if is_denied(run.plan):
-        before = run.plan.summary.blocked + len(set(guarded(run.plan)))
-        denied += before if before or topics else 1
-    skipped = counts[Status.SKIPPED]
-    parts = [f"{denied:,} denied" if denied else "", topics, f"{skipped:,} skipped" if skipped else ""]
-    return listed(parts)
+    counts = Counter(status for _, status in _list_unsuccessful(run))
+    denied_resources = {op.resource for op, status in _list_unsuccessful(run) if status is Status.DENIED}
+    denied_subjects, denied_count = _format_denied_subjects(run.plan), len(denied_resources)
+    if has_denial(run.plan):
+        plan_denied_count = run.plan.summary.blocked + len(set(find_guard_denials(run.plan)))
+        denied_count += plan_denied_count if plan_denied_count or denied_subjects else 1
+    skipped_count = counts[Status.SKIPPED]
+    parts = [
+        f"{denied_count:,} denied" if denied_count else "",
+        denied_subjects,
+        f"{skipped_count:,} skipped" if skipped_count else "",
+    ]
+    return join_nonempty(parts)
 
 
-def subjects_denied(plan: Plan) -> Mapping[str, Collection[str]]:
+def find_denied_subjects(plan: Plan) -> Mapping[str, Collection[str]]:
     """What policies deny within resources, as verdicts name it; without what is blocked as a whole."""
-    blocked = _blocked(plan)
-    found: dict[str, set[str]] = defaultdict(set)
+    blocked_resources = _find_blocked(plan)
+    subjects_by_resource: dict[str, set[str]] = defaultdict(set)
     for verdict in plan.verdicts:
-        if verdict.denies and verdict.topic is not None and verdict.resource not in blocked:
-            found[verdict.resource].add(verdict.topic)
-    return found
+        if verdict.is_denial and verdict.topic is not None and verdict.resource not in blocked_resources:
+            subjects_by_resource[verdict.resource].add(verdict.topic)
+    return subjects_by_resource
 
 
-def guarded(plan: Plan) -> list[str]:
+def find_guard_denials(plan: Plan) -> list[str]:
     """The resources of changes that a guard denies and something is left of, one for each denial."""
-    acting = {str(change.id) for change in plan.changes} - _blocked(plan)
-    denials = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
-    return [resource for resource in denials if resource in acting]
+    changing_resources = {str(change.id) for change in plan.changes} - _find_blocked(plan)
+    denied_resources = (d.resource for d in plan.diagnostics if d.severity is Severity.DENIED)
+    return [resource for resource in denied_resources if resource in changing_resources]
 
 
-def fields_denied(plan: Plan) -> Mapping[str, Collection[str]]:
+def find_denied_fields(plan: Plan) -> Mapping[str, Collection[str]]:
     """The paths of the fields that will stay as they are, by resource; without what is blocked as a whole."""
-    subjects, whole = subjects_denied(plan), set(guarded(plan))
+    denied_subjects, guarded_resources = find_denied_subjects(plan), set(find_guard_denials(plan))
     return {
-        name: {f.path for f in change.fields if _is_denied(change, f, subjects.get(name, ()), name in whole)}
+        name: {
+            f.path
+            for f in change.fields
+            if _is_field_denied(change, f, denied_subjects.get(name, ()), name in guarded_resources)
+        }
         for change in plan.changes
-        if (name := str(change.id)) in subjects or name in whole
+        if (name := str(change.id)) in denied_subjects or name in guarded_resources
     }
 
 
-def _is_denied(change: Change, field: FieldChange, subjects: Collection[str], whole: bool) -> bool:
+def _is_field_denied(change: Change, field: FieldChange, subjects: Collection[str], is_guarded: bool) -> bool:
     subject = find_field_subject(change.id.kind, field.path)
-    return subject is not None and (whole or subject in subjects)
+    return subject is not None and (is_guarded or subject in subjects)
 
 
-def _blocked(plan: Plan) -> set[str]:
+def _find_blocked(plan: Plan) -> set[str]:
     return {str(change.id) for change in plan.changes if change.blocked}

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.core.documents import Diagnostics, OneOf, describe_as, publish_schemas
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition
+from kdeclare.core.documents import Diagnostics, OneOf, build_document, publish_schemas
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
-from kdeclare.engine.planning.planfile_schema import ShownVerdict
-from kdeclare.report.elements.diagnostics_text import spoken, verdict_lines
+from kdeclare.engine.planning.planfile_schema import SerializedVerdict
+from kdeclare.report.elements.diagnostics_text import render_verdict_lines, select_notable_verdicts
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, listed, plural
+from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 from kdeclare.report.outcome import Outcome
 
 if TYPE_CHECKING:
-    from kdeclare.policy.testing.run import CaseResult
+    from kdeclare.policy.testing.case_run import CaseResult
 
-_MANY_TOPICS = 50
-_MANY_OPEN = 3
-_WHERE = "Policies stand under 'policies' of the project file, or are manifests of kind Policy."
-_IfAny = Annotated[
+_MAX_RESOURCES = 50
+_MAX_UNDECIDED = 3
+_POLICIES_HINT = "Policies stand under 'policies' of the project file, or are manifests of kind Policy."
+_OptionalText = Annotated[
     str | None, WithJsonSchema({"type": "string"}), Field(exclude_if=lambda said: said is None)
 ]
 _ExitCode = Annotated[int, Field(description="The same as the exit status of the process.")]
@@ -47,7 +47,7 @@ class PolicyCheckView:
     policies: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     open: tuple[tuple[str, str], ...] = ()
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, SourcePosition] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     noun: str = "topic"
 
@@ -66,7 +66,7 @@ class PolicyTestView:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PolicyTally:
     """One policy: of how many topics it was asked, denied, warned, and could not tell without a cluster."""
 
     schema_name = "PolicyTallyDocument"
@@ -89,12 +89,12 @@ class CheckedVerdict:
     outcome: VerdictOutcome
     message: str
     topic: Annotated[
-        _IfAny, Field(description="The topic that was judged, where the resource is not the topic.")
+        _OptionalText, Field(description="The topic that was judged, where the resource is not the topic.")
     ]
     override: Annotated[
-        _IfAny, Field(description="The reason given for overriding the policy; outcome is warn.")
+        _OptionalText, Field(description="The reason given for overriding the policy; outcome is warn.")
     ]
-    place: Place | None
+    place: SourcePosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class PolicyCheckDocument:
     cluster: Annotated[str | None, Field(description="null where manifests were checked, without --live.")]
     topics: Annotated[int, Field(description="How many were checked.")]
     against: Annotated[int, Field(description="How many of them are denied by a policy.")]
-    policies: tuple[Tally, ...]
+    policies: tuple[PolicyTally, ...]
     verdicts: tuple[CheckedVerdict, ...]
     open: tuple[OpenDocument, ...]
     diagnostics: Diagnostics
@@ -129,11 +129,11 @@ class CaseDocument:
 
     test: Annotated[str, Field(description="The name of the PolicyTest that it stands in.")]
     name: str
-    place: Place
+    place: SourcePosition
     passed: bool
     expected: VerdictOutcome
     got: VerdictOutcome | None
-    verdicts: tuple[ShownVerdict, ...]
+    verdicts: tuple[SerializedVerdict, ...]
     problems: tuple[str, ...]
 
 
@@ -150,114 +150,128 @@ class PolicyTestDocument:
     diagnostics: Diagnostics
 
 
-def check_outcome(view: PolicyCheckView) -> Outcome:
+def compute_check_outcome(view: PolicyCheckView) -> Outcome:
     """What a check comes to; its status is no-policies, in-order, warned or denied."""
-    against = {v.resource for v in view.verdicts if v.denies}
+    denied_resources = {v.resource for v in view.verdicts if v.is_denial}
     if not view.policies:
         return Outcome("no-policies", "There are no policies.", ExitCode.OK)
-    if against:
-        verb = "is" if len(against) == 1 else "are"
-        headline = f"{len(against):,} of {plural(view.topics, view.noun)} {verb} against a policy."
+    if denied_resources:
+        verb = "is" if len(denied_resources) == 1 else "are"
+        headline = (
+            f"{len(denied_resources):,} of {format_count(view.topics, view.noun)} {verb} against a policy."
+        )
         return Outcome("denied", headline, ExitCode.DENIED)
     if not view.topics:
         return Outcome("in-order", f"There are no {view.noun}s to judge.", ExitCode.OK)
-    warned = {v.resource for v in view.verdicts if v.outcome is VerdictOutcome.WARN}
-    policies = plural(len(view.policies), "policy", "policies")
-    topics = f"All {view.topics:,} {view.noun}s are" if view.topics > 1 else f"The one {view.noun} is"
-    far = ", as far as manifests can tell" if view.open else ""
-    with_warning = f", {len(warned):,} with a warning" if warned else ""
-    headline = f"{topics} in order with {policies}{_idle(view)}{with_warning}{far}."
-    return Outcome("warned" if warned else "in-order", headline, ExitCode.OK)
+    warned_resources = {v.resource for v in view.verdicts if v.outcome is VerdictOutcome.WARN}
+    policies = format_count(len(view.policies), "policy", "policies")
+    subject = f"All {view.topics:,} {view.noun}s are" if view.topics > 1 else f"The one {view.noun} is"
+    certainty_note = ", as far as manifests can tell" if view.open else ""
+    warning_note = f", {len(warned_resources):,} with a warning" if warned_resources else ""
+    headline = (
+        f"{subject} in order with {policies}{_explain_unused_policies(view)}{warning_note}{certainty_note}."
+    )
+    return Outcome("warned" if warned_resources else "in-order", headline, ExitCode.OK)
 
 
-def _idle(view: PolicyCheckView) -> str:
+def _explain_unused_policies(view: PolicyCheckView) -> str:
     """That policies, whose selector or actions may be wrong, were asked about no topic."""
-    count = sum(not row.asked for row in tallies(view))
-    if not count:
+    unused_count = sum(not row.asked for row in count_by_policy(view))
+    if not unused_count:
         return ""
-    if count == len(view.policies):
+    if unused_count == len(view.policies):
         return ", asked about none of them" if view.topics > 1 else ", not asked about it"
-    return f", {count:,} of them asked about none" if view.topics > 1 else f", {count:,} of them not asked"
+    return (
+        f", {unused_count:,} of them asked about none"
+        if view.topics > 1
+        else f", {unused_count:,} of them not asked"
+    )
 
 
-def check_text(view: PolicyCheckView, style: Style = PLAIN, *, everything: bool = False) -> str:
-    """The whole text. everything: all topics, however many something is said of."""
-    outcome = check_outcome(view)
+def render_check_text(view: PolicyCheckView, style: Style = PLAIN, *, show_all: bool = False) -> str:
+    """The whole text. show_all: all topics, however many something is said of."""
+    outcome = compute_check_outcome(view)
     if not view.policies:
-        return f"{outcome.headline}\n{style.cyan('hint:')} {_WHERE}\n"
+        return f"{outcome.headline}\n{style.cyan('hint:')} {_POLICIES_HINT}\n"
     paint = style.red if outcome.exit_code is ExitCode.DENIED else style.green
     blocks = [
-        f"{paint(outcome.headline)}\n{style.dim(_what(view))}\n",
-        *_by_topic(view, style, None if everything else _MANY_TOPICS),
-        _table(tallies(view), style),
-        _open(view, style),
+        f"{paint(outcome.headline)}\n{style.dim(_format_check_scope(view))}\n",
+        *_render_resources(view, style, None if show_all else _MAX_RESOURCES),
+        _render_tallies(count_by_policy(view), style),
+        _render_undecided(view, style),
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def tallies(view: PolicyCheckView) -> tuple[Tally, ...]:
+def count_by_policy(view: PolicyCheckView) -> tuple[PolicyTally, ...]:
     """By policy, in the order of the project."""
-    asked = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
-    said = Counter((v.policy, v.outcome) for v in view.verdicts)
-    unsaid = Counter(policy for policy, _ in view.open)
+    evaluated_counts = Counter([v.policy for v in view.verdicts] + [policy for policy, _ in view.open])
+    outcome_counts = Counter((v.policy, v.outcome) for v in view.verdicts)
+    undecided_counts = Counter(policy for policy, _ in view.open)
     return tuple(
-        Tally(
+        PolicyTally(
             policy,
-            asked[policy],
-            said[policy, VerdictOutcome.DENY],
-            said[policy, VerdictOutcome.WARN],
-            unsaid[policy],
+            evaluated_counts[policy],
+            outcome_counts[policy, VerdictOutcome.DENY],
+            outcome_counts[policy, VerdictOutcome.WARN],
+            undecided_counts[policy],
         )
         for policy in view.policies
     )
 
 
-def cases_outcome(view: PolicyTestView) -> Outcome:
+def compute_cases_outcome(view: PolicyTestView) -> Outcome:
     """What the cases come to: passed or failed."""
-    count, failed = len(view.results), len(view.failed)
-    counts = [f"{count - failed:,} passed", f"{failed:,} failed" if failed else ""]
-    headline = f"{plural(count, 'case')}: {listed(counts)}."
-    if failed:
+    case_count, failed_count = len(view.results), len(view.failed)
+    counts = [f"{case_count - failed_count:,} passed", f"{failed_count:,} failed" if failed_count else ""]
+    headline = f"{format_count(case_count, 'case')}: {join_nonempty(counts)}."
+    if failed_count:
         return Outcome("failed", headline, ExitCode.ERROR)
     return Outcome("passed", headline, ExitCode.OK)
 
 
-def cases_text(view: PolicyTestView, style: Style = PLAIN, *, everything: bool = False) -> str:
-    """What failed, case by case, and how many passed. everything: those that passed as well."""
-    outcome = cases_outcome(view)
-    shown = view.results if everything else view.failed
-    lines = [line for result in shown for line in _case(result, style)]
+def render_cases_text(view: PolicyTestView, style: Style = PLAIN, *, show_all: bool = False) -> str:
+    """What failed, case by case, and how many passed. show_all: those that passed as well."""
+    outcome = compute_cases_outcome(view)
+    shown_results = view.results if show_all else view.failed
+    lines = [line for result in shown_results for line in _render_case(result, style)]
     paint = style.red if view.failed else style.green
     return "".join(f"{line}\n" for line in (*lines, paint(outcome.headline)))
 
 
-def _what(view: PolicyCheckView) -> str:
-    place = f"{view.project}/{view.env}"
+def _format_check_scope(view: PolicyCheckView) -> str:
+    environment = f"{view.project}/{view.env}"
     if view.cluster is None:
-        return clean(f"{place}: the manifests, as if their {view.noun}s were created now.")
-    where = f"{place} on {view.cluster}" if view.cluster != view.env else place
-    return clean(f"{where}: the {view.noun}s of the cluster as they are.")
+        return sanitize_for_terminal(
+            f"{environment}: the manifests, as if their {view.noun}s were created now."
+        )
+    target = f"{environment} on {view.cluster}" if view.cluster != view.env else environment
+    return sanitize_for_terminal(f"{target}: the {view.noun}s of the cluster as they are.")
 
 
-def _by_topic(view: PolicyCheckView, style: Style, most: int | None) -> Iterator[str]:
+def _render_resources(view: PolicyCheckView, style: Style, max_resources: int | None) -> Iterator[str]:
     """A paragraph a topic: those that are denied first."""
-    said: defaultdict[str, list[Verdict]] = defaultdict(list)
-    for verdict in spoken(view.verdicts):
-        said[verdict.resource].append(verdict)
-    for resource, verdicts in list(said.items())[:most]:
-        place = view.places.get(resource)
-        title = style.bold(clean(resource)) + (f"  {style.dim(clean(str(place)))}" if place else "")
-        lines = [title, *(f"  {line}" for line in verdict_lines(verdicts, style))]
+    verdicts_by_resource: defaultdict[str, list[Verdict]] = defaultdict(list)
+    for verdict in select_notable_verdicts(view.verdicts):
+        verdicts_by_resource[verdict.resource].append(verdict)
+    for resource, verdicts in list(verdicts_by_resource.items())[:max_resources]:
+        position = view.places.get(resource)
+        title = style.bold(sanitize_for_terminal(resource)) + (
+            f"  {style.dim(sanitize_for_terminal(str(position)))}" if position else ""
+        )
+        lines = [title, *(f"  {line}" for line in render_verdict_lines(verdicts, style))]
         yield "".join(f"{line}\n" for line in lines)
-    if most is not None and len(said) > most:
-        rest = plural(len(said) - most, f"more {view.noun}")
-        yield style.dim(f"… and {rest}; -v shows all, and so does --format json.") + "\n"
+    if max_resources is not None and len(verdicts_by_resource) > max_resources:
+        remaining = format_count(len(verdicts_by_resource) - max_resources, f"more {view.noun}")
+        yield style.dim(f"… and {remaining}; -v shows all, and so does --format json.") + "\n"
 
 
-def _table(rows: Iterable[Tally], style: Style) -> str:
+def _render_tallies(rows: Iterable[PolicyTally], style: Style) -> str:
     rows = tuple(rows)
     columns = ["asked", "denied", "warned", *(["open"] if any(row.open for row in rows) else [])]
-    cells = [[clean(row.policy), *(f"{getattr(row, name):,}" for name in columns)] for row in rows]
+    cells = [
+        [sanitize_for_terminal(row.policy), *(f"{getattr(row, name):,}" for name in columns)] for row in rows
+    ]
     table = [["policy", *columns], *cells]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
@@ -267,79 +281,87 @@ def _table(rows: Iterable[Tally], style: Style) -> str:
     return "".join(f"{line}\n" for line in [style.dim(lines[0]), *lines[1:]])
 
 
-def _open(view: PolicyCheckView, style: Style) -> str:
+def _render_undecided(view: PolicyCheckView, style: Style) -> str:
     if not view.open:
         return ""
     by_policy: defaultdict[str, list[str]] = defaultdict(list)
     for policy, resource in view.open:
-        by_policy[policy].append(clean(resource))
+        by_policy[policy].append(sanitize_for_terminal(resource))
     lines = [style.yellow("Only a cluster can tell:")]
     for policy, resources in by_policy.items():
-        rest = len(resources) - _MANY_OPEN
-        names = ", ".join(resources[:_MANY_OPEN]) + (f" and {rest:,} more" if rest > 0 else "")
-        lines.append(f"  policy {clean(policy)} on {names}")
+        remaining_count = len(resources) - _MAX_UNDECIDED
+        names = ", ".join(resources[:_MAX_UNDECIDED]) + (
+            f" and {remaining_count:,} more" if remaining_count > 0 else ""
+        )
+        lines.append(f"  policy {sanitize_for_terminal(policy)} on {names}")
     hint = f"--live asks about the {view.noun}s as they are, and kdeclare plan about what would change."
     lines.append(f"{style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _case(result: "CaseResult", style: Style) -> Iterator[str]:
+def _render_case(result: "CaseResult", style: Style) -> Iterator[str]:
     case = result.case
-    where, name = style.dim(f"{clean(str(case.place))}:"), style.bold(clean(case.name))
+    position, name = (
+        style.dim(f"{sanitize_for_terminal(str(case.place))}:"),
+        style.bold(sanitize_for_terminal(case.name)),
+    )
     if result.passed:
-        yield f"{where} {style.green('passed')} {name}"
+        yield f"{position} {style.green('passed')} {name}"
         return
-    saying = f" saying '{clean(case.message)}'" if case.message else ""
-    got = "could not be judged" if result.outcome is None else f"got {result.outcome.value}"
-    yield f"{where} {style.red('failed')} {name}: expected {case.expect.value}{saying}, {got}"
-    yield from (f"  {clean(problem)}" for problem in result.problems)
-    yield from (f"  {line}" for line in verdict_lines(spoken(result.verdicts), style))
+    message_note = f" saying '{sanitize_for_terminal(case.message)}'" if case.message else ""
+    actual = "could not be judged" if result.outcome is None else f"got {result.outcome.value}"
+    yield f"{position} {style.red('failed')} {name}: expected {case.expect.value}{message_note}, {actual}"
+    yield from (f"  {sanitize_for_terminal(problem)}" for problem in result.problems)
+    yield from (f"  {line}" for line in render_verdict_lines(select_notable_verdicts(result.verdicts), style))
     if not result.verdicts and not result.problems:
         if case.policy is None:
             yield "  no policy is asked about this"
         else:
-            yield f"  policy {clean(case.policy)} is not asked about this, by its actions or its selector"
+            yield (
+                f"  policy {sanitize_for_terminal(case.policy)} is not asked about "
+                f"this, by its actions or its selector"
+            )
 
 
-def describe_check(view: PolicyCheckView) -> PolicyCheckDocument:
+def build_check_document(view: PolicyCheckView) -> PolicyCheckDocument:
     """Return what the policies say of topics (docs/schemas/policy-check.schema.json)."""
-    outcome = check_outcome(view)
-    return describe_as(
+    outcome = compute_check_outcome(view)
+    return build_document(
         PolicyCheckDocument,
         view,
         outcome=outcome.status,
         headline=outcome.headline,
         exit_code=int(outcome.exit_code),
-        against=len({v.resource for v in view.verdicts if v.denies}),
-        policies=tallies(view),
+        against=len({v.resource for v in view.verdicts if v.is_denial}),
+        policies=count_by_policy(view),
         verdicts=tuple(
-            describe_as(CheckedVerdict, verdict, place=view.places.get(verdict.resource))
+            build_document(CheckedVerdict, verdict, place=view.places.get(verdict.resource))
             for verdict in view.verdicts
         ),
         open=tuple(OpenDocument(policy, resource) for policy, resource in view.open),
     )
 
 
-def describe_cases(view: PolicyTestView) -> PolicyTestDocument:
+def build_cases_document(view: PolicyTestView) -> PolicyTestDocument:
     """Return what came of an author's cases (docs/schemas/policy-test.schema.json)."""
-    outcome = cases_outcome(view)
+    outcome = compute_cases_outcome(view)
     return PolicyTestDocument(
         outcome=outcome.status,
         headline=outcome.headline,
         exit_code=int(outcome.exit_code),
         passed=len(view.results) - len(view.failed),
         failed=len(view.failed),
-        cases=tuple(map(_describe_case, view.results)),
+        cases=tuple(map(_build_case_document, view.results)),
         diagnostics=view.diagnostics,
     )
 
 
-def _describe_case(result: "CaseResult") -> CaseDocument:
+def _build_case_document(result: "CaseResult") -> CaseDocument:
     case = result.case
-    about = {"test": case.test, "name": case.name, "place": case.place}
-    return describe_as(CaseDocument, result, **about, expected=case.expect, got=result.outcome)
+    identity = {"test": case.test, "name": case.name, "place": case.place}
+    return build_document(CaseDocument, result, **identity, expected=case.expect, got=result.outcome)
 
 
-def policy_schemas() -> dict[str, dict[str, Any]]:
+def build_policy_schemas() -> dict[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas({"policy-check": PolicyCheckDocument, "policy-test": PolicyTestDocument})

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kdeclare.core.documents import publish_schemas
-from kdeclare.core.frozen import dataclass
-from kdeclare.report.elements.terminal import PLAIN, Column, Cut, Style, table
-from kdeclare.report.elements.values import clean
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.report.elements.terminal import PLAIN, Column, Elision, Style, render_table
+from kdeclare.report.elements.values import sanitize_for_terminal
 
 _COLUMNS = (
     *map(Column, ("PROVIDER", "VERSION", "APIVERSION")),
-    *(Column(title, cut=Cut.END) for title in ("KINDS", "FROM")),
+    *(Column(title, elision=Elision.END) for title in ("KINDS", "FROM")),
 )
 
 
@@ -43,25 +43,25 @@ class ProviderList:
     providers: tuple[ProviderStatus, ...]
 
 
-def providers_text(
+def render_providers_text(
     providers: Sequence[ProviderStatus], style: Style = PLAIN, width: int | None = None
 ) -> str:
     """Render a table; below it, why some cannot be used."""
     rows = [
         (
-            clean(item.name),
-            clean(item.version),
-            clean(item.api_version or ""),
-            clean(", ".join(item.kinds)),
-            clean(f"{item.distribution} ({item.reference})"),
+            sanitize_for_terminal(item.name),
+            sanitize_for_terminal(item.version),
+            sanitize_for_terminal(item.api_version or ""),
+            sanitize_for_terminal(", ".join(item.kinds)),
+            sanitize_for_terminal(f"{item.distribution} ({item.reference})"),
         )
         for item in providers
     ]
     reasons = dict.fromkeys(item.problem for item in providers if item.problem)
-    problems = [f"\nerror: {clean(reason)}" for reason in reasons]
-    return "\n".join([*table(_COLUMNS, rows, width, style), *problems]) + "\n"
+    problems = [f"\nerror: {sanitize_for_terminal(reason)}" for reason in reasons]
+    return "\n".join([*render_table(_COLUMNS, rows, width, style), *problems]) + "\n"
 
 
-def providers_schemas() -> Mapping[str, dict[str, Any]]:
+def build_providers_schemas() -> Mapping[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas({"providers": ProviderList})

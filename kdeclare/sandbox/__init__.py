@@ -21,9 +21,9 @@ from kdeclare.sandbox.group import (
     stop_group,
 )
 from kdeclare.sandbox.jars import KAFKA_VERSION
-from kdeclare.sandbox.launch import kafka_classpath, run_kafka_tool
+from kdeclare.sandbox.launch import resolve_kafka_classpath, run_kafka_tool
 from kdeclare.sandbox.settings import GroupSettings, SandboxSettings, is_free
-from kdeclare.sandbox.starting import start
+from kdeclare.sandbox.startup import start
 from kdeclare.sandbox.status import BrokerStatus, SandboxStatus, WorkerStatus, status
 
 __all__ = [
@@ -38,11 +38,11 @@ __all__ = [
     "group_status",
     "is_free",
     "issue_certificate",
-    "kafka_classpath",
     "kill_broker",
     "kill_worker",
     "reset",
     "reset_group",
+    "resolve_kafka_classpath",
     "run_kafka_tool",
     "start",
     "start_broker",

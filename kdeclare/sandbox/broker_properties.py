@@ -12,35 +12,38 @@ _BROKER = "PLAINTEXT"
 def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
     """The settings of one broker. Topic defaults stay Kafka's own, so that plans read as elsewhere."""
     is_controller = broker_id in settings.controller_ids
-    copies = str(min(3, settings.brokers))
-    in_sync = str(min(2, settings.brokers))
+    replication_factor = str(min(3, settings.brokers))
+    min_isr = str(min(2, settings.brokers))
     protocols = LISTENERS if settings.secure else {_BROKER: 0}
     listeners = [
-        f"{name}://{HOST}:{settings.broker_port(broker_id) + offset}" for name, offset in protocols.items()
+        f"{name}://{HOST}:{settings.get_broker_port(broker_id) + offset}"
+        for name, offset in protocols.items()
     ]
     if is_controller:
-        listeners.append(f"{_CONTROLLER}://{HOST}:{settings.controller_port(broker_id)}")
-    voters = (f"{i}@{HOST}:{settings.controller_port(i)}" for i in settings.controller_ids)
+        listeners.append(f"{_CONTROLLER}://{HOST}:{settings.get_controller_port(broker_id)}")
+    voters = (f"{i}@{HOST}:{settings.get_controller_port(i)}" for i in settings.controller_ids)
     return {
         "node.id": str(broker_id),
         "process.roles": "broker,controller" if is_controller else "broker",
         "controller.quorum.voters": ",".join(voters),
         "controller.listener.names": _CONTROLLER,
         "listeners": ",".join(listeners),
-        "listener.security.protocol.map": f"{_protocols(protocols)},{_CONTROLLER}:{_inside(settings)}",
-        "inter.broker.listener.name": _inside(settings),
+        "listener.security.protocol.map": (
+            f"{_format_protocol_map(protocols)},{_CONTROLLER}:{_get_internal_protocol(settings)}"
+        ),
+        "inter.broker.listener.name": _get_internal_protocol(settings),
         "broker.rack": settings.rack(broker_id),
         "log.dirs": ",".join(map(str, log_dirs)),
         "auto.create.topics.enable": "false",
         "delete.topic.enable": "true",
         # Internal topics: as many copies as there are brokers for, few partitions.
-        "offsets.topic.replication.factor": copies,
+        "offsets.topic.replication.factor": replication_factor,
         "offsets.topic.num.partitions": "5",
-        "transaction.state.log.replication.factor": copies,
-        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.replication.factor": replication_factor,
+        "transaction.state.log.min.isr": min_isr,
         "transaction.state.log.num.partitions": "5",
-        "share.coordinator.state.topic.replication.factor": copies,
-        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": replication_factor,
+        "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "5",
         "group.initial.rebalance.delay.ms": "0",
         # Small: several brokers share one machine with whoever uses them.
@@ -58,22 +61,22 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
     }
 
 
-def _protocols(names: Iterable[str]) -> str:
+def _format_protocol_map(names: Iterable[str]) -> str:
     """Listeners are called what they speak."""
     return ",".join(f"{name}:{name}" for name in names)
 
 
-def _inside(settings: SandboxSettings) -> str:
+def _get_internal_protocol(settings: SandboxSettings) -> str:
     """What brokers and controllers speak with each other."""
     return "SSL" if settings.secure else _BROKER
 
 
 def render(properties: dict[str, str]) -> str:
     """Java properties: Latin-1 with everything else escaped, as ``java.util.Properties`` reads it."""
-    return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+    return "".join(f"{key}={_escape_value(value)}\n" for key, value in properties.items())
 
 
-def _escaped(value: str) -> str:
+def _escape_value(value: str) -> str:
     utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
     units = (int.from_bytes(utf_16[i : i + 2], "big") for i in range(0, len(utf_16), 2))
     text = "".join(chr(u) if 0x20 <= u < 0x7F else f"\\u{u:04x}" for u in units)

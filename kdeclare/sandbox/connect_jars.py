@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
-from kdeclare.java import MINIMUM, find_java, major_version
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.java import MINIMUM_VERSION, find_java, parse_major_version
 from kdeclare.providers.connect.client.plugin import jar as plugin
 from kdeclare.sandbox import ivy
 from kdeclare.sandbox.jars import (
     HOME_VARIABLE,
     KAFKA_VERSION,
     KafkaJars,
+    PinnedJars,
     Progress,
-    Wanted,
-    installed,
-    pinned,
+    get_installed_kafka,
+    ignore_progress,
     read_pins,
-    silent,
+    resolve_pinned_jars,
 )
 
 DEPENDENCIES = (
@@ -45,7 +45,9 @@ class ConnectJars(KafkaJars):
     file_connectors: Path
 
 
-def connect_jars(progress: Progress = silent, environment: Mapping[str, str] | None = None) -> ConnectJars:
+def resolve_connect_jars(
+    progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
+) -> ConnectJars:
     """Connect's jars: those of KAFKA_HOME if it is set, else the pinned ones, from the cache or downloaded.
 
     Raise KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one
@@ -54,17 +56,17 @@ def connect_jars(progress: Progress = silent, environment: Mapping[str, str] | N
     environment = os.environ if environment is None else environment
     home = environment.get(HOME_VARIABLE)
     if home:
-        there = installed(Path(home).absolute())
-        return _parted(there.version, there.paths)
-    what = f"Kafka Connect {KAFKA_VERSION}"
-    wanted = Wanted(f"connect-{KAFKA_VERSION}", what, "37 MB", DEPENDENCIES, read_pins(PINS))
-    return _parted(KAFKA_VERSION, pinned(wanted, progress, environment))
+        installed_kafka = get_installed_kafka(Path(home).absolute())
+        return _split_connectors(installed_kafka.version, installed_kafka.paths)
+    label = f"Kafka Connect {KAFKA_VERSION}"
+    pinned_jars = PinnedJars(f"connect-{KAFKA_VERSION}", label, "37 MB", DEPENDENCIES, read_pins(PINS))
+    return _split_connectors(KAFKA_VERSION, resolve_pinned_jars(pinned_jars, progress, environment))
 
 
-def _parted(version: str, paths: tuple[Path, ...]) -> ConnectJars:
-    names = {path.name: path for path in paths}
-    connectors = names.get(f"connect-file-{version}.jar")
-    if connectors is None or f"connect-runtime-{version}.jar" not in names:
+def _split_connectors(version: str, paths: tuple[Path, ...]) -> ConnectJars:
+    paths_by_name = {path.name: path for path in paths}
+    connectors = paths_by_name.get(f"connect-file-{version}.jar")
+    if connectors is None or f"connect-runtime-{version}.jar" not in paths_by_name:
         raise KdeclareError(
             error(
                 "kafka-home",
@@ -76,20 +78,22 @@ def _parted(version: str, paths: tuple[Path, ...]) -> ConnectJars:
     return ConnectJars(version, tuple(p for p in paths if p != connectors), connectors)
 
 
-_HINT = f"Install a JDK, version {MINIMUM} or later, and put its javac on PATH or set JAVA_HOME."
+_HINT = f"Install a JDK, version {MINIMUM_VERSION} or later, and put its javac on PATH or set JAVA_HOME."
 
 
-def build(out: Path, progress: Progress = silent, environment: Mapping[str, str] | None = None) -> Path:
+def build(
+    out: Path, progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
+) -> Path:
     """Compile the plug-in into a jar in the folder ``out``, which is made, and return the jar's path.
 
     Raise KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or what Java and Connect's
     jars raise.
     """
-    chosen = os.environ if environment is None else environment
-    return plugin.build(out, lambda: find_compiler(progress, chosen), progress)
+    variables = os.environ if environment is None else environment
+    return plugin.build(out, lambda: find_compiler(progress, variables), progress)
 
 
-def install(plugin_path: Path, progress: Progress = silent) -> plugin.Installed:
+def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.InstalledPlugin:
     """Build the plug-in and put it into a folder of ``plugin.path``.
 
     Raise KdeclareError as ``build`` does, ``plugin-folder`` for this folder, too.
@@ -101,7 +105,7 @@ def install(plugin_path: Path, progress: Progress = silent) -> plugin.Installed:
 def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.Compiler:
     """Find a ``javac``, and Connect's jars, which may be downloaded. Raise KdeclareError."""
     javac = find_javac(environment)
-    jars = connect_jars(progress, environment)
+    jars = resolve_connect_jars(progress, environment)
     return plugin.Compiler(javac, jars.classpath, jars.version)
 
 
@@ -111,20 +115,28 @@ def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
     Beside the ``java`` that is found for Kafka, else on PATH: a runtime alone has none.
     java: that one, where it has been found already.
     """
-    beside = Path(java or find_java(environment)).resolve().with_name("javac")
-    javac = str(beside) if os.access(beside, os.X_OK) else shutil.which("javac", path=environment.get("PATH"))
+    adjacent_javac = Path(java or find_java(environment)).resolve().with_name("javac")
+    javac = (
+        str(adjacent_javac)
+        if os.access(adjacent_javac, os.X_OK)
+        else shutil.which("javac", path=environment.get("PATH"))
+    )
     if javac is None:
-        raise _no_compiler("There is no javac beside java or on PATH: this is a Java runtime, not a JDK.")
+        raise _build_compiler_error(
+            "There is no javac beside java or on PATH: this is a Java runtime, not a JDK."
+        )
     try:
-        done = subprocess.run([javac, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        completed = subprocess.run(
+            [javac, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _no_compiler(f"{javac} does not run ({problem}).") from problem
-    found = re.search(r"javac (\S+)", done.stdout + done.stderr)
-    version = major_version(f'version "{found.group(1)}"') if found else None
-    if version is None or version < MINIMUM:
-        raise _no_compiler(f"{javac} is of version {version or 'unknown'}.")
+        raise _build_compiler_error(f"{javac} does not run ({problem}).") from problem
+    match = re.search(r"javac (\S+)", completed.stdout + completed.stderr)
+    version = parse_major_version(f'version "{match.group(1)}"') if match else None
+    if version is None or version < MINIMUM_VERSION:
+        raise _build_compiler_error(f"{javac} is of version {version or 'unknown'}.")
     return javac
 
 
-def _no_compiler(detail: str) -> KdeclareError:
+def _build_compiler_error(detail: str) -> KdeclareError:
     return KdeclareError(error("javac-missing", "A Java compiler was not found", detail, hint=_HINT))

@@ -8,13 +8,13 @@ from pathlib import Path
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.java import find_java
 from kdeclare.sandbox import launch, processes
-from kdeclare.sandbox.folder_lock import claimed, unheard
-from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
-from kdeclare.sandbox.security import DAYS, issue
-from kdeclare.sandbox.settings import refuse_taken
-from kdeclare.sandbox.starting import TIMEOUT_SECONDS, Rising, bring_up
-from kdeclare.sandbox.status import SandboxStatus, observed, running_process, status
-from kdeclare.sandbox.workers.crew import crew
+from kdeclare.sandbox.folder_lock import claim_folder, ignore_progress
+from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, read_marker, resolve_layout
+from kdeclare.sandbox.security import CERTIFICATE_DAYS, issue_keystore
+from kdeclare.sandbox.settings import require_free_ports
+from kdeclare.sandbox.startup import TIMEOUT_SECONDS, SandboxStartup, start_processes
+from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process, status
+from kdeclare.sandbox.workers.worker_startup import build_worker_startup
 
 # Enough to close the files of thousands of partitions.
 _STOP_PATIENCE_SECONDS = 60.0
@@ -33,11 +33,11 @@ def stop(folder: Path) -> SandboxStatus:
     Only processes that are this sandbox's own are touched. What does not end is killed, a
     worker after half a minute, a broker after a minute at the latest.
     """
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     if not layout.marker.exists():
         return status(folder)
-    with claimed(layout, unheard):
-        _stop(layout)
+    with claim_folder(layout, ignore_progress):
+        _stop_processes(layout)
         return status(folder)
 
 
@@ -46,12 +46,12 @@ def reset(folder: Path) -> SandboxStatus:
 
     Does nothing, and deletes nothing, where the folder is not a sandbox.
     """
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     if not layout.marker.exists():
         return status(folder)
-    with claimed(layout, unheard):
+    with claim_folder(layout, ignore_progress):
         if read_marker(layout) is not None:
-            _stop(layout, patience=0.0)  # no need to let them tidy up what is deleted next
+            _stop_processes(layout, patience=0.0)  # no need to let them tidy up what is deleted next
             for folder in (layout.connect.folder, layout.security.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(layout.brokers, ignore_errors=True)
@@ -64,9 +64,9 @@ def reset(folder: Path) -> SandboxStatus:
 
 def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
     """Kill one broker at once, as a crash would (SIGKILL). Does nothing if it does not run."""
-    layout, marker = _with_broker(folder, broker_id)
-    _kill(layout.broker(broker_id))
-    return observed(layout, marker)
+    layout, marker = _require_broker(folder, broker_id)
+    _kill_process(layout.broker(broker_id))
+    return observe_sandbox(layout, marker)
 
 
 def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
@@ -74,19 +74,23 @@ def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
 
     Its group notices after ten seconds (``session.timeout.ms``).
     """
-    layout, marker = _with_worker(folder, worker_id)
-    _kill(layout.connect.worker(worker_id))
-    return observed(layout, marker)
+    layout, marker = _require_worker(folder, worker_id)
+    _kill_process(layout.connect.worker(worker_id))
+    return observe_sandbox(layout, marker)
 
 
 def start_broker(folder: Path, broker_id: int, *, timeout: float = TIMEOUT_SECONDS) -> SandboxStatus:
     """Start one broker of a sandbox again, and return when it can be used. Raises as ``start`` does."""
-    layout, marker = _with_broker(folder, broker_id)
-    with claimed(layout, unheard):
+    layout, marker = _require_broker(folder, broker_id)
+    with claim_folder(layout, ignore_progress):
         if running_process(layout.broker(broker_id)) is None:
-            refuse_taken(marker.settings(layout.folder), [broker_id])
-            bring_up(launch.runtime(), [Rising(layout, marker, [broker_id], unheard)], timeout)
-        return observed(layout, marker)
+            require_free_ports(marker.settings(layout.folder), [broker_id])
+            start_processes(
+                launch.resolve_runtime(),
+                [SandboxStartup(layout, marker, [broker_id], ignore_progress)],
+                timeout,
+            )
+        return observe_sandbox(layout, marker)
 
 
 def start_worker(
@@ -100,17 +104,21 @@ def start_worker(
 
     ``overrides``: worker settings that are others until it is started the next time; None takes one out.
     """
-    layout, marker = _with_worker(folder, worker_id)
-    with claimed(layout, unheard):
+    layout, marker = _require_worker(folder, worker_id)
+    with claim_folder(layout, ignore_progress):
         if running_process(layout.connect.worker(worker_id)) is None:
             settings = marker.settings(layout.folder)
-            refuse_taken(settings, (), [worker_id])
-            alone = crew(layout, settings, [worker_id], unheard, overrides)
-            bring_up(launch.runtime(), [Rising(layout, marker, (), unheard, alone)], timeout)
-        return observed(layout, marker)
+            require_free_ports(settings, (), [worker_id])
+            worker_startup = build_worker_startup(layout, settings, [worker_id], ignore_progress, overrides)
+            start_processes(
+                launch.resolve_runtime(),
+                [SandboxStartup(layout, marker, (), ignore_progress, worker_startup)],
+                timeout,
+            )
+        return observe_sandbox(layout, marker)
 
 
-def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = DAYS) -> Path:
+def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = CERTIFICATE_DAYS) -> Path:
     """Make a keystore with a new key and certificate of a Connect worker, for it to be rotated to.
 
     The sandbox's authority signs it, for so many days. It stands under that name in the worker's folder,
@@ -118,55 +126,55 @@ def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = DA
     ``${env:KEYSTORE_PASSWORD}``. Return its path. Raise KdeclareError ``sandbox-missing``,
     ``sandbox-certificates``, or what Java raises.
     """
-    layout, _ = _with_worker(folder, worker_id)
+    layout, _ = _require_worker(folder, worker_id)
     keystore = layout.connect.worker(worker_id).folder / file
-    issue(find_java(), layout.connect, keystore, f"worker-{worker_id}", days)
+    issue_keystore(find_java(), layout.connect, keystore, f"worker-{worker_id}", days)
     return keystore
 
 
-def _kill(files: ProcessFiles) -> None:
+def _kill_process(files: ProcessFiles) -> None:
     process = running_process(files)
     if process is not None:
-        processes.send(process, signal.SIGKILL)
-        processes.wait_gone([process], 10)
+        processes.send_signal(process, signal.SIGKILL)
+        processes.await_exit([process], 10)
 
 
-def _with_broker(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
-    layout = layout_of(folder)
+def _require_broker(folder: Path, broker_id: int) -> tuple[Layout, Marker]:
+    layout = resolve_layout(folder)
     marker = read_marker(layout)
     if marker is None or broker_id not in marker.settings(layout.folder).broker_ids:
-        raise _missing(layout, f"broker {broker_id}", "Start the sandbox first.")
+        raise _build_missing_error(layout, f"broker {broker_id}", "Start the sandbox first.")
     return layout, marker
 
 
-def _with_worker(folder: Path, worker_id: int) -> tuple[Layout, Marker]:
-    layout = layout_of(folder)
+def _require_worker(folder: Path, worker_id: int) -> tuple[Layout, Marker]:
+    layout = resolve_layout(folder)
     marker = read_marker(layout)
     if marker is None or worker_id not in marker.settings(layout.folder).worker_ids:
         hint = "Start the sandbox with that many first: --connect-workers."
-        raise _missing(layout, f"Connect worker {worker_id}", hint)
+        raise _build_missing_error(layout, f"Connect worker {worker_id}", hint)
     return layout, marker
 
 
-def _missing(layout: Layout, what: str, hint: str) -> KdeclareError:
+def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-missing",
-            f"There is no {what}",
-            f"There is no sandbox with a {what} in {layout.folder}.",
+            f"There is no {member}",
+            f"There is no sandbox with a {member} in {layout.folder}.",
             hint=hint,
         )
     )
 
 
-def _stop(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
+def _stop_processes(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
     # The workers first: without brokers they could not leave their group, and would wait for it.
-    at_most = min(patience, _WORKER_PATIENCE_SECONDS)
-    processes.end(_recorded(layout.connect.workers), at_most, at_most)
-    processes.end(_recorded(layout.brokers), patience, _LAST_PATIENCE_SECONDS)
+    worker_patience = min(patience, _WORKER_PATIENCE_SECONDS)
+    processes.terminate(_read_records(layout.connect.workers), worker_patience, worker_patience)
+    processes.terminate(_read_records(layout.brokers), patience, _LAST_PATIENCE_SECONDS)
 
 
-def _recorded(parent: Path) -> list[processes.Recorded]:
+def _read_records(parent: Path) -> list[processes.ProcessRecord]:
     folders = parent.iterdir() if parent.exists() else iter(())
-    recorded = (processes.load(ProcessFiles(one).process) for one in folders if one.name.isdigit())
-    return [one for one in recorded if one is not None]
+    records = (processes.read_record(ProcessFiles(one).process) for one in folders if one.name.isdigit())
+    return [one for one in records if one is not None]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import control
-from kdeclare.sandbox.folder_lock import Progress, claimed, refuse_foreign, unheard
-from kdeclare.sandbox.layout import Layout, layout_of, unreadable, write_whole
-from kdeclare.sandbox.settings import GroupSettings, check_group
-from kdeclare.sandbox.starting import TIMEOUT_SECONDS, start_all
+from kdeclare.sandbox.folder_lock import Progress, claim_folder, ignore_progress, require_empty_folder
+from kdeclare.sandbox.layout import Layout, build_marker_error, resolve_layout, write_atomically
+from kdeclare.sandbox.settings import GroupSettings, validate_group
+from kdeclare.sandbox.startup import TIMEOUT_SECONDS, start_all
 from kdeclare.sandbox.status import BrokerStatus, SandboxStatus, status
 
 _FORMAT = 1
@@ -57,68 +57,68 @@ def group_settings(folder: Path) -> GroupSettings | None:
 
     Raise KdeclareError ``sandbox-unreadable``.
     """
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     try:
         content: dict[str, Any] = json.loads(layout.group_marker.read_text("utf-8"))
         if content["kdeclare_sandboxes"] != _FORMAT:
-            raise unreadable(layout.group_marker, "another version of kdeclare wrote it")
-        numbers = (int(content[name]) for name in ("clusters", "brokers", "racks", "port"))
-        return GroupSettings(layout.folder, *numbers)
+            raise build_marker_error(layout.group_marker, "another version of kdeclare wrote it")
+        values = (int(content[name]) for name in ("clusters", "brokers", "racks", "port"))
+        return GroupSettings(layout.folder, *values)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
-        raise unreadable(layout.group_marker, str(problem.strerror)) from problem
+        raise build_marker_error(layout.group_marker, str(problem.strerror)) from problem
     except (ValueError, KeyError, TypeError) as problem:
-        raise unreadable(layout.group_marker, "it is not kdeclare's") from problem
+        raise build_marker_error(layout.group_marker, "it is not kdeclare's") from problem
 
 
 def group_status(settings: GroupSettings) -> GroupStatus:
     """The state of all clusters. Raise KdeclareError ``sandbox-unreadable``."""
-    return GroupStatus(settings, _each(settings, status))
+    return GroupStatus(settings, _run_for_each(settings, status))
 
 
 def start_group(
     settings: GroupSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> GroupStatus:
     """Bring all clusters up side by side; to each applies what ``start`` says, and it raises the same."""
-    layout = layout_of(settings.folder)
+    layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)
-    check_group(settings)
-    with claimed(layout, progress):
-        made = group_settings(layout.folder)
-        if made is None:
+    validate_group(settings)
+    with claim_folder(layout, progress):
+        existing_settings = group_settings(layout.folder)
+        if existing_settings is None:
             if layout.marker.exists():
-                raise _differs("is one cluster", settings)
-            refuse_foreign(layout)
-            _write(layout, settings)
-        elif made != settings:
-            raise _differs(f"was made with {_text(made)}", settings)
+                raise _build_mismatch_error("is one cluster", settings)
+            require_empty_folder(layout)
+            _write_group_marker(layout, settings)
+        elif existing_settings != settings:
+            raise _build_mismatch_error(f"was made with {_format_settings(existing_settings)}", settings)
         return GroupStatus(settings, start_all(settings.members, progress, timeout=timeout))
 
 
 def stop_group(settings: GroupSettings) -> GroupStatus:
     """Stop all clusters; their data stays."""
-    with claimed(layout_of(settings.folder), unheard):
-        return GroupStatus(settings, _each(settings, control.stop))
+    with claim_folder(resolve_layout(settings.folder), ignore_progress):
+        return GroupStatus(settings, _run_for_each(settings, control.stop))
 
 
 def reset_group(settings: GroupSettings) -> None:
     """Stop all clusters and delete what is theirs; the folder too if that empties it."""
-    layout = layout_of(settings.folder)
-    with claimed(layout, unheard):
-        _each(settings, control.reset)
+    layout = resolve_layout(settings.folder)
+    with claim_folder(layout, ignore_progress):
+        _run_for_each(settings, control.reset)
         layout.group_marker.unlink(missing_ok=True)  # last, so that an interrupted reset can be repeated
         layout.lock.unlink(missing_ok=True)
     if not any(layout.folder.iterdir()):
         layout.folder.rmdir()
 
 
-def _each(settings: GroupSettings, act: Callable[[Path], SandboxStatus]) -> tuple[SandboxStatus, ...]:
+def _run_for_each(settings: GroupSettings, run: Callable[[Path], SandboxStatus]) -> tuple[SandboxStatus, ...]:
     with ThreadPoolExecutor(max_workers=settings.clusters) as pool:
-        return tuple(pool.map(lambda member: act(member.folder), settings.members))
+        return tuple(pool.map(lambda member: run(member.folder), settings.members))
 
 
-def _write(layout: Layout, settings: GroupSettings) -> None:
+def _write_group_marker(layout: Layout, settings: GroupSettings) -> None:
     content = {
         "kdeclare_sandboxes": _FORMAT,
         "clusters": settings.clusters,
@@ -126,20 +126,20 @@ def _write(layout: Layout, settings: GroupSettings) -> None:
         "racks": settings.racks,
         "port": settings.port,
     }
-    write_whole(layout.group_marker, json.dumps(content, indent=2) + "\n")
+    write_atomically(layout.group_marker, json.dumps(content, indent=2) + "\n")
 
 
-def _text(settings: GroupSettings) -> str:
+def _format_settings(settings: GroupSettings) -> str:
     brokers = f"{settings.brokers} broker(s) on {settings.racks} rack(s)"
     return f"{settings.clusters} clusters of {brokers}, port {settings.port}"
 
 
-def _differs(found: str, settings: GroupSettings) -> KdeclareError:
+def _build_mismatch_error(difference: str, settings: GroupSettings) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-differs",
             "The sandbox has other settings",
-            f"The sandbox in {settings.folder} {found}, not {_text(settings)}.",
+            f"The sandbox in {settings.folder} {difference}, not {_format_settings(settings)}.",
             hint="Start it with its own settings, or remove it and its data first: kdeclare sandbox reset.",
         )
     )

@@ -9,15 +9,15 @@ import socket
 import ssl
 import struct
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox.settings import HOST
 
 _METADATA = 3
 # The last version before the flexible encoding; brokers serve it since 1.0.
 _VERSION = 5
-_CLIENT = b"kdeclare-sandbox"
+_CLIENT_ID = b"kdeclare-sandbox"
 # A sandbox answers in some 500 bytes.
-_LARGEST_ANSWER = 1 << 20
+_MAX_RESPONSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +32,25 @@ def ask(host: str, port: int, timeout: float) -> ClusterView | None:
     """What the broker at this address says within ``timeout`` seconds, or None if it does not answer."""
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
-            connection.sendall(request())
-            (size,) = struct.unpack(">i", _read(connection, 4))
-            if not 0 < size <= _LARGEST_ANSWER:
+            connection.sendall(build_request())
+            (size,) = struct.unpack(">i", _read_exactly(connection, 4))
+            if not 0 < size <= _MAX_RESPONSE_BYTES:
                 return None
-            return parse(_read(connection, size))
+            return parse_response(_read_exactly(connection, size))
     except (OSError, ValueError, struct.error):
         return None
 
 
-def request() -> bytes:
+def build_request() -> bytes:
     """A Metadata request for no topics, with its length before it."""
-    header = struct.pack(">hhih", _METADATA, _VERSION, 1, len(_CLIENT)) + _CLIENT
+    header = struct.pack(">hhih", _METADATA, _VERSION, 1, len(_CLIENT_ID)) + _CLIENT_ID
     body = struct.pack(">i?", 0, False)  # no topics, and none is to be created
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def parse(answer: bytes) -> ClusterView:
+def parse_response(response: bytes) -> ClusterView:
     """Read a Metadata response without its length. Raise ValueError when it is cut short."""
-    reader = _Reader(answer)
+    reader = _Reader(response)
     reader.integer()  # correlation id
     reader.integer()  # throttle time
     ids = set()
@@ -65,7 +65,7 @@ def parse(answer: bytes) -> ClusterView:
 class _Reader:
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._at = 0
+        self._offset = 0
 
     def integer(self) -> int:
         return int.from_bytes(self._take(4), "big", signed=True)
@@ -75,20 +75,20 @@ class _Reader:
         return None if length < 0 else self._take(length).decode()
 
     def _take(self, count: int) -> bytes:
-        taken = self._content[self._at : self._at + count]
-        if len(taken) < count:
+        chunk = self._content[self._offset : self._offset + count]
+        if len(chunk) < count:
             raise ValueError("the answer is cut short")
-        self._at += count
-        return taken
+        self._offset += count
+        return chunk
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
+def _read_exactly(connection: socket.socket, count: int) -> bytes:
     content = b""
     while len(content) < count:
-        part = connection.recv(count - len(content))
-        if not part:
+        chunk = connection.recv(count - len(content))
+        if not chunk:
             raise ValueError("the broker closed the connection")
-        content += part
+        content += chunk
     return content
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 MIRROR_VARIABLE = "KDECLARE_MAVEN_MIRROR"
 SETTINGS_VARIABLE = "KDECLARE_IVY_SETTINGS"
@@ -38,18 +38,18 @@ class Dependency:
     transitive: bool = True
 
 
-class ResolveFailed(Exception):
+class ResolutionError(Exception):
     """Ivy could not resolve everything. The message is the first reason that it gave, if any."""
 
 
-def find_ivy() -> Path:
+def get_ivy_jar() -> Path:
     """The Ivy jar inside PySpark. Raise KdeclareError ``ivy-missing``.
 
     PySpark is found but not imported, which would take a second.
     """
-    found = importlib.util.find_spec("pyspark")
-    for place in (found.submodule_search_locations or ()) if found else ():
-        jars = sorted(Path(place, "jars").glob("ivy-*.jar"))
+    module_spec = importlib.util.find_spec("pyspark")
+    for package_dir in (module_spec.submodule_search_locations or ()) if module_spec else ():
+        jars = sorted(Path(package_dir, "jars").glob("ivy-*.jar"))
         if jars:
             return jars[-1]
     raise KdeclareError(
@@ -62,9 +62,9 @@ def find_ivy() -> Path:
     )
 
 
-def ivy_file(dependencies: Sequence[Dependency]) -> str:
+def render_ivy_file(dependencies: Sequence[Dependency]) -> str:
     """The text of an ``ivy.xml`` that asks for these."""
-    lines = "".join(_element(d) for d in dependencies)
+    lines = "".join(_render_dependency(d) for d in dependencies)
     return (
         '<ivy-module version="2.0">\n  <info organisation="kdeclare" module="sandbox"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
@@ -72,21 +72,21 @@ def ivy_file(dependencies: Sequence[Dependency]) -> str:
     )
 
 
-def _element(wanted: Dependency) -> str:
-    names = f"org={_quoted(wanted.organisation)} name={_quoted(wanted.name)}"
-    conf = "default->default" if wanted.transitive else "default->master"
-    return f'    <dependency {names} rev={_quoted(wanted.revision)} conf="{conf}"/>\n'
+def _render_dependency(dependency: Dependency) -> str:
+    names = f"org={_quote(dependency.organisation)} name={_quote(dependency.name)}"
+    conf = "default->default" if dependency.transitive else "default->master"
+    return f'    <dependency {names} rev={_quote(dependency.revision)} conf="{conf}"/>\n'
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return f'"{html.escape(value)}"'
 
 
-def mirror_settings(address: str) -> str:
+def render_mirror_settings(address: str) -> str:
     """The text of an ``ivysettings.xml`` whose only repository is a Maven one at this address."""
     return (
         '<ivysettings>\n  <settings defaultResolver="mirror"/>\n  <resolvers>\n'
-        f'    <ibiblio name="mirror" m2compatible="true" root={_quoted(address)}/>\n'
+        f'    <ibiblio name="mirror" m2compatible="true" root={_quote(address)}/>\n'
         "  </resolvers>\n</ivysettings>\n"
     )
 
@@ -104,54 +104,54 @@ def resolve(
     ``ivy-missing`` or ``ivy-settings``.
     """
     environment = os.environ if environment is None else environment
-    ivy = find_ivy()
+    ivy_jar = get_ivy_jar()
     folder.mkdir(parents=True, exist_ok=True)
-    wanted, class_path = folder / "ivy.xml", folder / "classpath.txt"
-    wanted.write_text(ivy_file(dependencies), "utf-8")
-    class_path.unlink(missing_ok=True)
-    command = [java, f"-Divy.default.ivy.user.dir={folder}", "-jar", str(ivy)]
-    command += _settings_arguments(folder, environment)
-    command += ["-cache", str(folder / "cache"), "-ivy", str(wanted), "-confs", "default"]
+    ivy_path, class_path_file = folder / "ivy.xml", folder / "classpath.txt"
+    ivy_path.write_text(render_ivy_file(dependencies), "utf-8")
+    class_path_file.unlink(missing_ok=True)
+    command = [java, f"-Divy.default.ivy.user.dir={folder}", "-jar", str(ivy_jar)]
+    command += _build_settings_arguments(folder, environment)
+    command += ["-cache", str(folder / "cache"), "-ivy", str(ivy_path), "-confs", "default"]
     # "bundle": an OSGi jar, of which Kafka needs six.
-    command += ["-types", "jar", "bundle", "-cachepath", str(class_path)]
-    log = folder / "ivy.log"
-    with log.open("wb") as sink:
+    command += ["-types", "jar", "bundle", "-cachepath", str(class_path_file)]
+    log_path = folder / "ivy.log"
+    with log_path.open("wb") as log_file:
         try:
-            code = subprocess.run(
-                command, stdout=sink, stderr=subprocess.STDOUT, timeout=_TIMEOUT_SECONDS, check=False
+            exit_code = subprocess.run(
+                command, stdout=log_file, stderr=subprocess.STDOUT, timeout=_TIMEOUT_SECONDS, check=False
             ).returncode
         except subprocess.TimeoutExpired as problem:
-            raise ResolveFailed(f"it took longer than {_TIMEOUT_SECONDS // 60} minutes") from problem
-    if code != 0 or not class_path.exists():
-        raise ResolveFailed(reason(log.read_text("utf-8", "replace")))
-    return tuple(Path(p) for p in class_path.read_text("utf-8").strip().split(os.pathsep) if p)
+            raise ResolutionError(f"it took longer than {_TIMEOUT_SECONDS // 60} minutes") from problem
+    if exit_code != 0 or not class_path_file.exists():
+        raise ResolutionError(find_failure_reason(log_path.read_text("utf-8", "replace")))
+    return tuple(Path(p) for p in class_path_file.read_text("utf-8").strip().split(os.pathsep) if p)
 
 
-def reason(log: str) -> str:
+def find_failure_reason(log: str) -> str:
     """The first reason for a failure in what Ivy printed, or an empty string."""
     for pattern, wording in _REASONS:
-        found = pattern.search(log)
-        if found:
-            return wording.format(*found.groups())
+        match = pattern.search(log)
+        if match:
+            return wording.format(*match.groups())
     return ""
 
 
-def _settings_arguments(folder: Path, environment: Mapping[str, str]) -> list[str]:
-    own = environment.get(SETTINGS_VARIABLE)
-    if own:
-        if not Path(own).is_file():
+def _build_settings_arguments(folder: Path, environment: Mapping[str, str]) -> list[str]:
+    settings_file = environment.get(SETTINGS_VARIABLE)
+    if settings_file:
+        if not Path(settings_file).is_file():
             raise KdeclareError(
                 error(
                     "ivy-settings",
                     "The Ivy settings file was not found",
-                    f"{SETTINGS_VARIABLE} names {own}, and there is no such file.",
+                    f"{SETTINGS_VARIABLE} names {settings_file}, and there is no such file.",
                     hint=f"Correct {SETTINGS_VARIABLE}, or unset it to use Ivy's default repository.",
                 )
             )
-        return ["-settings", own]
+        return ["-settings", settings_file]
     mirror = environment.get(MIRROR_VARIABLE)
     if mirror:
         settings = folder / "ivysettings.xml"
-        settings.write_text(mirror_settings(mirror), "utf-8")
+        settings.write_text(render_mirror_settings(mirror), "utf-8")
         return ["-settings", str(settings)]
     return []

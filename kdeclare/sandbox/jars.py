@@ -11,10 +11,10 @@ import platformdirs
 
 from kdeclare import java
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import ivy
-from kdeclare.sandbox.folder_lock import held
-from kdeclare.sandbox.layout import write_whole
+from kdeclare.sandbox.folder_lock import hold_lock
+from kdeclare.sandbox.layout import write_atomically
 
 CACHE_VARIABLE = "KDECLARE_CACHE_DIR"
 HOME_VARIABLE = "KAFKA_HOME"
@@ -35,12 +35,12 @@ PINS = Path(__file__).with_name("jars.json")
 Progress = Callable[[str], None]
 
 
-def silent(_: str) -> None:
+def ignore_progress(_: str) -> None:
     """A progress callback that says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PinnedJars:
     """Jars that are pinned together. ``name``: of their record in the cache; ``what``: for people."""
 
     name: str
@@ -63,7 +63,9 @@ class KafkaJars:
         return os.pathsep.join(str(p) for p in self.paths)
 
 
-def kafka_jars(progress: Progress = silent, environment: Mapping[str, str] | None = None) -> KafkaJars:
+def kafka_jars(
+    progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
+) -> KafkaJars:
     """Kafka's jars: those of KAFKA_HOME if it is set, else the pinned ones, from the cache or downloaded.
 
     Raise KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one
@@ -72,26 +74,30 @@ def kafka_jars(progress: Progress = silent, environment: Mapping[str, str] | Non
     environment = os.environ if environment is None else environment
     home = environment.get(HOME_VARIABLE)
     if home:
-        return installed(Path(home).absolute())
-    wanted = Wanted(f"kafka-{KAFKA_VERSION}", f"Kafka {KAFKA_VERSION}", "46 MB", DEPENDENCIES, read_pins())
-    return KafkaJars(KAFKA_VERSION, pinned(wanted, progress, environment))
+        return get_installed_kafka(Path(home).absolute())
+    pinned_jars = PinnedJars(
+        f"kafka-{KAFKA_VERSION}", f"Kafka {KAFKA_VERSION}", "46 MB", DEPENDENCIES, read_pins()
+    )
+    return KafkaJars(KAFKA_VERSION, resolve_pinned_jars(pinned_jars, progress, environment))
 
 
-def pinned(wanted: Wanted, progress: Progress, environment: Mapping[str, str]) -> tuple[Path, ...]:
+def resolve_pinned_jars(
+    pinned_jars: PinnedJars, progress: Progress, environment: Mapping[str, str]
+) -> tuple[Path, ...]:
     """These jars, from the cache or downloaded.
 
     Raise KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one of those of Java
     and Ivy.
     """
-    folder = cache_folder(environment)
-    known = folder / f"{wanted.name}.json"
-    paths = _recorded(known)
-    if paths is not None and not altered(paths, wanted.pins):
+    folder = get_cache_folder(environment)
+    record_file = folder / f"{pinned_jars.name}.json"
+    paths = _read_recorded_paths(record_file)
+    if paths is not None and not find_altered(paths, pinned_jars.pins):
         return paths
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with held(folder / ".lock", lambda: progress("waiting for another download of Kafka's jars")):
-            return _download(known, wanted, progress, environment)
+        with hold_lock(folder / ".lock", lambda: progress("waiting for another download of Kafka's jars")):
+            return _download(record_file, pinned_jars, progress, environment)
     except OSError as problem:
         raise KdeclareError(
             error(
@@ -103,10 +109,10 @@ def pinned(wanted: Wanted, progress: Progress, environment: Mapping[str, str]) -
         ) from problem
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
+def get_cache_folder(environment: Mapping[str, str]) -> Path:
     """KDECLARE_CACHE_DIR, else the user's cache folder of this system."""
-    chosen = environment.get(CACHE_VARIABLE)
-    folder = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("kdeclare")
+    cache_path = environment.get(CACHE_VARIABLE)
+    folder = Path(cache_path).expanduser() if cache_path else platformdirs.user_cache_path("kdeclare")
     return folder.absolute() / "kafka"
 
 
@@ -116,71 +122,73 @@ def read_pins(file: Path | None = None) -> dict[str, str]:
     return pins
 
 
-def sha256(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """The hash of a file's content, in hex."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
+def find_altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
     """The names of jars that are missing, not pinned, or not what was pinned."""
     by_name = {p.name: p for p in paths}
-    wrong = set(by_name) ^ set(pins)
+    altered_names = set(by_name) ^ set(pins)
     for name in set(by_name) & set(pins):
         try:
-            if sha256(by_name[name]) != pins[name]:
-                wrong.add(name)
+            if hash_file(by_name[name]) != pins[name]:
+                altered_names.add(name)
         except OSError:
-            wrong.add(name)
-    return tuple(sorted(wrong))
+            altered_names.add(name)
+    return tuple(sorted(altered_names))
 
 
-def _recorded(known: Path) -> tuple[Path, ...] | None:
+def _read_recorded_paths(record_file: Path) -> tuple[Path, ...] | None:
     try:
-        return tuple(Path(str(p)) for p in json.loads(known.read_text("utf-8")))
+        return tuple(Path(str(p)) for p in json.loads(record_file.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
 def _download(
-    known: Path, wanted: Wanted, progress: Progress, environment: Mapping[str, str]
+    record_file: Path, pinned_jars: PinnedJars, progress: Progress, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
-    pins = wanted.pins
-    recorded = _recorded(known)
-    wrong = altered(recorded, pins) if recorded is not None else ()
-    if recorded is not None and not wrong:  # somebody else has just done it
-        return recorded
-    for path in recorded or ():
-        if path.name in wrong and path.is_relative_to(known.parent):
+    pins = pinned_jars.pins
+    recorded_paths = _read_recorded_paths(record_file)
+    altered_names = find_altered(recorded_paths, pins) if recorded_paths is not None else ()
+    if recorded_paths is not None and not altered_names:  # somebody else has just done it
+        return recorded_paths
+    for path in recorded_paths or ():
+        if path.name in altered_names and path.is_relative_to(record_file.parent):
             path.unlink(missing_ok=True)  # Ivy trusts what lies in its cache
-    progress(f"resolving {wanted.what} ({len(pins)} jars, {wanted.size}, once)")
+    progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, once)")
     try:
         paths = ivy.resolve(
-            java.find_java(environment), wanted.dependencies, known.parent / "ivy", environment
+            java.find_java(environment), pinned_jars.dependencies, record_file.parent / "ivy", environment
         )
-    except ivy.ResolveFailed as problem:
-        raise _unavailable(wanted.what, str(problem), known.parent) from problem
-    wrong = altered(paths, pins)
-    if wrong:
+    except ivy.ResolutionError as problem:
+        raise _build_unavailable_error(pinned_jars.what, str(problem), record_file.parent) from problem
+    altered_names = find_altered(paths, pins)
+    if altered_names:
         raise KdeclareError(
             error(
                 "jars-altered",
                 "The jars are not the pinned ones",
-                f"What was resolved for {wanted.what} is not what was pinned: {', '.join(wrong)}.",
-                hint=f"Check the mirror or the Ivy settings that are in use, and delete {known.parent}.",
+                f"What was resolved for {pinned_jars.what} is not what was "
+                f"pinned: {', '.join(altered_names)}.",
+                hint=f"Check the mirror or the Ivy settings that are in use, and "
+                f"delete {record_file.parent}.",
             )
         )
-    write_whole(known, json.dumps([str(p) for p in paths], indent=1) + "\n")
+    write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
     return paths
 
 
-def _unavailable(what: str, reason: str, folder: Path) -> KdeclareError:
-    why = f" ({reason})" if reason else ""
+def _build_unavailable_error(label: str, reason: str, folder: Path) -> KdeclareError:
+    reason_text = f" ({reason})" if reason else ""
     return KdeclareError(
         error(
             "jars-unavailable",
             "Kafka's jars could not be downloaded",
-            f"The jars of {what} are not in the cache {folder} and could not be downloaded{why}.",
+            f"The jars of {label} are not in the cache {folder} and could not be downloaded{reason_text}.",
             hint=f"Connect to the network once; or set {HOME_VARIABLE} to an installed Kafka,"
             f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
             f" ivysettings.xml. What Ivy said is in {folder / 'ivy' / 'ivy.log'}.",
@@ -188,18 +196,18 @@ def _unavailable(what: str, reason: str, folder: Path) -> KdeclareError:
     )
 
 
-def installed(home: Path) -> KafkaJars:
+def get_installed_kafka(home: Path) -> KafkaJars:
     """The Kafka in this folder. Raise KdeclareError ``kafka-home``."""
     paths = tuple(sorted((home / "libs").glob("*.jar")))
-    found = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
-    if not found or int(found[0].split(".")[0]) < 4:
-        held_there = f"Kafka {found[0]}" if found else "no libs/kafka_2.13-*.jar"
+    versions = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
+    if not versions or int(versions[0].split(".")[0]) < 4:
+        home_content = f"Kafka {versions[0]}" if versions else "no libs/kafka_2.13-*.jar"
         raise KdeclareError(
             error(
                 "kafka-home",
                 "KAFKA_HOME is not a Kafka that can be used",
-                f"{HOME_VARIABLE} is {home}, which has {held_there}; Kafka 4.0 or later is needed.",
+                f"{HOME_VARIABLE} is {home}, which has {home_content}; Kafka 4.0 or later is needed.",
                 hint=f"Correct {HOME_VARIABLE}, or unset it to have Kafka {KAFKA_VERSION} downloaded.",
             )
         )
-    return KafkaJars(found[0], paths)
+    return KafkaJars(versions[0], paths)

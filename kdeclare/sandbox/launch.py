@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.java import find_java
 from kdeclare.sandbox import broker_properties, processes, security
-from kdeclare.sandbox.jars import KafkaJars, Progress, kafka_jars, silent
-from kdeclare.sandbox.layout import Layout, ProcessFiles, write_whole
+from kdeclare.sandbox.jars import KafkaJars, Progress, ignore_progress, kafka_jars
+from kdeclare.sandbox.layout import Layout, ProcessFiles, write_atomically
 from kdeclare.sandbox.settings import SandboxSettings
 
 # Kafka's own variable for the heap; it replaces the brokers', for a sandbox with more topics than usual.
@@ -40,13 +40,13 @@ class Runtime:
         return {**os.environ, "CLASSPATH": self.jars.classpath}
 
 
-def runtime(progress: Progress = silent) -> Runtime:
+def resolve_runtime(progress: Progress = ignore_progress) -> Runtime:
     """Find Java and the jars. Raise KdeclareError where either cannot be had."""
     java = find_java()
     return Runtime(java, kafka_jars(progress))
 
 
-def new_id() -> str:
+def generate_id() -> str:
     """A random id as Kafka writes them: 22 characters of URL-safe base64, not beginning with a dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -54,17 +54,17 @@ def new_id() -> str:
             return text
 
 
-def write_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
+def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
     """Write a broker's server.properties, for where the folder is now."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
     properties = broker_properties.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
     if settings.secure:
         properties |= security.broker_properties(layout.security)
-    write_whole(files.properties, broker_properties.render(properties))
+    write_atomically(files.properties, broker_properties.render(properties))
 
 
-def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
+def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
     """Make the data folders of all brokers. Raise KdeclareError ``sandbox-format``.
 
     The tool runs for the first broker only, since a JVM a broker would take most of the time. What
@@ -72,76 +72,87 @@ def format_storage(kafka: Runtime, layout: Layout, settings: SandboxSettings, cl
     """
     shutil.rmtree(layout.brokers, ignore_errors=True)
     for broker_id in settings.broker_ids:
-        write_properties(layout, settings, broker_id)
-    first = layout.broker(1)
-    command = [kafka.java, *_FAST_START, *_tool_logging(), "kafka.tools.StorageTool", "format"]
-    command += ["--cluster-id", cluster_id, "--config", str(first.properties)]
+        write_broker_properties(layout, settings, broker_id)
+    first_broker = layout.broker(1)
+    command = [runtime.java, *_FAST_START, *_build_tool_options(), "kafka.tools.StorageTool", "format"]
+    command += ["--cluster-id", cluster_id, "--config", str(first_broker.properties)]
     if settings.secure:
-        command += security.format_arguments()
+        command += security.build_format_arguments()
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
-            env=kafka.environment(),
+            env=runtime.environment(),
             capture_output=True,
             text=True,
             timeout=_FORMAT_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired as problem:
-        raise _not_formatted(layout, f"did not end within {_FORMAT_TIMEOUT_SECONDS} s") from problem
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise _not_formatted(layout, f"ended with {done.returncode}:\n{said}")
+        raise _build_format_error(layout, f"did not end within {_FORMAT_TIMEOUT_SECONDS} s") from problem
+    if completed.returncode != 0:
+        output = (completed.stderr or completed.stdout).strip()
+        raise _build_format_error(layout, f"ended with {completed.returncode}:\n{output}")
     for broker_id in settings.broker_ids[1:]:
-        own = layout.broker(broker_id).log_dirs(settings.log_dirs)
-        for template, data in zip(first.log_dirs(settings.log_dirs), own, strict=True):
-            shutil.copytree(template, data)
-            text = (template / "meta.properties").read_text("latin-1")
-            (data / "meta.properties").write_text(meta_properties(text, broker_id, new_id()), "latin-1")
+        broker_log_dirs = layout.broker(broker_id).log_dirs(settings.log_dirs)
+        for template_dir, log_dir in zip(
+            first_broker.log_dirs(settings.log_dirs), broker_log_dirs, strict=True
+        ):
+            shutil.copytree(template_dir, log_dir)
+            template_text = (template_dir / "meta.properties").read_text("latin-1")
+            (log_dir / "meta.properties").write_text(
+                render_meta_properties(template_text, broker_id, generate_id()), "latin-1"
+            )
 
 
-def meta_properties(template: str, node_id: int, directory_id: str) -> str:
+def render_meta_properties(template: str, node_id: int, directory_id: str) -> str:
     """The ``meta.properties`` of one node made from that of another of the same cluster."""
-    own = {"node.id": str(node_id), "directory.id": directory_id}
+    node_values = {"node.id": str(node_id), "directory.id": directory_id}
     lines = (line.partition("=") for line in template.splitlines())
-    return "".join(f"{key}{sep}{own.get(key, value)}\n" for key, sep, value in lines)
+    return "".join(f"{key}{sep}{node_values.get(key, value)}\n" for key, sep, value in lines)
 
 
 def spawn_broker(
-    kafka: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
-) -> processes.Recorded:
+    runtime: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
+) -> processes.ProcessRecord:
     """Start a broker's process and record it. It is not ready yet."""
-    write_properties(layout, settings, broker_id)
+    write_broker_properties(layout, settings, broker_id)
     files = layout.broker(broker_id)
-    return spawn(kafka, files, "broker", (*_heap(os.environ), "kafka.Kafka", str(files.properties)))
+    return spawn(
+        runtime, files, "broker", (*_get_heap_options(os.environ), "kafka.Kafka", str(files.properties))
+    )
 
 
 def spawn(
-    kafka: Runtime,
+    runtime: Runtime,
     files: ProcessFiles,
     role: str,
     arguments: Iterable[str],
     environment: Mapping[str, str] | None = None,
-) -> processes.Recorded:
+) -> processes.ProcessRecord:
     """Start a server's JVM, with its heap, main class and so on as arguments, and record its process.
 
     ``environment``: variables beside those of this process. The folder for logs has to exist.
     """
-    mark = f"-Dkdeclare.sandbox.{role}={files.folder}"
-    command = [kafka.java, mark, f"-Dkdeclare.logs={files.logs}", *_logging("log4j2-server.properties")]
+    marker_option = f"-Dkdeclare.sandbox.{role}={files.folder}"
+    command = [
+        runtime.java,
+        marker_option,
+        f"-Dkdeclare.logs={files.logs}",
+        *_build_logging_options("log4j2-server.properties"),
+    ]
     command += [*_FAST_START, *_SERVER_JVM, *arguments]
     # A log is that of one life of the server; the one before is kept for whoever asks why it ended.
-    for log in (files.server_log, files.console_log):
-        if log.exists():
-            log.replace(log.with_suffix(".previous.log"))
-    recorded = processes.spawn(
-        command, {**kafka.environment(), **(environment or {})}, files.console_log, mark
+    for log_file in (files.server_log, files.console_log):
+        if log_file.exists():
+            log_file.replace(log_file.with_suffix(".previous.log"))
+    record = processes.spawn(
+        command, {**runtime.environment(), **(environment or {})}, files.console_log, marker_option
     )
-    processes.save(recorded, files.process)
-    return recorded
+    processes.write_record(record, files.process)
+    return record
 
 
-def kafka_classpath(progress: Progress = silent) -> str:
+def resolve_kafka_classpath(progress: Progress = ignore_progress) -> str:
     """The class path of the Kafka that sandboxes run, its command-line tools included."""
     return kafka_jars(progress).classpath
 
@@ -151,30 +162,30 @@ def run_kafka_tool(main_class: str, *arguments: str) -> subprocess.CompletedProc
 
     For example ``org.apache.kafka.tools.TopicCommand`` or ``kafka.admin.ConfigCommand``.
     """
-    kafka = runtime()
-    command = [kafka.java, *_FAST_START, *_tool_logging(), main_class, *arguments]
-    return subprocess.run(command, env=kafka.environment(), capture_output=True, text=True, check=False)
+    runtime = resolve_runtime()
+    command = [runtime.java, *_FAST_START, *_build_tool_options(), main_class, *arguments]
+    return subprocess.run(command, env=runtime.environment(), capture_output=True, text=True, check=False)
 
 
-def _not_formatted(layout: Layout, what: str) -> KdeclareError:
+def _build_format_error(layout: Layout, outcome: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-format",
             "The brokers' data folders could not be made",
-            f"Kafka's storage tool {what}",
+            f"Kafka's storage tool {outcome}",
             hint=f"Check that {layout.folder} can be written to and has free space.",
         )
     )
 
 
-def _heap(environment: Mapping[str, str]) -> tuple[str, ...]:
-    chosen = environment.get(HEAP_VARIABLE)
-    return tuple(shlex.split(chosen)) if chosen else _BROKER_HEAP
+def _get_heap_options(environment: Mapping[str, str]) -> tuple[str, ...]:
+    heap_options = environment.get(HEAP_VARIABLE)
+    return tuple(shlex.split(heap_options)) if heap_options else _BROKER_HEAP
 
 
-def _tool_logging() -> tuple[str, ...]:
-    return ("-Xmx256m", *_logging("log4j2-tool.properties"))
+def _build_tool_options() -> tuple[str, ...]:
+    return ("-Xmx256m", *_build_logging_options("log4j2-tool.properties"))
 
 
-def _logging(file: str) -> tuple[str, ...]:
+def _build_logging_options(file: str) -> tuple[str, ...]:
     return (f"-Dlog4j2.configurationFile={(_HERE / file).as_uri()}",)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox.settings import SandboxSettings
 
 _FORMAT = 1
@@ -168,7 +168,7 @@ class Layout:
         return SecurityFiles(self.folder / "security")
 
 
-def layout_of(folder: Path) -> Layout:
+def resolve_layout(folder: Path) -> Layout:
     """The layout of a sandbox in ``folder``, which need not exist."""
     return Layout(folder.expanduser().resolve())
 
@@ -201,11 +201,11 @@ def read_marker(layout: Layout) -> Marker | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
-        raise unreadable(layout.marker, str(problem.strerror)) from problem
+        raise build_marker_error(layout.marker, str(problem.strerror)) from problem
     try:
         content: dict[str, Any] = json.loads(text)
         if content["kdeclare_sandbox"] != _FORMAT:
-            raise unreadable(layout.marker, "another version of kdeclare wrote it")
+            raise build_marker_error(layout.marker, "another version of kdeclare wrote it")
         return Marker(
             brokers=int(content["brokers"]),
             racks=int(content["racks"]),
@@ -218,7 +218,7 @@ def read_marker(layout: Layout) -> Marker | None:
             secure=bool(content.get("secure", False)),
         )
     except (ValueError, KeyError, TypeError) as problem:
-        raise unreadable(layout.marker, "it is not kdeclare's") from problem
+        raise build_marker_error(layout.marker, "it is not kdeclare's") from problem
 
 
 def write_marker(layout: Layout, marker: Marker) -> None:
@@ -235,23 +235,23 @@ def write_marker(layout: Layout, marker: Marker) -> None:
         "connect_workers": marker.connect_workers,
         "secure": marker.secure,
     }
-    write_whole(layout.marker, json.dumps(content, indent=2) + "\n")
+    write_atomically(layout.marker, json.dumps(content, indent=2) + "\n")
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Replace a file in one step, so that nobody reads half of it."""
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, "utf-8")
     temporary.replace(path)
 
 
-def unreadable(marker: Path, why: str) -> KdeclareError:
+def build_marker_error(marker: Path, reason: str) -> KdeclareError:
     """The error of a marker file that cannot be used."""
     return KdeclareError(
         error(
             "sandbox-unreadable",
             "The sandbox's marker file cannot be used",
-            f"{marker} cannot be used: {why}.",
+            f"{marker} cannot be used: {reason}.",
             hint="Use another folder, or delete this one yourself if nothing in it is needed.",
         )
     )

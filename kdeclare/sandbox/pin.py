@@ -1,4 +1,4 @@
-"""Writing ``jars.json`` and ``connect_jars.json`` anew after the pinned version of Kafka was changed.
+"""Writing ``jars.json`` and ``resolve_connect_jars.json`` anew after the pinned version of Kafka was changed.
 
 ``python -m kdeclare.sandbox.pin`` resolves the dependencies and records their hashes.
 """
@@ -12,11 +12,11 @@ from kdeclare.sandbox import connect_jars, ivy, jars
 
 def pin() -> None:
     """Resolve, hash, write. Look at the difference before it is committed."""
-    for pinned in (jars, connect_jars):
-        folder = jars.cache_folder(os.environ) / "ivy"
-        paths = ivy.resolve(java.find_java(), pinned.DEPENDENCIES, folder)
-        pins = {p.name: jars.sha256(p) for p in paths}
-        pinned.PINS.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", "utf-8")
+    for jars_module in (jars, connect_jars):
+        folder = jars.get_cache_folder(os.environ) / "ivy"
+        paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)
+        pins = {p.name: jars.hash_file(p) for p in paths}
+        jars_module.PINS.write_text(json.dumps(pins, indent=2, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

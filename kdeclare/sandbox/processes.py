@@ -8,15 +8,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.sandbox.layout import write_whole
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.sandbox.layout import write_atomically
 
 _PROC = Path("/proc")
 _POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ProcessRecord:
     """A process that was started: its pid, when it began (opaque), and words of its command line."""
 
     pid: int
@@ -25,7 +25,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedProcess:
     """A process as the system shows it now. Its command line is empty while it is dying."""
 
     began: str
@@ -33,92 +33,94 @@ class Observed:
     ended: bool
 
 
-def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, mark: str) -> Recorded:
+def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, mark: str) -> ProcessRecord:
     """Start a process in a session of its own, so that it outlives this one.
 
     Both its outputs go to the end of the file ``output``; ``mark`` has to be one of its arguments.
     """
-    with output.open("ab") as sink:
+    with output.open("ab") as output_file:
         process = subprocess.Popen(
             command,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
-            stdout=sink,
+            stdout=output_file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
     # Let go of it: it is known by its record from here on, also to other processes.
     process.returncode = 0
-    observed = observe(process.pid)
-    return Recorded(process.pid, observed.began if observed else "", mark)
+    process_state = observe(process.pid)
+    return ProcessRecord(process.pid, process_state.began if process_state else "", mark)
 
 
-def observe(pid: int) -> Observed | None:
+def observe(pid: int) -> ObservedProcess | None:
     """What runs under this pid now, or None."""
-    now = _observe_proc(pid) if (_PROC / "self" / "stat").exists() else _observe_ps(pid)
-    if now is not None and now.ended:
+    process_state = _observe_proc(pid) if (_PROC / "self" / "stat").exists() else _observe_ps(pid)
+    if process_state is not None and process_state.ended:
         _reap(pid)
-    return now
+    return process_state
 
 
-def is_alive(recorded: Recorded) -> bool:
+def is_alive(record: ProcessRecord) -> bool:
     """Whether the recorded process itself is still there; another one with its pid does not count."""
-    now = observe(recorded.pid)
-    if now is None or now.ended or now.began != recorded.began:
+    process_state = observe(record.pid)
+    if process_state is None or process_state.ended or process_state.began != record.began:
         return False
-    return not now.command or recorded.mark in now.command
+    return not process_state.command or record.mark in process_state.command
 
 
-def send(recorded: Recorded, number: signal.Signals) -> None:
+def send_signal(record: ProcessRecord, signal_number: signal.Signals) -> None:
     """Signal the process if it is still the recorded one."""
-    if is_alive(recorded):
+    if is_alive(record):
         try:
-            os.kill(recorded.pid, number)
+            os.kill(record.pid, signal_number)
         except ProcessLookupError:  # it ended in between
             return
 
 
-def wait_gone(recorded: Iterable[Recorded], seconds: float) -> tuple[Recorded, ...]:
+def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[ProcessRecord, ...]:
     """Wait until all have ended, at most so long. Return those that have not."""
-    return _wait_gone(recorded, seconds, seconds)
+    return _await_exit(records, seconds, seconds)
 
 
-def end(recorded: Iterable[Recorded], patience: float, after_first: float) -> None:
+def terminate(records: Iterable[ProcessRecord], patience: float, after_first: float) -> None:
     """Terminate the processes, and kill those that do not end.
 
     That is after ``patience`` seconds, or ``after_first`` seconds after the first of them ended.
     """
-    left = tuple(recorded)
-    for one in left:
-        send(one, signal.SIGTERM)
-    left = _wait_gone(left, patience, after_first)
-    for one in left:
-        send(one, signal.SIGKILL)
-    wait_gone(left, 10)
+    remaining = tuple(records)
+    for record in remaining:
+        send_signal(record, signal.SIGTERM)
+    remaining = _await_exit(remaining, patience, after_first)
+    for record in remaining:
+        send_signal(record, signal.SIGKILL)
+    await_exit(remaining, 10)
 
 
-def _wait_gone(recorded: Iterable[Recorded], seconds: float, after_first: float) -> tuple[Recorded, ...]:
-    left = all_of_them = tuple(r for r in recorded if is_alive(r))
+def _await_exit(
+    records: Iterable[ProcessRecord], seconds: float, after_first: float
+) -> tuple[ProcessRecord, ...]:
+    remaining = all_records = tuple(r for r in records if is_alive(r))
     deadline = time.monotonic() + seconds
-    while left and time.monotonic() < deadline:
+    while remaining and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        before, left = left, tuple(r for r in left if is_alive(r))
-        if before == all_of_them != left:
+        previous, remaining = remaining, tuple(r for r in remaining if is_alive(r))
+        if previous == all_records != remaining:
             deadline = min(deadline, time.monotonic() + after_first)
-    return left
+    return remaining
 
 
-def save(recorded: Recorded, path: Path) -> None:
+def write_record(record: ProcessRecord, path: Path) -> None:
     """Write the record of a process."""
-    content = {"pid": recorded.pid, "began": recorded.began, "mark": recorded.mark}
-    write_whole(path, json.dumps(content) + "\n")
+    content = {"pid": record.pid, "began": record.began, "mark": record.mark}
+    write_atomically(path, json.dumps(content) + "\n")
 
 
-def load(path: Path) -> Recorded | None:
+def read_record(path: Path) -> ProcessRecord | None:
     """The record of a process, or None where there is no usable one."""
     try:
         content = json.loads(path.read_text("utf-8"))
-        return Recorded(int(content["pid"]), str(content["began"]), str(content["mark"]))
+        return ProcessRecord(int(content["pid"]), str(content["began"]), str(content["mark"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -131,7 +133,7 @@ def _reap(pid: int) -> None:
         return
 
 
-def _observe_proc(pid: int) -> Observed | None:
+def _observe_proc(pid: int) -> ObservedProcess | None:
     try:
         stat = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
         command = (_PROC / str(pid) / "cmdline").read_bytes()
@@ -141,25 +143,25 @@ def _observe_proc(pid: int) -> Observed | None:
     fields = stat.rpartition(")")[2].split()
     state, threads, began = fields[0], int(fields[17]), fields[19]
     # The first thread of a killed JVM is a zombie before the others have let go of the ports.
-    ended = state in ("Z", "X") and threads <= 1
-    return Observed(began, os.fsdecode(command.replace(b"\0", b" ")), ended)
+    has_ended = state in ("Z", "X") and threads <= 1
+    return ObservedProcess(began, os.fsdecode(command.replace(b"\0", b" ")), has_ended)
 
 
-def _observe_ps(pid: int) -> Observed | None:
-    done = subprocess.run(
+def _observe_ps(pid: int) -> ObservedProcess | None:
+    completed = subprocess.run(
         ["ps", "-ww", "-o", "stat=,lstart=,command=", "-p", str(pid)],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "LC_ALL": "C"},
     )
-    return parse_ps(done.stdout) if done.returncode == 0 else None
+    return parse_ps(completed.stdout) if completed.returncode == 0 else None
 
 
-def parse_ps(text: str) -> Observed | None:
+def parse_ps(text: str) -> ObservedProcess | None:
     """Read one line of ``ps -o stat=,lstart=,command=``; lstart is five words."""
     words = text.split(maxsplit=6)
     if len(words) < 6:
         return None
     command = words[6].rstrip("\n") if len(words) > 6 else ""
-    return Observed(began=" ".join(words[1:6]), command=command, ended=words[0].startswith("Z"))
+    return ObservedProcess(began=" ".join(words[1:6]), command=command, ended=words[0].startswith("Z"))

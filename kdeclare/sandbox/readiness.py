@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import health
 from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles
 from kdeclare.sandbox.settings import HOST
@@ -17,7 +17,7 @@ _LOG_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class StartedSandbox:
     """A sandbox whose brokers have been started. ``started``: those of them that did not run before."""
 
     layout: Layout
@@ -26,38 +26,46 @@ class Awaited:
     progress: Callable[[str], None]
 
 
-def wait(several: Sequence[Awaited], timeout: float) -> None:
+def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
     """Return when, in each of the sandboxes, every broker that runs says that all of those are unfenced.
 
     Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
     """
-    began = time.monotonic()
-    waiting = [_Waiting(one, began) for one in several]
-    for sandbox in several:
+    started_at = time.monotonic()
+    pending_sandboxes = [_PendingBrokers(one, started_at) for one in sandboxes]
+    for sandbox in sandboxes:
         if sandbox.started:
-            sandbox.progress(f"starting broker(s) {listed(sandbox.started)}")
+            sandbox.progress(f"starting broker(s) {format_ids(sandbox.started)}")
     while True:
-        for one in waiting:
-            one.ask()
-        late = [one for one in waiting if one.missing]
-        if not late:
+        for pending in pending_sandboxes:
+            pending.ask()
+        unready_sandboxes = [one for one in pending_sandboxes if one.missing]
+        if not unready_sandboxes:
             return
-        if time.monotonic() - began > timeout:
-            said = f"Broker(s) {listed(late[0].missing)} were not ready within {timeout:.0f} s."
-            raise not_started("broker", late[0].sandbox.layout.broker(min(late[0].missing)), said)
+        if time.monotonic() - started_at > timeout:
+            message = (
+                f"Broker(s) {format_ids(unready_sandboxes[0].missing)} were not ready within {timeout:.0f} s."
+            )
+            raise build_start_error(
+                "broker",
+                unready_sandboxes[0].sandbox.layout.broker(min(unready_sandboxes[0].missing)),
+                message,
+            )
         time.sleep(_POLL_SECONDS)
 
 
-class _Waiting:
+class _PendingBrokers:
     """The brokers of one sandbox that are not ready yet."""
 
-    def __init__(self, sandbox: Awaited, began: float) -> None:
+    def __init__(self, sandbox: StartedSandbox, started_at: float) -> None:
         self.sandbox = sandbox
         self._settings = sandbox.marker.settings(sandbox.layout.folder)
-        runs = (i for i in self._settings.broker_ids if running_process(sandbox.layout.broker(i)) is not None)
-        self.awaited = frozenset(runs)
+        broker_ids = (
+            i for i in self._settings.broker_ids if running_process(sandbox.layout.broker(i)) is not None
+        )
+        self.awaited = frozenset(broker_ids)
         self.missing = set(self.awaited)
-        self._began = began
+        self._started_at = started_at
 
     def ask(self) -> None:
         """Ask each of them once; raise KdeclareError if one has ended."""
@@ -65,19 +73,19 @@ class _Waiting:
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)
             if running_process(files) is None:
-                raise not_started("broker", files, f"Broker {broker_id} ended while it was starting.")
-            view = health.ask(HOST, self._settings.open_port(broker_id), _ASK_SECONDS)
+                raise build_start_error("broker", files, f"Broker {broker_id} ended while it was starting.")
+            view = health.ask(HOST, self._settings.get_unauthenticated_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
-                self._tell(broker_id)
+                self._report_ready(broker_id)
 
-    def _tell(self, broker_id: int) -> None:
+    def _report_ready(self, broker_id: int) -> None:
         if broker_id in self.sandbox.started:
-            took = time.monotonic() - self._began
-            self.sandbox.progress(f"broker {broker_id} is ready after {took:.1f} s")
+            elapsed_s = time.monotonic() - self._started_at
+            self.sandbox.progress(f"broker {broker_id} is ready after {elapsed_s:.1f} s")
 
 
-def last_lines(path: Path, count: int) -> list[str]:
+def read_last_lines(path: Path, count: int) -> list[str]:
     """The last lines of a log that may be large or not be there; without the frames of Java's traces."""
     try:
         with path.open("rb") as content:
@@ -88,21 +96,21 @@ def last_lines(path: Path, count: int) -> list[str]:
         return []
 
 
-def not_started(what: str, files: ProcessFiles, summary: str) -> KdeclareError:
+def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> KdeclareError:
     """The error ``sandbox-start`` of a broker or worker, with the last that it said."""
     # The console has what kept the JVM itself from running; normally it is empty.
-    lines = last_lines(files.server_log, _LOG_LINES) + last_lines(files.console_log, _LOG_LINES)
-    said = "".join(f"\n  {line}" for line in lines)
+    lines = read_last_lines(files.server_log, _LOG_LINES) + read_last_lines(files.console_log, _LOG_LINES)
+    log_text = "".join(f"\n  {line}" for line in lines)
     return KdeclareError(
         error(
             "sandbox-start",
-            f"A {what} did not start",
-            f"{summary} Its last words:{said}" if said else f"{summary} It has logged nothing.",
+            f"A {process_kind} did not start",
+            f"{summary} Its last words:{log_text}" if log_text else f"{summary} It has logged nothing.",
             hint=f"The whole log is {files.server_log}. If its data is damaged: kdeclare sandbox reset.",
         )
     )
 
 
-def listed(ids: Iterable[int]) -> str:
+def format_ids(ids: Iterable[int]) -> str:
     """Ids of brokers or workers, for a message."""
     return ", ".join(map(str, sorted(ids)))

@@ -12,7 +12,7 @@ from kdeclare.sandbox.settings import HOST, SandboxSettings
 KEYSTORE_PASSWORD = "kdeclare-sandbox"
 
 _AUTHORITY_DAYS = 3650
-DAYS = 365
+CERTIFICATE_DAYS = 365
 
 # Each call is a JVM of its own that lives for half a second.
 _FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto")
@@ -20,14 +20,20 @@ _TIMEOUT_SECONDS = 60
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 
 
-def make_authority(java: str, files: AuthorityFiles) -> None:
+def create_authority(java: str, files: AuthorityFiles) -> None:
     """Make the authority if it is not there. Raise KdeclareError ``sandbox-certificates``."""
     if not files.truststore.exists():
-        _make_authority(java, files)
+        _create_authority_files(java, files)
 
 
-def issue(
-    java: str, files: AuthorityFiles, keystore: Path, common_name: str, days: int = DAYS, *, days_ago: int = 0
+def issue_keystore(
+    java: str,
+    files: AuthorityFiles,
+    keystore: Path,
+    common_name: str,
+    days: int = CERTIFICATE_DAYS,
+    *,
+    days_ago: int = 0,
 ) -> None:
     """Make a keystore with a new key and a certificate of it for 127.0.0.1 and localhost.
 
@@ -36,52 +42,58 @@ def issue(
     """
     keystore.parent.mkdir(parents=True, exist_ok=True)
     # keytool signs with a key of the same file only: the authority's is in there for a moment.
-    unfinished = keystore.with_name(keystore.name + ".new")
-    shutil.copyfile(files.authority, unfinished)
-    made = ["-genkeypair", "-alias", "server", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
-    made += ["-ext", f"san=ip:{HOST},dns:localhost", "-ext", "eku=serverAuth,clientAuth"]
+    temporary_keystore = keystore.with_name(keystore.name + ".new")
+    shutil.copyfile(files.authority, temporary_keystore)
+    arguments = ["-genkeypair", "-alias", "server", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
+    arguments += ["-ext", f"san=ip:{HOST},dns:localhost", "-ext", "eku=serverAuth,clientAuth"]
     if days_ago:
-        made += ["-startdate", f"-{days_ago}d"]
-    _keytool(java, unfinished, *made, "-validity", str(days))
-    _keytool(java, unfinished, "-delete", "-alias", "ca")
-    unfinished.replace(keystore)
+        arguments += ["-startdate", f"-{days_ago}d"]
+    _run_keytool(java, temporary_keystore, *arguments, "-validity", str(days))
+    _run_keytool(java, temporary_keystore, "-delete", "-alias", "ca")
+    temporary_keystore.replace(keystore)
 
 
-def _make_authority(java: str, files: AuthorityFiles) -> None:
+def _create_authority_files(java: str, files: AuthorityFiles) -> None:
     """The truststore is made last, so that an interrupted run can be repeated."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.authority.unlink(missing_ok=True)
-    made = ["-genkeypair", "-alias", "ca", *_KEY, "-dname", "CN=kdeclare sandbox"]
-    made += ["-ext", "bc:critical=ca:true,pathlen:0", "-ext", "ku:critical=keyCertSign"]
-    _keytool(java, files.authority, *made, "-validity", str(_AUTHORITY_DAYS))
-    _keytool(java, files.authority, "-exportcert", "-rfc", "-alias", "ca", "-file", str(files.authority_pem))
-    unfinished = files.truststore.with_name(files.truststore.name + ".new")
-    unfinished.unlink(missing_ok=True)
-    imported = ["-importcert", "-noprompt", "-alias", "ca", "-file", str(files.authority_pem)]
-    _keytool(java, unfinished, *imported)
-    unfinished.replace(files.truststore)
+    arguments = ["-genkeypair", "-alias", "ca", *_KEY, "-dname", "CN=kdeclare sandbox"]
+    arguments += ["-ext", "bc:critical=ca:true,pathlen:0", "-ext", "ku:critical=keyCertSign"]
+    _run_keytool(java, files.authority, *arguments, "-validity", str(_AUTHORITY_DAYS))
+    _run_keytool(
+        java, files.authority, "-exportcert", "-rfc", "-alias", "ca", "-file", str(files.authority_pem)
+    )
+    temporary_truststore = files.truststore.with_name(files.truststore.name + ".new")
+    temporary_truststore.unlink(missing_ok=True)
+    import_arguments = ["-importcert", "-noprompt", "-alias", "ca", "-file", str(files.authority_pem)]
+    _run_keytool(java, temporary_truststore, *import_arguments)
+    temporary_truststore.replace(files.truststore)
 
 
-def _keytool(java: str, keystore: Path, *arguments: str) -> None:
+def _run_keytool(java: str, keystore: Path, *arguments: str) -> None:
     # What is on PATH can be a link to Java alone; where it leads to, keytool stands beside it.
     tool = Path(java).resolve().with_name("keytool")
     command = [str(tool), *_FAST, *arguments, "-keystore", str(keystore), "-storetype", "PKCS12"]
     command += ["-storepass", KEYSTORE_PASSWORD]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False)
+        completed = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _not_made(f"{tool} does not run: {problem}") from problem
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip()
-        raise _not_made(f"{tool} ended with {done.returncode} ({arguments[0]}):\n{said}")
+        raise _build_certificates_error(f"{tool} does not run: {problem}") from problem
+    if completed.returncode != 0:
+        output = (completed.stdout + completed.stderr).strip()
+        raise _build_certificates_error(
+            f"{tool} ended with {completed.returncode} ({arguments[0]}):\n{output}"
+        )
 
 
-def _not_made(why: str) -> KdeclareError:
+def _build_certificates_error(reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-certificates",
             "Certificates could not be made",
-            f"The certificates of a sandbox are made with Java's keytool. {why}",
+            f"The certificates of a sandbox are made with Java's keytool. {reason}",
             hint="Check that the sandbox's folder can be written to, and that Java is whole.",
         )
     )
@@ -103,15 +115,15 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 )
 
 
-def password(user: str) -> str:
+def get_password(user: str) -> str:
     """A user's password. It keeps nobody out: it is the same in every sandbox, and stands here."""
     return f"{user}-secret"
 
 
 def broker_properties(files: SecurityFiles) -> dict[str, str]:
     """What every broker of a secure sandbox has beside its listeners."""
-    logins = {"PLAIN": _jaas("PLAIN", **{f"user_{user}": password(user) for user in USERS})}
-    logins |= {mechanism: _jaas(mechanism) for mechanism in SCRAM}
+    logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in USERS})}
+    logins |= {mechanism: _format_jaas(mechanism) for mechanism in SCRAM}
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{BROKER};User:{ADMIN}",
@@ -134,27 +146,27 @@ def broker_properties(files: SecurityFiles) -> dict[str, str]:
     }
 
 
-def format_arguments() -> list[str]:
+def build_format_arguments() -> list[str]:
     """What Kafka's storage tool has to be told of users: with SCRAM they are part of the metadata."""
-    told = []
+    arguments = []
     for mechanism in SCRAM:
         for user in USERS:
-            told += ["--add-scram", f"{mechanism}=[name={user},password={password(user)}]"]
-    return told
+            arguments += ["--add-scram", f"{mechanism}=[name={user},password={get_password(user)}]"]
+    return arguments
 
 
-def client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
+def build_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
     """How a user's client gets in: encrypted, with SCRAM; for kdeclare and Kafka's own tools alike."""
     mechanism = SCRAM[-1]
     return {
         "bootstrap.servers": settings.bootstrap,
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": mechanism,
-        "sasl.jaas.config": _jaas(mechanism, username=user, password=password(user)),
+        "sasl.jaas.config": _format_jaas(mechanism, username=user, password=get_password(user)),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(files.authority_pem),
     }
 
 
-def _jaas(mechanism: str, **options: str) -> str:
+def _format_jaas(mechanism: str, **options: str) -> str:
     return " ".join([_MODULES[mechanism], "required", *(f'{k}="{v}"' for k, v in options.items())]) + ";"

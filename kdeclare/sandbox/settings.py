@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 HOST = "127.0.0.1"
 
@@ -65,44 +65,46 @@ class SandboxSettings:
     @property
     def bootstrap(self) -> str:
         """``host:port`` of all brokers, comma-separated, as a client wants it."""
-        return ",".join(f"{HOST}:{self.broker_port(i)}" for i in self.broker_ids)
+        return ",".join(f"{HOST}:{self.get_broker_port(i)}" for i in self.broker_ids)
 
-    def broker_port(self, broker_id: int) -> int:
+    def get_broker_port(self, broker_id: int) -> int:
         """The port that clients connect to."""
         return self.port + broker_id - 1
 
-    def controller_port(self, broker_id: int) -> int:
+    def get_controller_port(self, broker_id: int) -> int:
         """The port of that broker's controller."""
-        return self.broker_port(broker_id) + CONTROLLER_PORT_OFFSET
+        return self.get_broker_port(broker_id) + CONTROLLER_PORT_OFFSET
 
     def ports(self, broker_id: int) -> tuple[int, ...]:
         """All ports that this broker's process listens on."""
         if self.secure:
-            own = tuple(self.listener_port(broker_id, protocol) for protocol in LISTENERS)
+            own = tuple(self.get_listener_port(broker_id, protocol) for protocol in LISTENERS)
         else:
-            own = (self.broker_port(broker_id),)
-        return (*own, self.controller_port(broker_id)) if broker_id in self.controller_ids else own
+            own = (self.get_broker_port(broker_id),)
+        return (*own, self.get_controller_port(broker_id)) if broker_id in self.controller_ids else own
 
-    def listener_port(self, broker_id: int, protocol: str) -> int:
+    def get_listener_port(self, broker_id: int, protocol: str) -> int:
         """The port of a secure broker for clients with this ``security.protocol``."""
-        return self.broker_port(broker_id) + LISTENERS[protocol]
+        return self.get_broker_port(broker_id) + LISTENERS[protocol]
 
-    def open_port(self, broker_id: int) -> int:
+    def get_unauthenticated_port(self, broker_id: int) -> int:
         """The port where anybody is told who is in the cluster."""
-        return self.listener_port(broker_id, "PLAINTEXT") if self.secure else self.broker_port(broker_id)
+        return (
+            self.get_listener_port(broker_id, "PLAINTEXT") if self.secure else self.get_broker_port(broker_id)
+        )
 
     @property
     def worker_ids(self) -> range:
         """The ids of all Connect workers."""
         return range(1, self.connect_workers + 1)
 
-    def worker_port(self, worker_id: int) -> int:
+    def get_worker_port(self, worker_id: int) -> int:
         """The port of that worker's REST listener."""
         return self.port + WORKER_PORT_OFFSET + worker_id - 1
 
-    def worker_url(self, worker_id: int) -> str:
+    def get_worker_url(self, worker_id: int) -> str:
         """What that worker is reached at, and known as in its group."""
-        return f"https://{HOST}:{self.worker_port(worker_id)}"
+        return f"https://{HOST}:{self.get_worker_port(worker_id)}"
 
     def rack(self, broker_id: int) -> str:
         """The value of ``broker.rack``."""
@@ -137,45 +139,54 @@ class GroupSettings:
         )
 
 
-def check_group(settings: GroupSettings) -> None:
+def validate_group(settings: GroupSettings) -> None:
     """Raise KdeclareError when no clusters can have these settings."""
     if not 1 <= settings.clusters <= MAX_CLUSTERS:
-        raise _bad(f"A sandbox has 1 to {MAX_CLUSTERS} clusters, not {settings.clusters}.", "--clusters")
+        raise _build_settings_error(
+            f"A sandbox has 1 to {MAX_CLUSTERS} clusters, not {settings.clusters}.", "--clusters"
+        )
     for member in settings.members:
-        check(member)
+        validate_settings(member)
 
 
-def check(settings: SandboxSettings) -> None:
+def validate_settings(settings: SandboxSettings) -> None:
     """Raise KdeclareError when no sandbox can have these settings."""
     if not 1 <= settings.brokers <= MAX_BROKERS:
-        raise _bad(f"A sandbox has 1 to {MAX_BROKERS} brokers, not {settings.brokers}.", "--brokers")
+        raise _build_settings_error(
+            f"A sandbox has 1 to {MAX_BROKERS} brokers, not {settings.brokers}.", "--brokers"
+        )
     if not 1 <= settings.racks <= settings.brokers:
-        raise _bad(
+        raise _build_settings_error(
             f"{settings.brokers} broker(s) stand on 1 to {settings.brokers} racks, not {settings.racks}.",
             "--racks",
         )
     if not 1 <= settings.log_dirs <= MAX_LOG_DIRS:
-        raise _bad(
+        raise _build_settings_error(
             f"A broker has 1 to {MAX_LOG_DIRS} log directories, not {settings.log_dirs}.", "another number"
         )
     if not 0 <= settings.connect_workers <= MAX_WORKERS:
-        raise _bad(
+        raise _build_settings_error(
             f"A sandbox has 0 to {MAX_WORKERS} Connect workers, not {settings.connect_workers}.",
             "--connect-workers",
         )
     if settings.secure and settings.connect_workers:
-        raise _bad("A secure sandbox has no Connect workers.", "--secure or --connect-workers")
+        raise _build_settings_error(
+            "A secure sandbox has no Connect workers.", "--secure or --connect-workers"
+        )
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-    highest = max(*ports, *map(settings.worker_port, settings.worker_ids))
-    if settings.port < 1024 or highest > 65535:
-        raise _bad(
-            f"Ports {settings.port} to {highest} would be needed; only 1024 to 65535 can be used.", "--port"
+    highest_port = max(*ports, *map(settings.get_worker_port, settings.worker_ids))
+    if settings.port < 1024 or highest_port > 65535:
+        raise _build_settings_error(
+            f"Ports {settings.port} to {highest_port} would be needed; only 1024 to 65535 can be used.",
+            "--port",
         )
     if "," in str(settings.folder):
-        raise _bad(f"Kafka takes no comma in a folder's name: {settings.folder}.", "another folder")
+        raise _build_settings_error(
+            f"Kafka takes no comma in a folder's name: {settings.folder}.", "another folder"
+        )
 
 
-def _bad(detail: str, option: str) -> KdeclareError:
+def _build_settings_error(detail: str, option: str) -> KdeclareError:
     return KdeclareError(error("sandbox-settings", "Wrong sandbox settings", detail, hint=f"Give {option}."))
 
 
@@ -191,26 +202,29 @@ def is_free(port: int) -> bool:
         return True
 
 
-def refuse_taken(
+def require_free_ports(
     settings: SandboxSettings, broker_ids: Iterable[int], worker_ids: Iterable[int] = ()
 ) -> None:
     """Raise KdeclareError ``port-taken`` unless the ports of these brokers and workers are free."""
-    wanted = {p: f"broker {i}" for i in broker_ids for p in settings.ports(i)}
-    wanted |= {
-        settings.controller_port(i): f"controller {i}" for i in broker_ids if i in settings.controller_ids
+    owners_by_port = {p: f"broker {i}" for i in broker_ids for p in settings.ports(i)}
+    owners_by_port |= {
+        settings.get_controller_port(i): f"controller {i}" for i in broker_ids if i in settings.controller_ids
     }
-    wanted |= {settings.worker_port(i): f"Connect worker {i}" for i in worker_ids}
-    taken = [p for p in wanted if not is_free(p)]
-    if taken:
-        named = ", ".join(f"{p} ({wanted[p]})" for p in taken)
-        workers = f", {WORKER_PORT_OFFSET} above that for Connect workers" if settings.connect_workers else ""
+    owners_by_port |= {settings.get_worker_port(i): f"Connect worker {i}" for i in worker_ids}
+    taken_ports = [p for p in owners_by_port if not is_free(p)]
+    if taken_ports:
+        ports_text = ", ".join(f"{p} ({owners_by_port[p]})" for p in taken_ports)
+        workers_text = (
+            f", {WORKER_PORT_OFFSET} above that for Connect workers" if settings.connect_workers else ""
+        )
         raise KdeclareError(
             error(
                 "port-taken",
                 "A port is taken",
-                f"{'Ports' if taken[1:] else 'Port'} {named} on {HOST}: in use by another process.",
+                f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
+                f"{HOST}: in use by another process.",
                 hint="Stop that process, or choose other ports with --port"
-                f" (the sandbox uses {settings.port} and up{workers}, and {CONTROLLER_PORT_OFFSET} above"
+                f" (the sandbox uses {settings.port} and up{workers_text}, and {CONTROLLER_PORT_OFFSET} above"
                 " that for controllers).",
             )
         )

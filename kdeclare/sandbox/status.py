@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from kdeclare.core.documents import PathText
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import health, processes
-from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, layout_of, read_marker
+from kdeclare.sandbox.layout import Layout, Marker, ProcessFiles, read_marker, resolve_layout
 from kdeclare.sandbox.security import USERS
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
@@ -75,12 +75,12 @@ class SandboxStatus:
     @property
     def running(self) -> bool:
         """Whether any of its processes runs."""
-        return any(one.alive for one in self._all)
+        return any(one.alive for one in self._members)
 
     @property
     def ready(self) -> bool:
         """Whether all of its brokers and workers can be used."""
-        return self.exists and all(one.ready for one in self._all)
+        return self.exists and all(one.ready for one in self._members)
 
     @property
     def bootstrap(self) -> str:
@@ -88,25 +88,25 @@ class SandboxStatus:
         return self.settings.bootstrap if self.settings else ""
 
     @property
-    def _all(self) -> tuple[BrokerStatus | WorkerStatus, ...]:
+    def _members(self) -> tuple[BrokerStatus | WorkerStatus, ...]:
         return (*self.brokers, *self.workers)
 
     @property
     def ca_file(self) -> Path | None:
         """The certificate (PEM) that the workers' own are signed with; None without workers."""
-        return layout_of(self.folder).connect.authority_pem if self.workers else None
+        return resolve_layout(self.folder).connect.authority_pem if self.workers else None
 
     @property
     def client_files(self) -> tuple[Path, ...]:
         """Client properties of a secure sandbox's users, the mightiest first; none of another sandbox."""
         if self.settings is None or not self.settings.secure:
             return ()
-        return tuple(layout_of(self.folder).security.client(user) for user in USERS)
+        return tuple(resolve_layout(self.folder).security.client(user) for user in USERS)
 
     @property
     def log_files(self) -> tuple[Path, ...]:
         """The log files of all brokers and workers."""
-        return tuple(one.log for one in self._all)
+        return tuple(one.log for one in self._members)
 
 
 def status(folder: Path) -> SandboxStatus:
@@ -114,30 +114,32 @@ def status(folder: Path) -> SandboxStatus:
 
     Raise KdeclareError ``sandbox-unreadable``.
     """
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     marker = read_marker(layout)
-    return observed(layout, marker) if marker else SandboxStatus(layout.folder, None, "", ())
+    return observe_sandbox(layout, marker) if marker else SandboxStatus(layout.folder, None, "", ())
 
 
-def observed(layout: Layout, marker: Marker) -> SandboxStatus:
+def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
     """The state of a sandbox whose marker has been read."""
     settings = marker.settings(layout.folder)
     with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers) as pool:
-        brokers = pool.map(lambda i: _broker(layout, marker, settings, i), settings.broker_ids)
-        workers = pool.map(lambda i: _worker(layout, settings, i), settings.worker_ids)
+        brokers = pool.map(lambda i: _observe_broker(layout, marker, settings, i), settings.broker_ids)
+        workers = pool.map(lambda i: _observe_worker(layout, settings, i), settings.worker_ids)
         return SandboxStatus(layout.folder, settings, marker.cluster_id, tuple(brokers), tuple(workers))
 
 
-def running_process(files: ProcessFiles) -> processes.Recorded | None:
+def running_process(files: ProcessFiles) -> processes.ProcessRecord | None:
     """The process of a broker or worker if it runs and is really this sandbox's."""
-    recorded = processes.load(files.process)
+    recorded = processes.read_record(files.process)
     return recorded if recorded and processes.is_alive(recorded) else None
 
 
-def _broker(layout: Layout, marker: Marker, settings: SandboxSettings, broker_id: int) -> BrokerStatus:
+def _observe_broker(
+    layout: Layout, marker: Marker, settings: SandboxSettings, broker_id: int
+) -> BrokerStatus:
     process = running_process(layout.broker(broker_id))
-    port = settings.broker_port(broker_id)
-    view = health.ask(HOST, settings.open_port(broker_id), _ASK_SECONDS) if process else None
+    port = settings.get_broker_port(broker_id)
+    view = health.ask(HOST, settings.get_unauthenticated_port(broker_id), _ASK_SECONDS) if process else None
     return BrokerStatus(
         id=broker_id,
         pid=process.pid if process else None,
@@ -149,14 +151,14 @@ def _broker(layout: Layout, marker: Marker, settings: SandboxSettings, broker_id
     )
 
 
-def _worker(layout: Layout, settings: SandboxSettings, worker_id: int) -> WorkerStatus:
+def _observe_worker(layout: Layout, settings: SandboxSettings, worker_id: int) -> WorkerStatus:
     files = layout.connect.worker(worker_id)
     process = running_process(files)
     return WorkerStatus(
         id=worker_id,
         pid=process.pid if process else None,
-        url=settings.worker_url(worker_id),
+        url=settings.get_worker_url(worker_id),
         alive=process is not None,
-        ready=process is not None and health.is_healthy(settings.worker_port(worker_id), _ASK_SECONDS),
+        ready=process is not None and health.is_healthy(settings.get_worker_port(worker_id), _ASK_SECONDS),
         log=files.server_log,
     )

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind, Outcome
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType
@@ -39,34 +39,34 @@ class Call:
     outcome: str = "done"
 
     @property
-    def mutating(self) -> bool:
+    def is_mutating(self) -> bool:
         """Whether it was meant to change something."""
         return not self.validate_only
 
 
 @dataclass
-class Rule(Generic[_System]):
+class FaultRule(Generic[_System]):
     """One thing that goes wrong; made by the methods of FaultPlan."""
 
     nth: int | None
     method: str | None
-    item: str | None
+    get_batch_key: str | None
     fault: Callable[[], Fault] | None = None
     before: Callable[[], BaseException] | None = None
     after: Callable[[], BaseException] | None = None
     callback: Callable[[_System], object] | None = None
     seen: int = 0
 
-    def takes(self, call: Call) -> bool:
+    def is_due(self, call: Call) -> bool:
         """Whether it is this request's turn; counts it if it is of the kind that the rule is about."""
-        right = call.mutating if self.method is None else call.method == self.method
-        if not right or (self.item is not None and self.item not in call.items):
+        is_relevant = call.is_mutating if self.method is None else call.method == self.method
+        if not is_relevant or (self.get_batch_key is not None and self.get_batch_key not in call.items):
             return False
         self.seen += 1
         return self.nth is None or self.seen == self.nth
 
 
-def _again(fault: Fault) -> Callable[[], Fault]:
+def _make_fault_factory(fault: Fault) -> Callable[[], Fault]:
     # a new exception each time, so that tracebacks do not pile up on one
     return lambda: Fault(fault.error, fault.message, fault.kind, fault.retry_after_s)
 
@@ -80,17 +80,17 @@ class FaultPlan(Generic[_System]):
     that item, as ``Call.items`` writes it.
     """
 
-    _rules: list[Rule[_System]] = field(default_factory=list)
+    _rules: list[FaultRule[_System]] = field(default_factory=list)
 
     def fail(
         self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
     ) -> None:
         """Answer with ``fault`` and do nothing: for that one item, or for the whole request."""
-        rule = Rule[_System](nth, method, item)
+        rule = FaultRule[_System](nth, method, item)
         if item is None:
-            rule.before = _again(fault)
+            rule.before = _make_fault_factory(fault)
         else:
-            rule.fault = _again(fault)
+            rule.fault = _make_fault_factory(fault)
         self._rules.append(rule)
 
     def time_out(
@@ -103,7 +103,7 @@ class FaultPlan(Generic[_System]):
         fault: Fault = TIMED_OUT,
     ) -> None:
         """Raise a fault of unknown outcome, either before the effect or once it is done."""
-        self._add_raise(_again(fault), after_effect, nth, method, item)
+        self._add_raise(_make_fault_factory(fault), after_effect, nth, method, item)
 
     def crash(
         self,
@@ -116,7 +116,7 @@ class FaultPlan(Generic[_System]):
         """Raise Crash, either before the effect or once it is done."""
         self._add_raise(Crash, after_effect, nth, method, item)
 
-    def meanwhile(
+    def run_before(
         self,
         callback: Callable[[_System], object],
         *,
@@ -125,7 +125,7 @@ class FaultPlan(Generic[_System]):
         item: str | None = None,
     ) -> None:
         """Let someone else do something just before the request."""
-        rule = Rule[_System](nth, method, item)
+        rule = FaultRule[_System](nth, method, item)
         rule.callback = callback
         self._rules.append(rule)
 
@@ -135,43 +135,46 @@ class FaultPlan(Generic[_System]):
 
     def _add_raise(
         self,
-        error: Callable[[], BaseException],
-        after: bool,
+        make_error: Callable[[], BaseException],
+        after_effect: bool,
         nth: int | None,
         method: str | None,
         item: str | None,
     ) -> None:
-        rule = Rule[_System](nth, method, item)
-        if after:
-            rule.after = error
+        rule = FaultRule[_System](nth, method, item)
+        if after_effect:
+            rule.after = make_error
         else:
-            rule.before = error
+            rule.before = make_error
         self._rules.append(rule)
 
-    def due(self, call: Call) -> tuple[Rule[_System], ...]:
+    def due(self, call: Call) -> tuple[FaultRule[_System], ...]:
         """The rules whose turn it is with ``call``."""
-        return tuple(rule for rule in self._rules if rule.takes(call))
+        return tuple(rule for rule in self._rules if rule.is_due(call))
 
 
 def run_request(
     faults: FaultPlan[_System],
     calls: list[_Call],
     call: _Call,
-    answer: Callable[[Mapping[str, Fault]], _Answer],
-    elsewhere: Callable[[], _System],
+    answer_request: Callable[[Mapping[str, Fault]], _Answer],
+    open_system: Callable[[], _System],
 ) -> _Answer:
     """Answer a request, unless a fault is due, and log it in ``calls``.
 
-    answer: does the work; it is given faults of single items. elsewhere: what someone else works with.
+    answer_request: does the work; it is given faults of single items. open_system: what someone else works
+        with.
     """
     rules = faults.due(call)
     for rule in rules:
         if rule.callback is not None:
-            rule.callback(elsewhere())
+            rule.callback(open_system())
     for rule in rules:
         if rule.before is not None:
             _fail(calls, call, rule.before(), "before")
-    result = answer({rule.item: rule.fault() for rule in rules if rule.item and rule.fault})
+    result = answer_request(
+        {rule.get_batch_key: rule.fault() for rule in rules if rule.get_batch_key and rule.fault}
+    )
     for rule in rules:
         if rule.after is not None:
             _fail(calls, call, rule.after(), "after")
@@ -181,8 +184,8 @@ def run_request(
 
 def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> NoReturn:
     if isinstance(error, Fault):
-        lost = "lost" if when == "before" else "unanswered"
-        outcome = lost if error.kind is FaultKind.UNKNOWN else "failed"
+        lost_outcome = "lost" if when == "before" else "unanswered"
+        outcome = lost_outcome if error.kind is FaultKind.UNKNOWN else "failed"
     else:
         outcome = f"crashed {when}"
     calls.append(replace(call, outcome=outcome))
@@ -203,34 +206,41 @@ class FaultyOperations:
     @property
     def writes(self) -> list[Call]:
         """The requests that were meant to change something."""
-        return [call for call in self.calls if call.mutating]
+        return [call for call in self.calls if call.is_mutating]
 
     @contextmanager
-    def between(self, operation_types: Iterable[OperationType]) -> Iterator[None]:
+    def intercept(self, operation_types: Iterable[OperationType]) -> Iterator[None]:
         """Watch operations of these types until the end of the block."""
-        watched = tuple(operation_types)
-        for verb in watched:
+        intercepted = tuple(operation_types)
+        for verb in intercepted:
             vars(verb)["execute"] = partial(self._execute, verb.name, verb.execute)
         try:
             yield
         finally:
-            for verb in watched:
+            for verb in intercepted:
                 del vars(verb)["execute"]
 
     def _execute(
         self,
         name: str,
-        execute: Callable[..., Mapping[str, Outcome]],
+        execute_batch: Callable[..., Mapping[str, Outcome]],
         connections: Connections,
         ops: Sequence[Operation],
         secrets: SecretSource,
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        def answer(failing: Mapping[str, Fault]) -> Mapping[str, Outcome]:
-            sent = [op for op in ops if str(op.resource) not in failing]
-            done = execute(connections, sent, secrets, validate_only=validate_only) if sent else {}
-            return {**done, **{op.id: failing[str(op.resource)] for op in ops if op not in sent}}
+        def answer_request(faults_by_resource: Mapping[str, Fault]) -> Mapping[str, Outcome]:
+            sent_operations = [op for op in ops if str(op.resource) not in faults_by_resource]
+            outcomes = (
+                execute_batch(connections, sent_operations, secrets, validate_only=validate_only)
+                if sent_operations
+                else {}
+            )
+            return {
+                **outcomes,
+                **{op.id: faults_by_resource[str(op.resource)] for op in ops if op not in sent_operations},
+            }
 
         call = Call(name, tuple(str(op.resource) for op in ops), validate_only)
-        return run_request(self.faults, self.calls, call, answer, lambda: None)
+        return run_request(self.faults, self.calls, call, answer_request, lambda: None)

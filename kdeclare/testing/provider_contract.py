@@ -26,16 +26,16 @@ from pydantic import ValidationError
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, canonical_json
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.binding import bind_arguments, dump_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments, dump_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.provider.provider import Provider
-from kdeclare.core.provider.registry import KINDS, find_api_version, type_of
+from kdeclare.core.provider.registry import KINDS, find_api_version, get_operation_type
 from kdeclare.core.resources.capabilities import (
     ExportRequest,
     encode_body,
@@ -45,26 +45,26 @@ from kdeclare.core.resources.capabilities import (
 )
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.observation import observe, select_all
-from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.planning.request import DeletionLimit, Scope
-from kdeclare.engine.state import memory
-from kdeclare.engine.state.document import encode
-from kdeclare.manifests.editing.project_edits import project_edits
-from kdeclare.manifests.load import load
+from kdeclare.engine.planning.planfile import render_plan_file
+from kdeclare.engine.planning.request import DeletionLimit, PlanScope
+from kdeclare.engine.state import memory_store
+from kdeclare.engine.state.document import encode_state
+from kdeclare.manifests.editing.project_edits import build_project_edits
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, Project, open_project
 from kdeclare.report.plan.plan_markdown import plan_markdown
-from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_page import render_plan_page
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.sarif import plan_sarif
+from kdeclare.report.sarif import build_plan_sarif
 from kdeclare.testing.faults import Crash, FaultyOperations
 from kdeclare.testing.world import Secrets, TestClock, World, declare
 
-When = Literal["before", "after"]
-WHENS: tuple[When, ...] = ("before", "after")
+CrashMoment = Literal["before", "after"]
+CRASH_MOMENTS: tuple[CrashMoment, ...] = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +90,22 @@ class Bench:
     world: World
     requests: FaultyOperations
 
-    def apply(self, declared: Sequence[Desired], **options: Any) -> RunResult:
+    def apply(self, declared: Sequence[DesiredResource], **options: Any) -> ApplyResult:
         """Plan and apply; what is not declared any longer is deleted."""
-        return self.world.apply(*declared, scope=_DELETES, **options)
+        return self.world.apply(*declared, scope=_ALLOW_DELETES, **options)
 
-    def plan(self, declared: Sequence[Desired]) -> Plan:
+    def plan(self, declared: Sequence[DesiredResource]) -> Plan:
         """Plan; what is not declared any longer would be deleted."""
-        return self.world.plan(*declared, scope=_DELETES)
+        return self.world.plan(*declared, scope=_ALLOW_DELETES)
 
 
-_COMMANDS, _BETWEEN_COMMANDS_S = 3, 60.0
+_COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
 """How many commands later everything is cleaned up, and the time between them on the clock of the runs."""
 
 _REFERENCE = re.compile(r"\$\{(env|file|var)\.")
 
-_DELETES = Scope(allow_deletes=True)
-_DELETES_ALL = Scope(allow_deletes=True, max_deletes=DeletionLimit.parse("100%"))
+_ALLOW_DELETES = PlanScope(allow_deletes=True)
+_ALLOW_ALL_DELETES = PlanScope(allow_deletes=True, max_deletes=DeletionLimit.parse("100%"))
 
 
 class ProviderContract:
@@ -164,14 +164,14 @@ class ProviderContract:
 
     def start_benches(self, folder: Path) -> Callable[[], Bench]:
         """Return what makes systems in folders of their own below this one, each with a project."""
-        made: list[Bench] = []
+        benches: list[Bench] = []
 
         def make() -> Bench:
-            place = folder / f"system-{len(made)}"
-            place.mkdir()
-            system = self.make_system(place)
-            made.append(Bench(system, self._make_world(system), FaultyOperations()))
-            return made[-1]
+            system_folder = folder / f"system-{len(benches)}"
+            system_folder.mkdir()
+            system = self.make_system(system_folder)
+            benches.append(Bench(system, self._make_world(system), FaultyOperations()))
+            return benches[-1]
 
         return make
 
@@ -180,11 +180,11 @@ class ProviderContract:
         return World(connections=self.connect(system), secrets=secrets, clock=self.make_clock())
 
     @contextmanager
-    def _watched(self, bench: Bench) -> Iterator[None]:
-        with bench.requests.between(self.provider.operation_types):
+    def _intercept_operations(self, bench: Bench) -> Iterator[None]:
+        with bench.requests.intercept(self.provider.operation_types):
             yield
 
-    def _declare(self, resources: Sequence[Declared]) -> list[Desired]:
+    def _declare(self, resources: Sequence[Declared]) -> list[DesiredResource]:
         return [declare(r.kind, r.name, self._resolve_spec(r.spec), r.labels) for r in resources]
 
     def _resolve_spec(self, spec: JsonObject) -> JsonObject:
@@ -203,17 +203,17 @@ class ProviderContract:
             return {key: self._resolve(item) for key, item in value.items()}
         return [self._resolve(item) for item in value] if isinstance(value, list) else value
 
-    def _started(self, make_bench: Callable[[], Bench]) -> Bench:
+    def _apply_before(self, make_bench: Callable[[], Bench]) -> Bench:
         bench = make_bench()
         assert bench.apply(self._declare(self.before)).complete, "'before' can be applied to an empty system"
         return bench
 
-    def _finished(self, make_bench: Callable[[], Bench]) -> tuple[JsonValue, JsonValue]:
-        bench = self._started(make_bench)
+    def _compute_final_state(self, make_bench: Callable[[], Bench]) -> tuple[JsonValue, JsonValue]:
+        bench = self._apply_before(make_bench)
         assert bench.apply(self._declare(self.after), batch=1).complete, "'after' can be applied"
-        return self._state(bench)
+        return self._read_state(bench)
 
-    def _state(self, bench: Bench) -> tuple[JsonValue, JsonValue]:
+    def _read_state(self, bench: Bench) -> tuple[JsonValue, JsonValue]:
         """What the system has, and what is owned of it; ids are added by a later apply."""
         bench.world.recover()
         kinds = {text: ResourceId.parse(text).kind for text in bench.world.owned()}
@@ -223,7 +223,7 @@ class ProviderContract:
         }
         return self.dump(bench.system), owned
 
-    def _survive(self, bench: Bench, end: tuple[JsonValue, JsonValue]) -> None:
+    def _check_recovery(self, bench: Bench, final_state: tuple[JsonValue, JsonValue]) -> None:
         """The next command goes on where the last one was killed, and comes to the same."""
         for thread in threading.enumerate():
             if thread.name.startswith("apply"):
@@ -233,7 +233,7 @@ class ProviderContract:
         result = bench.apply(self._declare(self.after), batch=1)
         assert result.complete, result.results
         assert not bench.plan(self._declare(self.after)).has_changes
-        assert self._state(bench) == end
+        assert self._read_state(bench) == final_state
 
     # Manifests.
 
@@ -250,10 +250,10 @@ class ProviderContract:
 
     def test_bodies_read_back_have_the_same_diff(self, make_bench: Callable[[], Bench]) -> None:
         """A body as plain data, read again, is the same to a diff; only secrets are known by hashes."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             plain = bench.plan(self._declare(declared))
-            read_back = bench.world.plan_as_read_back(*self._declare(declared), scope=_DELETES)
+            read_back = bench.world.plan_as_read_back(*self._declare(declared), scope=_ALLOW_DELETES)
             assert read_back.changes == plain.changes
             assert read_back.operations == plain.operations
 
@@ -263,18 +263,18 @@ class ProviderContract:
         self, make_bench: Callable[[], Bench]
     ) -> None:
         """The plan after an import says "No changes."; secrets are references to be filled in."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         connections = bench.world.connect()
-        every = ExportRequest(lambda selections: observe(connections, selections), bool, lambda id_: True)
+        request = ExportRequest(lambda selections: observe(connections, selections), bool, lambda id_: True)
         for kind in self.provider.kinds:
-            for name, text in export_manifests(kind, connections, every).manifests.items():
+            for name, text in export_manifests(kind, connections, request).manifests.items():
                 document = yaml.safe_load(text)
                 assert (document["kind"], document["metadata"]["name"]) == (kind.name, name)
                 if "${" in text.replace("$${", "") and not any(ref in text for ref in self.secrets):
                     continue  # nobody knows the value of its secret
-                again = declare(kind.name, name, self._resolve_spec(document["spec"]))
-                scope = Scope(targets=frozenset({again.id}))
-                assert not bench.world.plan(again, scope=scope).operations, text
+                redeclared = declare(kind.name, name, self._resolve_spec(document["spec"]))
+                scope = PlanScope(targets=frozenset({redeclared.id}))
+                assert not bench.world.plan(redeclared, scope=scope).operations, text
 
     # Write-back.
 
@@ -282,7 +282,7 @@ class ProviderContract:
         self, make_bench: Callable[[], Bench], tmp_path: Path
     ) -> None:
         """Manifests say what was done by hand; what a kind cannot write, such as a secret, it refuses."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         changes = bench.plan(self._declare(self.after)).changes
         assert bench.apply(self._declare(self.after)).complete
         project, environ = self._write_project(tmp_path)
@@ -290,13 +290,15 @@ class ProviderContract:
             if change.action not in (Action.CREATE, Action.UPDATE) or find_editable(change.id.kind) is None:
                 continue
             try:
-                files = project_edits(project, environ, [change]).files
+                files = build_project_edits(project, environ, [change]).files
             except KdeclareError:
                 continue
-            loaded = load(project, (), KINDS, environ, instead={edit.file: edit.after for edit in files})
+            loaded = load_project_manifests(
+                project, (), KINDS, environ, replacements={edit.file: edit.after for edit in files}
+            )
             assert not [d for d in loaded.diagnostics if d.is_error], files
             (written,) = (item for item in loaded.desired if item.id == change.id)
-            scope = Scope(targets=frozenset({change.id}))
+            scope = PlanScope(targets=frozenset({change.id}))
             assert not bench.world.plan(written, scope=scope).operations, files
 
     def _write_project(self, folder: Path) -> tuple[Project, Mapping[str, str]]:
@@ -310,13 +312,13 @@ class ProviderContract:
                 "apiVersion": find_api_version(item.kind),
                 "kind": item.kind,
                 "metadata": {"name": item.name, "labels": dict(item.labels)},
-                "spec": _number_keys(item.spec),
+                "spec": _parse_number_keys(item.spec),
             }
             (manifests / f"{number}.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
         environ = {text.removeprefix("${env.").rstrip("}"): value for text, value in self.secrets.items()}
         return open_project(file, None, environ), environ
 
-    def _read(self, bench: Bench) -> LiveState:
+    def _read_live(self, bench: Bench) -> LiveState:
         operations = bench.plan(self._declare(self.after)).operations
         return observe(bench.world.connect(), select_all(operations))
 
@@ -324,27 +326,27 @@ class ProviderContract:
 
     def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
         """What was applied is in order: nothing is sent twice, and nothing is owned twice."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         for declared in (self.before, self.after):
             assert bench.apply(self._declare(declared)).complete
-            again = bench.plan(self._declare(declared))
-            assert not again.has_changes
-            assert not again.ownership
+            second_plan = bench.plan(self._declare(declared))
+            assert not second_plan.has_changes
+            assert not second_plan.ownership
 
     def test_operations_can_be_stored(self, make_bench: Callable[[], Bench]) -> None:
         """Arguments of operations, and of what undoes them, are of the type that is declared for them."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         operations = bench.plan(self._declare(self.after)).operations
         assert operations, "'after' changes something"
         for op in operations:
             for stored in (Inverse(op.verb, op.args), op.inverse):
                 if stored is not None:
-                    text = canonical_json(dump_arguments(stored.args))
+                    text = dump_canonical_json(dump_arguments(stored.args))
                     assert bind_arguments(stored.verb, json.loads(text)) == stored.args, (op.id, text)
 
     def test_the_example_creates_updates_and_deletes(self, make_bench: Callable[[], Bench]) -> None:
         """The suite is worth as much as its example."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         plan = bench.plan(self._declare(self.after))
         actions = {change.action for change in plan.changes} - {Action.NO_OP}
         assert actions, "'after' changes something"
@@ -354,45 +356,49 @@ class ProviderContract:
 
     def test_a_rollback_restores_everything(self, make_bench: Callable[[], Bench]) -> None:
         """Undoing a run brings back what the system had, and what was owned."""
-        bench = self._started(make_bench)
-        before = self._state(bench)
+        bench = self._apply_before(make_bench)
+        before = self._read_state(bench)
         run = bench.apply(self._declare(self.after))
         assert run.complete
-        assert self._state(bench) != before
-        undone = bench.world.rollback(run.run_id)
-        assert undone.complete, (undone.results, undone.plan.diagnostics)
-        lost = {op.resource for op in run.plan.operations if op.irreversible}
-        problems = [d for d in undone.plan.diagnostics if d.severity is not Severity.INFO]
-        assert {d.resource for d in problems} <= set(map(str, lost)), "only what cannot be undone is reported"
-        if not lost:
-            assert self._state(bench) == before
+        assert self._read_state(bench) != before
+        rollback_result = bench.world.rollback(run.run_id)
+        assert rollback_result.complete, (rollback_result.results, rollback_result.plan.diagnostics)
+        irreversible_resources = {op.resource for op in run.plan.operations if op.irreversible}
+        problems = [d for d in rollback_result.plan.diagnostics if d.severity is not Severity.INFO]
+        assert {d.resource for d in problems} <= set(map(str, irreversible_resources)), (
+            "only what cannot be undone is reported"
+        )
+        if not irreversible_resources:
+            assert self._read_state(bench) == before
             return
-        others = (item for item in self.before if item.id not in lost)
-        assert all(self._find(bench, item) for item in others), "a loss keeps nothing else from going back"
+        restorable = (item for item in self.before if item.id not in irreversible_resources)
+        assert all(self._is_as_declared(bench, item) for item in restorable), (
+            "a loss keeps nothing else from going back"
+        )
 
     def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
         """Undoing the first run leaves the system as empty as it was."""
         bench = make_bench()
-        before = self._state(bench)
+        before = self._read_state(bench)
         assert bench.apply(self._declare(self.before)).complete
         assert bench.world.rollback().complete
-        assert self._state(bench) == before
+        assert self._read_state(bench) == before
 
     def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
         """What was changed since the run is a conflict: it is named and not touched."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         run = bench.apply(self._declare(self.after))
         changed = self._change_elsewhere(bench, self.elsewhere)
-        there = {item.id: self._find(bench, item) for item in changed}
-        undone = bench.world.rollback(run.run_id)
-        assert {d.resource for d in undone.plan.diagnostics} >= {str(item.id) for item in changed}
-        assert {item.id: self._find(bench, item) for item in changed} == there
+        states = {item.id: self._is_as_declared(bench, item) for item in changed}
+        rollback_result = bench.world.rollback(run.run_id)
+        assert {d.resource for d in rollback_result.plan.diagnostics} >= {str(item.id) for item in changed}
+        assert {item.id: self._is_as_declared(bench, item) for item in changed} == states
 
-    def _find(self, bench: Bench, item: Declared) -> bool:
+    def _is_as_declared(self, bench: Bench, item: Declared) -> bool:
         """Whether a resource is as it is declared."""
-        target = Scope(targets=frozenset({item.id}))
-        other = self._make_world(bench.system)
-        return not other.plan(*self._declare([item]), scope=target).operations
+        scope = PlanScope(targets=frozenset({item.id}))
+        other_world = self._make_world(bench.system)
+        return not other_world.plan(*self._declare([item]), scope=scope).operations
 
     def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
         """Another project adopts and changes resources."""
@@ -404,9 +410,9 @@ class ProviderContract:
 
     def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
         """Later commands remove what a run left behind, and then the state has nothing more to clean up."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         assert bench.apply(self._declare(self.after)).complete
-        for _ in range(_COMMANDS):
+        for _ in range(_COMMAND_COUNT):
             bench.world.recover()
             bench.world.clock.sleep(_BETWEEN_COMMANDS_S)
         state = bench.world.store.read()
@@ -421,121 +427,127 @@ class ProviderContract:
     ) -> None:
         """Nothing of such a plan is applied; or, where that was chosen, only the rest of it."""
         for item in self.elsewhere:
-            bench = self._started(make_bench)
+            bench = self._apply_before(make_bench)
             plan = bench.plan(self._declare(self.after))
-            concerned = [op for op in plan.operations if op.resource == item.id]
-            assert concerned, f"'after' changes {item.id}, which is in 'elsewhere'"
+            affected_operations = [op for op in plan.operations if op.resource == item.id]
+            assert affected_operations, f"'after' changes {item.id}, which is in 'elsewhere'"
             self._change_elsewhere(bench, [item])
-            changed = self._find_changed(bench, concerned)
-            unchanged = self.dump(bench.system)
+            changed_ids = self._find_changed(bench, affected_operations)
+            state_before = self.dump(bench.system)
             with pytest.raises(KdeclareError) as refused:
                 bench.world.run(plan)
             assert refused.value.exit_code is ExitCode.STALE
             assert {d.resource for d in refused.value.diagnostics} == {str(item.id)}
-            expected = {element for op in concerned for element in op.expect}
+            expected = {element for op in affected_operations for element in op.expect}
             assert {d.subject for d in refused.value.diagnostics} <= expected
-            assert self.dump(bench.system) == unchanged, "nothing was applied"
+            assert self.dump(bench.system) == state_before, "nothing was applied"
             result = bench.world.run(plan, skip_stale=True)
-            assert self._find(bench, item), "what others have changed is left alone"
-            stale = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
-            assert stale
-            assert stale == changed, "of several operations of a resource, the others need not be"
-            assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT)
+            assert self._is_as_declared(bench, item), "what others have changed is left alone"
+            stale_ids = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
+            assert stale_ids
+            assert stale_ids == changed_ids, "of several operations of a resource, the others need not be"
+            assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT_STATUSES)
 
     def _find_changed(self, bench: Bench, operations: Sequence[Operation]) -> set[str]:
         """The operations that are about what is otherwise by now."""
         live = observe(bench.world.connect(), select_all(operations))
-        own = (op for op in operations if not type_of(op).is_auxiliary)
-        return {op.id for op in own if type_of(op).view(op, live) != op.expect}
+        primary_operations = (op for op in operations if not get_operation_type(op).is_auxiliary)
+        return {
+            op.id for op in primary_operations if get_operation_type(op).compute_view(op, live) != op.expect
+        }
 
     # Faults.
 
     def test_killed_at_every_position_of_the_journal(self, make_bench: Callable[[], Bench]) -> None:
         """Whenever the process dies, the next command goes on and comes to the same end."""
-        end = self._finished(make_bench)
-        n, deaths = 0, [True]
-        while any(deaths):
-            n += 1
-            deaths = [self._die_at(n, when, make_bench, end) for when in WHENS]
-        assert n > 1
+        final_state = self._compute_final_state(make_bench)
+        step, crashes = 0, [True]
+        while any(crashes):
+            step += 1
+            crashes = [self._crash_at(step, when, make_bench, final_state) for when in CRASH_MOMENTS]
+        assert step > 1
 
-    def _die_at(
-        self, n: int, when: When, make_bench: Callable[[], Bench], end: tuple[JsonValue, JsonValue]
+    def _crash_at(
+        self,
+        step: int,
+        moment: CrashMoment,
+        make_bench: Callable[[], Bench],
+        final_state: tuple[JsonValue, JsonValue],
     ) -> bool:
         """Kill a run at its n-th step, and go on; False where it had fewer.
 
         How many it has varies: what ends at the same time is one line of the journal.
         """
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         bench.world.store.restart()
-        bench.world.store.crash = memory.Crash(n, when, Crash())
+        bench.world.store.crash = memory_store.StoreCrash(step, moment, Crash())
         try:
             bench.apply(self._declare(self.after), batch=1)
         except Crash:
-            self._survive(bench, end)
+            self._check_recovery(bench, final_state)
             return True
-        assert len(bench.world.store.steps) < n
+        assert len(bench.world.store.steps) < step
         bench.world.store.restart()
-        assert self._state(bench) == end
+        assert self._read_state(bench) == final_state
         return False
 
     def _count_requests(self, make_bench: Callable[[], Bench]) -> int:
-        bench = self._started(make_bench)
-        with self._watched(bench):
+        bench = self._apply_before(make_bench)
+        with self._intercept_operations(bench):
             bench.apply(self._declare(self.after), batch=1)
         return len(bench.requests.writes)
 
     def test_killed_before_and_after_every_request(self, make_bench: Callable[[], Bench]) -> None:
         """Whether a request has arrived is found out by looking."""
-        end = self._finished(make_bench)
-        for n in range(1, self._count_requests(make_bench) + 1):
+        final_state = self._compute_final_state(make_bench)
+        for request_number in range(1, self._count_requests(make_bench) + 1):
             for after_effect in (False, True):
-                bench = self._started(make_bench)
-                with self._watched(bench):
-                    bench.requests.faults.crash(nth=n, after_effect=after_effect)
+                bench = self._apply_before(make_bench)
+                with self._intercept_operations(bench):
+                    bench.requests.faults.crash(nth=request_number, after_effect=after_effect)
                     with pytest.raises(Crash):
                         bench.apply(self._declare(self.after), batch=1)
-                    self._survive(bench, end)
+                    self._check_recovery(bench, final_state)
 
     def test_a_time_out_is_settled_by_looking(self, make_bench: Callable[[], Bench]) -> None:
         """A request without an answer is neither taken for done nor for failed, and the run goes on."""
-        end = self._finished(make_bench)
-        for n in range(1, self._count_requests(make_bench) + 1):
+        final_state = self._compute_final_state(make_bench)
+        for request_number in range(1, self._count_requests(make_bench) + 1):
             for after_effect in (False, True):
-                bench = self._started(make_bench)
-                with self._watched(bench):
-                    bench.requests.faults.time_out(nth=n, after_effect=after_effect)
+                bench = self._apply_before(make_bench)
+                with self._intercept_operations(bench):
+                    bench.requests.faults.time_out(nth=request_number, after_effect=after_effect)
                     result = bench.apply(self._declare(self.after), batch=1)
-                assert result.complete, (n, after_effect, result.results)
-                assert self._state(bench) == end
+                assert result.complete, (request_number, after_effect, result.results)
+                assert self._read_state(bench) == final_state
 
     def test_one_refusal_stops_only_what_needs_it(self, make_bench: Callable[[], Bench]) -> None:
         """An error about one resource does not stop another."""
-        bench = self._started(make_bench)
+        bench = self._apply_before(make_bench)
         for victim in bench.plan(self._declare(self.after)).operations:
-            bench = self._started(make_bench)
-            with self._watched(bench):
+            bench = self._apply_before(make_bench)
+            with self._intercept_operations(bench):
                 plan = bench.plan(self._declare(self.after))
                 bench.requests.faults.fail(
                     Fault("REFUSED", "Not today."), nth=None, method=victim.verb, item=str(victim.resource)
                 )
                 result = bench.world.run(plan)
-            bad = {id_ for id_, r in result.results.items() if not r.is_good}
-            assert bad == _find_dependent(plan, victim), victim.id
+            failed_ids = {id_ for id_, r in result.results.items() if not r.is_good}
+            assert failed_ids == _find_dependent(plan, victim), victim.id
 
     # Batches.
 
     def test_batches_are_small_enough_and_name_nothing_twice(self, make_bench: Callable[[], Bench]) -> None:
         """However many operations go in a request, the system ends the same."""
-        end = self._finished(make_bench)
+        final_state = self._compute_final_state(make_bench)
         for size in (1, 2, 1000):
-            bench = self._started(make_bench)
-            with self._watched(bench):
+            bench = self._apply_before(make_bench)
+            with self._intercept_operations(bench):
                 assert bench.apply(self._declare(self.after), batch=size).complete
-            assert self._state(bench) == end
+            assert self._read_state(bench) == final_state
             for call in bench.requests.writes:
                 assert len(call.items) <= size
-        plan = self._started(make_bench).plan(self._declare(self.after))
+        plan = self._apply_before(make_bench).plan(self._declare(self.after))
         items = [_identify(op) for op in plan.operations]
         assert len(set(items)) == len(items), "two operations of one type about the same thing"
 
@@ -544,15 +556,17 @@ class ProviderContract:
         for declared in (self.before, ()):
             for method, items in self._find_batches(make_bench, declared).items():
                 bench, plan = self._plan_from_start(make_bench, declared)
-                first = next(
+                refused_operation = next(
                     op for op in plan.operations if (op.verb, str(op.resource)) == (method, items[0])
                 )
-                with self._watched(bench):
-                    bench.requests.faults.meanwhile(partial(_do_elsewhere, bench, first), item=items[0])
+                with self._intercept_operations(bench):
+                    bench.requests.faults.run_before(
+                        partial(_execute_elsewhere, bench, refused_operation), item=items[0]
+                    )
                     result = bench.world.run(plan)
-                bad = {id_ for id_, r in result.results.items() if not r.is_good}
-                assert bad <= _find_dependent(plan, first), (
-                    f"{first.id} was refused in a request with {items}"
+                failed_ids = {id_ for id_, r in result.results.items() if not r.is_good}
+                assert failed_ids <= _find_dependent(plan, refused_operation), (
+                    f"{refused_operation.id} was refused in a request with {items}"
                 )
 
     def _find_batches(
@@ -560,17 +574,23 @@ class ProviderContract:
     ) -> Mapping[str, Sequence[str]]:
         """Return what goes together in a request, for each operation type that creates or deletes."""
         bench, plan = self._plan_from_start(make_bench, declared)
-        whole = {op.verb for op in plan.operations if type_of(op).creates or type_of(op).deletes}
-        with self._watched(bench):
+        batched_types = {
+            op.verb
+            for op in plan.operations
+            if get_operation_type(op).creates or get_operation_type(op).deletes
+        }
+        with self._intercept_operations(bench):
             bench.world.run(plan)
-        return {c.method: c.items for c in bench.requests.writes if c.method in whole and len(c.items) > 1}
+        return {
+            c.method: c.items for c in bench.requests.writes if c.method in batched_types and len(c.items) > 1
+        }
 
     def _plan_from_start(
         self, make_bench: Callable[[], Bench], declared: Sequence[Declared]
     ) -> tuple[Bench, Plan]:
         """What is declared is created in an empty system; if that is nothing, what there is is deleted."""
-        bench = make_bench() if declared else self._started(make_bench)
-        return bench, bench.world.plan(*self._declare(declared), scope=_DELETES_ALL)
+        bench = make_bench() if declared else self._apply_before(make_bench)
+        return bench, bench.world.plan(*self._declare(declared), scope=_ALLOW_ALL_DELETES)
 
     # Secrets.
 
@@ -580,37 +600,37 @@ class ProviderContract:
         """No value of a secret is in a plan, state, journal, report, log or message."""
         caplog.set_level(logging.DEBUG)
         texts: list[str] = []
-        bench = self._started(make_bench)
-        texts.append(repr(self._read(bench)))
-        texts += [canonical_json(encode_body(d)) for d in bench.world.seal(self._declare(self.after))]
+        bench = self._apply_before(make_bench)
+        texts.append(repr(self._read_live(bench)))
+        texts += [dump_canonical_json(encode_body(d)) for d in bench.world.seal(self._declare(self.after))]
         texts += [repr(desired) for desired in self._declare(self.after)]
         plan = bench.plan(self._declare(self.after))
         texts += _render(plan)
         result = bench.world.run(plan)
         assert result.complete
-        undoing = bench.world.rollback_plan(result.run_id)
-        texts += _render(undoing)
-        bench.world.run(undoing)
-        bench = self._started(make_bench)
-        with self._watched(bench):
+        rollback_plan = bench.world.plan_rollback(result.run_id)
+        texts += _render(rollback_plan)
+        bench.world.run(rollback_plan)
+        bench = self._apply_before(make_bench)
+        with self._intercept_operations(bench):
             for value in self.secrets.values():
                 bench.requests.faults.fail(Fault("ECHO", f"I do not like '{value}'."), nth=None)
             failed = bench.apply(self._declare(self.after))
         texts += [f"{r.error} {r.message}" for r in failed.results.values()]
-        texts += _stored(bench.world)
+        texts += _collect_stored_texts(bench.world)
         texts.append(caplog.text)
         for value in self.secrets.values():
             assert not [text for text in texts if value in text]
 
 
-_LEFT_OUT = (Status.STALE, Status.SKIPPED)
+_LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
 
 
-def _number_keys(value: JsonValue) -> object:
+def _parse_number_keys(value: JsonValue) -> object:
     """Keys as people write them in YAML: JSON has no numbers there."""
     if isinstance(value, Mapping):
-        return {int(key) if key.isdecimal() else key: _number_keys(item) for key, item in value.items()}
-    return [_number_keys(item) for item in value] if isinstance(value, list) else value
+        return {int(key) if key.isdecimal() else key: _parse_number_keys(item) for key, item in value.items()}
+    return [_parse_number_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def _find_dependent(plan: Plan, refused: Operation) -> set[str]:
@@ -621,7 +641,7 @@ def _find_dependent(plan: Plan, refused: Operation) -> set[str]:
     victims = {op.id for op in plan.operations if (op.verb, op.resource) == (refused.verb, refused.resource)}
     not_begun: set[str] = set()
     for op in plan.operations:  # in order
-        if type_of(op).is_cleanup:
+        if get_operation_type(op).is_cleanup:
             is_left_out = bool(op.after) and not_begun >= op.after.keys()
         else:
             is_left_out = not op.needs.keys().isdisjoint(victims | not_begun)
@@ -630,27 +650,32 @@ def _find_dependent(plan: Plan, refused: Operation) -> set[str]:
     return victims | not_begun
 
 
-def _do_elsewhere(bench: Bench, op: Operation, _: None) -> None:
+def _execute_elsewhere(bench: Bench, op: Operation, _: None) -> None:
     """Someone else does the same."""
-    type_of(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
+    get_operation_type(op).execute(bench.world.connect(), [op], bench.world.secrets, validate_only=False)
 
 
 def _identify(op: Operation) -> tuple[str, ...]:
     """What no other operation may be about, too; auxiliary ones can share it, and be one at a time."""
-    if type_of(op).is_auxiliary:
-        return (op.verb, str(op.resource), canonical_json(dump_arguments(op.args)))
-    return (op.verb, type_of(op).item(op))
+    if get_operation_type(op).is_auxiliary:
+        return (op.verb, str(op.resource), dump_canonical_json(dump_arguments(op.args)))
+    return (op.verb, get_operation_type(op).get_batch_key(op))
 
 
 def _render(plan: Plan) -> list[str]:
-    texts = [plan_file_text(plan)[0], plan_text(plan, graph=True), plan_markdown(plan), plan_html(plan)]
-    return [*texts, json.dumps(plan_sarif(plan))]
+    texts = [
+        render_plan_file(plan)[0],
+        plan_text(plan, graph=True),
+        plan_markdown(plan),
+        render_plan_page(plan),
+    ]
+    return [*texts, json.dumps(build_plan_sarif(plan))]
 
 
-def _stored(world: World) -> list[str]:
+def _collect_stored_texts(world: World) -> list[str]:
     state = world.store.read()
-    texts = [] if state is None else [encode(state)]
+    texts = [] if state is None else [encode_state(state)]
     for run_id in world.store.runs():
-        texts.append(world.store.plan_text(run_id))
+        texts.append(world.store.read_plan_text(run_id))
         texts += [json.dumps(entry) for entry in world.store.entries(run_id)]
     return texts

@@ -8,34 +8,34 @@ from typing import Any
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.jsontypes import JsonValue, as_object, canonical_json, parse_json
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.jsontypes import JsonValue, as_object, dump_canonical_json, parse_json
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.policy_gate import NO_POLICIES, Judge
-from kdeclare.core.plans.run import MoveProgress, RunResult
+from kdeclare.core.plans.policy_gate import NO_POLICIES, PolicyGate
+from kdeclare.core.plans.run import ApplyResult, MoveProgress
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import BodyCodec, decode_body, encode_body
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import dump_record
-from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets.secret_hashes import SecretHasher, is_hash_of
 from kdeclare.core.secrets.secret_refs import SecretRef
-from kdeclare.engine.cleanup import Tidied, tidy
+from kdeclare.engine.cleanup import CleanupResult, run_cleanup
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.engine.executor.entries import fold
+from kdeclare.engine.executor.entries import fold_journal
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.propagation import await_visibility
-from kdeclare.engine.executor.recovery import recover
-from kdeclare.engine.executor.rollback import rollback_plan
+from kdeclare.engine.executor.recovery import recover_runs
+from kdeclare.engine.executor.rollback import build_rollback_plan
 from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
-from kdeclare.engine.planning.planfile import read_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.engine.planning.sealing import seal
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.planning.planfile import parse_plan
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.engine.planning.secret_digests import hash_secrets
+from kdeclare.engine.state.memory_store import MemoryStore
 
 NO_OPTIONS = PlanOptions()
 
@@ -46,20 +46,20 @@ class TestClock:
     __test__ = False
 
     def __init__(self) -> None:
-        self._passed = 0.0
+        self._elapsed_s = 0.0
 
     def now(self) -> datetime:
         """See `core.clock.Clock`."""
-        self._passed += 0.001
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._passed)
+        self._elapsed_s += 0.001
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self._elapsed_s)
 
     def monotonic(self) -> float:
         """See `core.clock.Clock`."""
-        return self._passed
+        return self._elapsed_s
 
     def sleep(self, seconds: float) -> None:
         """See `core.clock.Clock`."""
-        self._passed += seconds
+        self._elapsed_s += seconds
 
 
 @dataclass
@@ -71,11 +71,11 @@ class Secrets:
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""
         value = self.values.get(secret.reference or "")
-        if value is None or not matches(secret.secret, value):
-            said = (
+        if value is None or not is_hash_of(secret.secret, value):
+            detail = (
                 f"The secret '{secret.reference}' is not among the secrets of the test, or has another value."
             )
-            raise KdeclareError(error("secret-changed", "A secret has changed", said))
+            raise KdeclareError(error("secret-changed", "A secret has changed", detail))
         return value
 
 
@@ -85,19 +85,21 @@ def report_nothing(what: str, done: int, total: int, moves: MoveProgress | None 
 
 def declare(
     kind: str, name: str, spec: Mapping[str, JsonValue], labels: Mapping[str, str] | None = None
-) -> Desired:
+) -> DesiredResource:
     """Return a declared resource as the loader would make it. The spec must be a valid one."""
     model = KINDS[kind].spec.model_validate(spec)
     body, problems = KINDS[kind].parse(name, model)
     assert not [p for p in problems if p.diagnostic.is_error], problems
-    return Desired(ResourceId(kind, name), body, labels or {})
+    return DesiredResource(ResourceId(kind, name), body, labels or {})
 
 
 def seal_desired(
-    declared: Sequence[Desired], state: State | None = None, key_id: str | None = None
-) -> tuple[Desired, ...]:
+    declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
+) -> tuple[DesiredResource, ...]:
     """Return the same with hashes of secrets, as a plan takes them."""
-    return seal(declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing)
+    return hash_secrets(
+        declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
+    )
 
 
 def require_consistent(plan: Plan) -> Plan:
@@ -106,11 +108,11 @@ def require_consistent(plan: Plan) -> Plan:
     return plan
 
 
-def _read_back(desired: Desired) -> object:
+def _read_back(desired: DesiredResource) -> object:
     """The body, read from plain data where its kind has a codec."""
     if not isinstance(KINDS[desired.id.kind], BodyCodec):
         return desired.body
-    return decode_body(desired.id.kind, as_object(parse_json(canonical_json(encode_body(desired)))))
+    return decode_body(desired.id.kind, as_object(parse_json(dump_canonical_json(encode_body(desired)))))
 
 
 @dataclass(kw_only=True)
@@ -126,7 +128,7 @@ class World:
     secrets: Secrets = field(default_factory=Secrets)
     clock: Clock = field(default_factory=TestClock)
     stop: Event = field(default_factory=Event)
-    judge: Judge = NO_POLICIES
+    judge: PolicyGate = NO_POLICIES
     progress: Progress = report_nothing
     adopts: bool = True
     key_id: str | None = None
@@ -135,46 +137,48 @@ class World:
         """Return the connections to the systems."""
         return self.connections
 
-    def find_judge(self) -> Judge:
+    def find_policy_gate(self) -> PolicyGate:
         """Return the policies in force."""
         return self.judge
 
-    def plan(self, *declared: Desired, scope: Scope | None = None) -> Plan:
+    def plan(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
         """What the manifests would change."""
-        request = self._request(declared, scope or Scope())
+        request = self._build_request(declared, scope or PlanScope())
         return require_consistent(build_plan(request, self.connect(), self.secrets, self.progress))
 
-    def seal(self, declared: Sequence[Desired]) -> tuple[Desired, ...]:
+    def seal(self, declared: Sequence[DesiredResource]) -> tuple[DesiredResource, ...]:
         """Return what is declared with hashes of secrets."""
         return seal_desired(declared, self.store.read(), self.key_id)
 
-    def plan_as_read_back(self, *declared: Desired, scope: Scope | None = None) -> Plan:
+    def plan_as_read_back(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
         """What the manifests would change, of bodies that were plain data in between, as in fleets."""
-        request = self._request(declared, scope or Scope())
+        request = self._build_request(declared, scope or PlanScope())
         read_back = (replace(d, body=_read_back(d)) for d in request.desired)
         request = replace(request, desired=tuple(read_back))
         return build_plan(request, self.connect(), self.secrets, self.progress)
 
-    def apply(self, *declared: Desired, scope: Scope | None = None, **options: Any) -> RunResult:
+    def apply(
+        self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
+    ) -> ApplyResult:
         """Settle what was left open, plan and apply, as the command does."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
 
-    def recover(self) -> Tidied:
+    def recover(self) -> CleanupResult:
         """What every command does first: settle what was left open, clean up what is over."""
         with self.store.lock("test"):
-            return self._recovered()
+            return self._run_recovery()
 
-    def _recovered(self) -> Tidied:
-        found = recover(self.store, self.connect(), self.clock)
+    def _run_recovery(self) -> CleanupResult:
+        recovered_runs = recover_runs(self.store, self.connect(), self.clock)
         await_visibility(self.store, self.connect(), self.clock)
-        if not all(item.is_certain for item in found):
-            return Tidied(None, ())
-        tidied = tidy(self._applier(), "test", "default", "memory")
+        if not all(item.is_certain for item in recovered_runs):
+            return CleanupResult(None, ())
+        cleanup_result = run_cleanup(self._make_applier(), "test", "default", "memory")
         await_visibility(self.store, self.connect(), self.clock)
-        return tidied
+        return cleanup_result
 
-    def _applier(self) -> Applier:
+    def _make_applier(self) -> Applier:
         return Applier(
             self.store,
             self.connect(),
@@ -182,22 +186,22 @@ class World:
             self.progress,
             "me@here",
             "test",
-            self.find_judge(),
+            self.find_policy_gate(),
             self.clock,
             self.stop,
         )
 
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
-    ) -> RunResult:
+    ) -> ApplyResult:
         """Apply a plan under the lock, after settling what was left open. options: of `RunOptions`."""
         with self.store.lock("test"):
-            self._recovered()
-            return self._applier().apply(
+            self._run_recovery()
+            return self._make_applier().apply(
                 plan, RunOptions(workers=1, **options), skip_stale=skip_stale, identity=identity
             )
 
-    def rollback_plan(
+    def plan_rollback(
         self,
         run_id: str | None = None,
         *,
@@ -207,30 +211,30 @@ class World:
     ) -> Plan:
         """What undoes a run (default: the last)."""
         run_id = run_id or self.store.runs()[-1]
-        plan = rollback_plan(
-            read_plan(self.store.plan_text(run_id), run_id),
-            fold(run_id, self.store.entries(run_id)),
+        plan = build_rollback_plan(
+            parse_plan(self.store.read_plan_text(run_id), run_id),
+            fold_journal(run_id, self.store.entries(run_id)),
             self.store.read(),
             self.connect(),
             self.secrets,
             options=options,
             allow_data_loss=allow_data_loss,
-            patience=Patience(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
+            patience=WaitPolicy(patience_s, monotonic=self.clock.monotonic, sleep=self.clock.sleep),
         )
         return require_consistent(plan)
 
-    def rollback(self, run_id: str | None = None, **options: Any) -> RunResult:
+    def rollback(self, run_id: str | None = None, **options: Any) -> ApplyResult:
         """Undo a run (default: the last)."""
-        return self.run(self.rollback_plan(run_id, **options))
+        return self.run(self.plan_rollback(run_id, **options))
 
     def owned(self) -> Mapping[str, Any]:
         """What is owned, as files hold it, for tests to index."""
         state = self.store.read()
         return {name: dump_record(record) for name, record in state.resources.items()} if state else {}
 
-    def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
+    def _build_request(self, declared: Sequence[DesiredResource], scope: PlanScope) -> PlanRequest:
         state = self.store.read()
         # most tests delete the last resource that they made
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
         desired = self.seal(declared)
-        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.find_judge())
+        return PlanRequest("test", "default", "memory", desired, state, scope, (), self.find_policy_gate())

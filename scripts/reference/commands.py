@@ -5,10 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from kdeclare.cli.main import build_application
-from kdeclare.cli.options import Reach, Talk
+from kdeclare.cli.options import ConnectionOptions, OutputOptions
 from scripts.reference.markdown import code, fence, page, prose, table
 
-_SHARED = {f.name for group in (Reach, Talk) for f in fields(group)}
+_SHARED = {f.name for group in (ConnectionOptions, OutputOptions) for f in fields(group)}
 """The options of so many commands that they are told once."""
 
 _HEAD = ("option", "what it means")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kdeclare.app.authoring.schema import known_kinds, manifest_schema
+from kdeclare.app.authoring.schema import build_manifest_schema, list_schema_kinds
 from scripts.reference.json_schema import Schema, fields_table, referred
 from scripts.reference.markdown import page, prose
 
@@ -11,8 +11,8 @@ _SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 
 def manifests_page() -> str:
     """All kinds with the fields of their specs."""
-    whole = manifest_schema(None)["$defs"]
-    specs = {kind: whole[_SINGLES.get(kind, kind)]["properties"]["spec"] for kind in known_kinds()}
+    whole = build_manifest_schema(None)["$defs"]
+    specs = {kind: whole[_SINGLES.get(kind, kind)]["properties"]["spec"] for kind in list_schema_kinds()}
     names = {kind: spec["$ref"].rpartition("/")[2] for kind, spec in specs.items()}
     shared = list(dict.fromkeys(n for s in names.values() for n in referred(whole[s], whole)))
     own = [name for name in shared if name not in names.values()]

@@ -8,11 +8,11 @@ from typing import Any, cast
 from kdeclare.app.history import show_run
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.plans.plan import Base, ClusterRef, Plan
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.plan_document import plan_id
-from kdeclare.engine.planning.request import Scope
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.core.plans.plan import ClusterRef, Plan, PlanBase
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.plan_document import compute_plan_id
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.rules import PartitionBounds
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -48,13 +48,13 @@ class Slow(TestClock):
         super().__init__()
 
     def now(self) -> datetime:
-        self._passed += 0.15
+        self._elapsed_s += 0.15
         return super().now()
 
 
 def real_plan() -> Plan:
     """Some changes of every kind, with a denial among them."""
-    return _called(_world().plan(*_then(), scope=Scope(allow_deletes=True)))
+    return _called(_world().plan(*_then(), scope=PlanScope(allow_deletes=True)))
 
 
 def real_run() -> RunDetail:
@@ -64,18 +64,18 @@ def real_run() -> RunDetail:
     world.cluster.faults.fail(
         Fault("INVALID_PARTITIONS", BUSY), method="create_partitions", nth=None, item="checkout.orders"
     )
-    run = world.apply(*_then(), scope=Scope(allow_deletes=True, preflight=False))
+    run = world.apply(*_then(), scope=PlanScope(allow_deletes=True, preflight=False))
     assert run.run_id is not None
     found = show_run(cast(Workspace, SimpleNamespace(store=world.store)), run.run_id)
     plan = _called(found.plan)
-    id_ = plan_id(plan)
+    id_ = compute_plan_id(plan)
     return replace(found, run_id=RUN_ID, plan_id=id_, user="ann@laptop", command=COMMAND, plan=plan)
 
 
 def _called(plan: Plan) -> Plan:
     """With names as people have them."""
     cluster = ClusterRef("5L6g3nShT-eMCtK--X86sw", "eu-1")
-    return replace(plan, project="shop", env="production", cluster=cluster, base=Base("b1946ac9", 7))
+    return replace(plan, project="shop", env="production", cluster=cluster, base=PlanBase("b1946ac9", 7))
 
 
 def _world() -> World:
@@ -89,14 +89,14 @@ def _world() -> World:
     return world
 
 
-def _first() -> list[Desired]:
+def _first() -> list[DesiredResource]:
     legacy = topic("legacy.events", partitions=2, configs={"retention.ms": 1000})
     return [_topic(n, name, {"assignments": _spread(n, 3 + n % 3, 3)}) for n, name in enumerate(_TOPICS)] + [
         legacy
     ]
 
 
-def _then() -> list[Desired]:
+def _then() -> list[DesiredResource]:
     """Other configs, more partitions, replicas on all six brokers; new topics, and one that is gone."""
     found = []
     for n, name in enumerate(_TOPICS):
@@ -111,7 +111,9 @@ def _then() -> list[Desired]:
     return [*found, desired("BrokerConfig", "cluster-default", configs={"log.cleaner.threads": 2})]
 
 
-def _topic(n: int, name: str, placed: dict[str, Any], configs: dict[str, Any] | None = None) -> Desired:
+def _topic(
+    n: int, name: str, placed: dict[str, Any], configs: dict[str, Any] | None = None
+) -> DesiredResource:
     wanted = {"retention.ms": DAY_MS * (1 + n), "cleanup.policy": ["delete"]} if configs is None else configs
     return topic(name, labels={"team": name.partition(".")[0]}, **placed, configs=wanted)
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from kdeclare.fleet.findings import Audit, FindingKind
-from kdeclare.report.fleet.audit_page import audit_html
-from kdeclare.report.fleet.audit_words import worst_first
+from kdeclare.report.fleet.audit_page import render_audit_page
+from kdeclare.report.fleet.audit_wording import sort_worst_first
 from tests.browser.sample_audits import (
     HOSTILE,
     NOON,
@@ -36,14 +36,14 @@ def audit() -> Audit:
 @pytest.fixture(scope="module")
 def file(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("audit") / "report.html"
-    made.write_text(audit_html(audit), encoding="utf-8")
+    made.write_text(render_audit_page(audit), encoding="utf-8")
     return made
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     made = tmp_path / "report.html"
-    made.write_text(audit_html(small_audit()), encoding="utf-8")
+    made.write_text(render_audit_page(small_audit()), encoding="utf-8")
     return made
 
 
@@ -144,7 +144,7 @@ def test_pages(desktop: Watched, file: Path, audit: Audit) -> None:
     first = desktop.shown()
     page.get_by_role("button", name="Next").click()
     assert "101–200 of 10,000" in page.locator("#pager").inner_text()
-    row = worst_first(audit.rows)[PAGE]
+    row = sort_worst_first(audit.rows)[PAGE]
     assert desktop.shown()[0].startswith(f"{row.finding.value}: {row.kind}/{row.name} in {row.cluster}")
     page.get_by_role("button", name="Last").click()
     assert page.get_by_role("button", name="Next").is_disabled()
@@ -233,7 +233,7 @@ def test_a_link_restores_what_was_looked_at(desktop: Watched, file: Path) -> Non
 def test_a_row_of_every_shape_can_be_opened(desktop: Watched, tmp_path: Path) -> None:
     audit = every_shape()
     made = tmp_path / "report.html"
-    made.write_text(audit_html(audit), encoding="utf-8")
+    made.write_text(render_audit_page(audit), encoding="utf-8")
     page, left = desktop.open(made), {item.name: item for item in audit.rows}
     while True:
         page.evaluate(_OPEN_ALL)
@@ -313,14 +313,16 @@ def test_a_trend_within_a_day_has_times(
     audit = small_audit()
     earlier = replace(audit.summary.trend[0], taken_at=NOON - apart)
     file = tmp_path / "report.html"
-    file.write_text(audit_html(replace(audit, summary=replace(audit.summary, trend=(earlier,)))), "utf-8")
+    file.write_text(
+        render_audit_page(replace(audit, summary=replace(audit.summary, trend=(earlier,)))), "utf-8"
+    )
     page = desktop.open(file)
     assert page.locator("svg.trend > text").all_text_contents() == ends
 
 
 def test_an_audit_without_findings(desktop: Watched, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    file.write_text(audit_html(quiet_audit()), encoding="utf-8")
+    file.write_text(render_audit_page(quiet_audit()), encoding="utf-8")
     page = desktop.open(file)
     assert page.locator("h1").inner_text().startswith("No drift.")
     expect(page.locator(".nothing")).to_have_text("Nothing was found.")

@@ -12,9 +12,9 @@ from benchmarks.synthetic.plans import big_plan
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.report.elements.values import clean
-from kdeclare.report.plan.plan_graph import critical_path, drawing, levels
-from kdeclare.report.plan.plan_page import plan_html, run_html, waterfall
+from kdeclare.report.elements.values import sanitize_for_terminal
+from kdeclare.report.plan.plan_graph import build_graph_layout, find_critical_path, list_levels
+from kdeclare.report.plan.plan_page import build_waterfall, render_plan_page, render_run_page
 from kdeclare.report.run.views import RunDetail
 from tests.browser.pictures import Picture, take
 from tests.browser.sample_audits import HOSTILE
@@ -52,12 +52,12 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 @pytest.fixture(scope="module")
 def plan_file(plan: Plan, folder: Path) -> Path:
-    return written(folder, "plan", plan_html(plan))
+    return written(folder, "plan", render_plan_page(plan))
 
 
 @pytest.fixture(scope="module")
 def run_file(run: RunDetail, folder: Path) -> Path:
-    return written(folder, "run", run_html(run))
+    return written(folder, "run", render_run_page(run))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def big() -> Plan:
 
 @pytest.fixture(scope="module")
 def big_file(big: Plan, folder: Path) -> Path:
-    return written(folder, "big", plan_html(big))
+    return written(folder, "big", render_plan_page(big))
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -179,15 +179,15 @@ def test_the_graph_is_drawn_with_its_steps_and_critical_path(
     desktop: Watched, plan_file: Path, plan: Plan
 ) -> None:
     page = desktop.open(plan_file)
-    drawn = drawing(plan.operations)
+    drawn = build_graph_layout(plan.operations)
     assert page.locator("#graph .node").count() == len(drawn.nodes)
     assert page.locator("#graph .node.critical").count() == sum(node.critical for node in drawn.nodes)
     assert page.locator("#graph .edge").count() == len(drawn.edges)
-    steps = len(levels(plan.operations))
+    steps = len(list_levels(plan.operations))
     assert page.locator("#graph-note").inner_text() == f"{len(plan.operations)} operations in {steps} steps"
     page.locator("#critical").click()
     by_id = {o.id: f"{o.verb} {o.resource}" for o in plan.operations}
-    path = [by_id[id_] for id_ in critical_path(plan.operations)]
+    path = [by_id[id_] for id_ in find_critical_path(plan.operations)]
     assert page.locator("#drawer li .plain").all_inner_texts() == path
 
 
@@ -262,7 +262,7 @@ def test_a_run_shows_when_what_was_done_and_how_it_ended(
     page = desktop.open(run_file)
     assert page.locator(".tile[data-value=failed] .tile-count").inner_text() == "1"
     assert BUSY in page.locator("#risky").inner_text()
-    bars = waterfall(run).bars
+    bars = build_waterfall(run).bars
     assert page.locator(".time").count() == len(bars)
     assert page.locator(".time .track i").evaluate_all("all => all.every(one => one.offsetWidth >= 3)")
     inside = "all => all.every(one => one.offsetLeft + one.offsetWidth <= one.parentElement.offsetWidth + 3)"
@@ -328,19 +328,19 @@ def test_a_node_of_thousands_opens_to_its_operations(desktop: Watched, big_file:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_that_mean_harm_are_text(desktop: Watched, folder: Path, name: str) -> None:
     made = hostile(name)
-    for text in (plan_html(made), run_html(run_of(made, None))):
+    for text in (render_plan_page(made), render_run_page(run_of(made, None))):
         page = desktop.open(written(folder, "hostile", text))
-        assert listed(page) == [f"Topic/{clean(name)}"]
+        assert listed(page) == [f"Topic/{sanitize_for_terminal(name)}"]
         page.locator("#list .toggle").click()
         page.locator("#graph .node").first.press("Enter")
-        assert clean(name) in (page.locator("#drawer-title").text_content() or "")
+        assert sanitize_for_terminal(name) in (page.locator("#drawer-title").text_content() or "")
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_way_in_which_a_plan_can_read_opens(desktop: Watched, folder: Path, name: str) -> None:
-    for text in (plan_html(SAMPLES[name]), run_html(run_of(SAMPLES[name]))):
+    for text in (render_plan_page(SAMPLES[name]), render_run_page(run_of(SAMPLES[name]))):
         page = desktop.open(written(folder, "sample", text))
         for toggle in page.locator("#list .toggle").all():
             toggle.click()
@@ -381,7 +381,7 @@ def test_text_can_be_read(themed: Page, plan_file: Path, run_file: Path) -> None
 
 
 def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
-    page = desktop.open(written(folder, "quiet", plan_html(SAMPLES["no-changes"])))
+    page = desktop.open(written(folder, "quiet", render_plan_page(SAMPLES["no-changes"])))
     assert page.locator("h1").inner_text().startswith("No changes.")
     expect(page.locator("#list .nothing")).to_have_text("There is nothing to change.")
     for panel in ("#graph-panel", "#moves-panel", "#times-panel", "#risky", "#notes"):
@@ -389,7 +389,7 @@ def test_a_plan_without_changes(desktop: Watched, folder: Path) -> None:
 
 
 def test_without_racks_there_are_brokers_only(desktop: Watched, folder: Path, plan: Plan) -> None:
-    page = desktop.open(written(folder, "rackless", plan_html(replace(plan, racks={}))))
+    page = desktop.open(written(folder, "rackless", render_plan_page(replace(plan, racks={}))))
     assert page.locator("#heat thead th.broker").all_inner_texts() == ["1", "2", "3", "4", "5", "6"]
     assert page.locator("#by button").count() == 0
 
@@ -405,7 +405,7 @@ def test_all_risks_are_in_sight_without_scrolling_a_list(chromium: Browser, fold
     sample = replace(SAMPLES["no-changes"], changes=(*grown, gone))
     context = chromium.new_context(viewport={"width": width, "height": 844}, is_mobile=width < 760)
     page = context.new_page()
-    page.goto(written(folder, f"risks-{width}", plan_html(sample)).as_uri())
+    page.goto(written(folder, f"risks-{width}", render_plan_page(sample)).as_uri())
     items = page.locator("#risky-list > li")
     assert items.count() == 251
     assert "Topic/zz-gone" in items.first.inner_text()

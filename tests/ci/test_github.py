@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewPartitions
-from kdeclare.report.plan.plan_markdown import LIMIT
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewPartitions
+from kdeclare.report.plan.plan_markdown import MAX_LENGTH
 from tests.beds import topic_resource
 from tests.ci.gh_stub import BOT
 from tests.ci.memory_kdeclare import keep, load
@@ -42,7 +42,9 @@ def by_hand(github: Runner, topic: str, key: str, value: str) -> None:
     """Somebody changes a topic behind everybody's back."""
     file = Path(github.environ["STUB_CLUSTER"])
     cluster = load(file)
-    altered = cluster.alter_configs([Alteration(topic_resource(topic), (ConfigOp(key, FieldOp.SET, value),))])
+    altered = cluster.alter_configs(
+        [ConfigAlteration(topic_resource(topic), (ConfigOp(key, FieldOp.SET, value),))]
+    )
     assert not any(altered.values())
     keep(cluster, file)
 
@@ -61,7 +63,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) 
     )
     report = (github.out / "report.md").read_text()
     assert report in first["body"]
-    assert len(first["body"]) - len(report) < 65_536 - LIMIT, "there is always room for what is added"
+    assert len(first["body"]) - len(report) < 65_536 - MAX_LENGTH, "there is always room for what is added"
     assert "this run</a>; merged, exactly this plan is applied." in first["body"]
     github.topic("refunds")
     planned(github, run=2)

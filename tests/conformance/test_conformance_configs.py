@@ -4,7 +4,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import (
     APPEND,
@@ -81,7 +81,7 @@ def test_a_key_twice_fails_its_resource_alone(bed: AnyBed) -> None:
         ConfigOp("compression.type", SET, "gzip"),
     )
     results = bed.cluster.alter_configs(
-        [Alteration(one, ops), Alteration(two, (ConfigOp(ratio, SET, "0.9"),))]
+        [ConfigAlteration(one, ops), ConfigAlteration(two, (ConfigOp(ratio, SET, "0.9"),))]
     )
     assert error(results[one]) == "INVALID_REQUEST"
     assert message(results[one]) == "Error due to duplicate config keys"
@@ -258,7 +258,7 @@ def test_min_isr_above_the_factor_is_accepted(bed: AnyBed) -> None:
     assert bed.alter(topic_resource(name), ("min.insync.replicas", SET, "5")) is None
     bed.expect_overrides(topic_resource(name), {"min.insync.replicas": "5"})
     if isinstance(bed, MemoryBed):
-        assert bed.memory.effective_min_isr(name) == 3
+        assert bed.memory.get_effective_min_isr(name) == 3
 
 
 @case("POL-02")
@@ -267,8 +267,8 @@ def test_a_policy_that_refuses_one_resource_leaves_the_others() -> None:
     topic = topic_resource(bed.create(name="t1"))
     bed.memory.faults.fail(Fault("POLICY_VIOLATION", "Expected: no"), item="TOPIC/t1")
     items = [
-        Alteration(topic, (ConfigOp("retention.ms", SET, "1"),)),
-        Alteration(broker_resource(1), (ConfigOp("log.cleaner.backoff.ms", SET, "1"),)),
+        ConfigAlteration(topic, (ConfigOp("retention.ms", SET, "1"),)),
+        ConfigAlteration(broker_resource(1), (ConfigOp("log.cleaner.backoff.ms", SET, "1"),)),
     ]
     results = bed.cluster.alter_configs(items)
     assert error(results[topic]) == "POLICY_VIOLATION"

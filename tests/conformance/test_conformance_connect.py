@@ -56,7 +56,7 @@ def test_the_last_override_to_go_leaves_nothing(workers: MemoryWorkers, through:
 @case("CON-06")
 def test_one_worker_validates_for_itself_and_changes_nothing(workers: MemoryWorkers, through: int) -> None:
     lacking = workers.urls[1]
-    workers.workers[lacking].lacks = {"/new"}
+    workers.workers[lacking].missing_paths = {"/new"}
     said = workers.validate(workers.urls[through], {LOCATION: "/new"})
     assert said.valid == (workers.urls[through] != lacking)
     assert set(said.errors) == (set() if said.valid else {LOCATION})

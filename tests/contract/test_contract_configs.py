@@ -6,7 +6,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, ConfigType
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
 from tests.beds import (
     APPEND,
     CLUSTER_WIDE,
@@ -133,9 +133,9 @@ def test_null_cannot_be_set(bed: AnyBed) -> None:
 def test_one_bad_key_fails_its_resource_and_no_other(bed: AnyBed) -> None:
     bad, good = made(bed), made(bed)
     items = [
-        Alteration(bad, (ConfigOp("retention.ms", SET, "7"), ConfigOp("segment.ms", SET, "x"))),
-        Alteration(good, (ConfigOp("retention.ms", SET, "7"),)),
-        Alteration(topic_resource("not-there"), (ConfigOp("retention.ms", SET, "7"),)),
+        ConfigAlteration(bad, (ConfigOp("retention.ms", SET, "7"), ConfigOp("segment.ms", SET, "x"))),
+        ConfigAlteration(good, (ConfigOp("retention.ms", SET, "7"),)),
+        ConfigAlteration(topic_resource("not-there"), (ConfigOp("retention.ms", SET, "7"),)),
     ]
     results = bed.cluster.alter_configs(items)
     assert error(results[bad]) == "INVALID_CONFIG"
@@ -148,7 +148,7 @@ def test_one_bad_key_fails_its_resource_and_no_other(bed: AnyBed) -> None:
 
 def test_one_resource_twice(bed: AnyBed) -> None:
     topic = made(bed)
-    items = [Alteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
+    items = [ConfigAlteration(topic, (ConfigOp(key, SET, "7"),)) for key in ("retention.ms", "flush.ms")]
     answer = bed.cluster.alter_configs(items)[topic]
     assert error(answer) == "INVALID_REQUEST"
     assert message(answer) == "Each resource must appear at most once."
@@ -297,7 +297,7 @@ def test_only_what_was_asked_for_is_described(bed: AnyBed) -> None:
 def test_one_that_is_refused_costs_only_itself(bed: AnyBed) -> None:
     topic, nobody = made(bed, retention_ms="7"), ConfigResource(ConfigScope.BROKER, "nobody")
     queries = [ConfigQuery(r, overrides=True) for r in (nobody, topic, topic_resource("not-there"))]
-    found = bed.cluster.configs_in_part(queries)
+    found = bed.cluster.describe_configs_partially(queries)
     assert list(found) == [nobody, topic]
     assert found[topic] == bed.described(topic)
     refused = found[nobody]

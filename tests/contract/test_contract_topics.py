@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.core.live.faults import Created
-from kdeclare.providers.kafka.collector import Existence, find_existing
+from kdeclare.core.live.faults import CreatedObject
+from kdeclare.providers.kafka.collector import TopicExistence, check_existence
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.beds import AnyBed, all_created, error, message, topic_resource
 
@@ -167,7 +167,7 @@ def test_one_bad_topic_does_not_stop_another(bed: AnyBed) -> None:
     bad, good = bed.name(), bed.name()
     results = bed.cluster.create_topics([counted(bad, 1, 9), counted(good, 1, 1)])
     assert error(results[bad]) == "INVALID_REPLICATION_FACTOR"
-    assert isinstance(results[good], Created)
+    assert isinstance(results[good], CreatedObject)
 
 
 def test_validate_only_creates_nothing(bed: AnyBed) -> None:
@@ -316,11 +316,11 @@ def test_additions_that_are_only_validated(bed: AnyBed) -> None:
 def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
     name = bed.name()
     made = bed.cluster.create_topics([counted(name, 1, 1)])[name]
-    assert isinstance(made, Created)
+    assert isinstance(made, CreatedObject)
     bed.eventually(lambda: _has_id(bed, name, made.id))
     assert bed.cluster.delete_topics({name: made.id}) == {name: None}
     again = bed.cluster.create_topics([counted(name, 1, 1)])[name]
-    assert isinstance(again, Created)
+    assert isinstance(again, CreatedObject)
     assert again.id != made.id
     assert error(bed.cluster.delete_topics({name: made.id})[name]) == "UNKNOWN_TOPIC_ID"
     bed.eventually(lambda: _has_id(bed, name, again.id))
@@ -328,7 +328,9 @@ def test_creation_tells_the_id_and_deletion_takes_it(bed: AnyBed) -> None:
 
 def test_controller_tells_topics_that_exist_from_absent_ones(bed: AnyBed) -> None:
     there, absent = bed.create(), bed.name()
-    assert find_existing(bed.cluster, [there, absent]) == Existence(frozenset({there}), frozenset({absent}))
+    assert check_existence(bed.cluster, [there, absent]) == TopicExistence(
+        frozenset({there}), frozenset({absent})
+    )
     assert absent not in bed.cluster.topics([absent])
 
 

@@ -6,12 +6,12 @@ from threading import Event
 from typing import Any
 
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.plans.run import ApplyResult, MoveProgress, OperationResult
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.executor.apply import Applier
-from kdeclare.policy.judge import PolicyJudge
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, leftovers_of
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, get_move_cleanup
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import World, desired, topic
@@ -42,7 +42,7 @@ class Moving(World):
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(RACKS))
     told: list[MoveProgress] = field(default_factory=list)
 
-    def _applier(self) -> Applier:
+    def _make_applier(self) -> Applier:
         return Applier(
             self.store,
             connections_to(self.cluster),
@@ -50,7 +50,7 @@ class Moving(World):
             self._tell,
             "me@here",
             "test",
-            PolicyJudge(self.policies),
+            ProjectPolicyGate(self.policies),
             self.clock,
             self.stop,
         )
@@ -77,18 +77,18 @@ class Moving(World):
         self.stop = Event()
 
     @property
-    def left(self) -> Leftovers:
+    def left(self) -> PendingMoveCleanup:
         """What runs have left to be tidied up."""
         state = self.store.read()
-        return leftovers_of(state)
+        return get_move_cleanup(state)
 
 
-def assigned(name: str, *replicas: Sequence[int], **more: Any) -> Desired:
+def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
     """A topic with its replicas written out."""
     return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
 
 
-def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> Desired:
+def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> DesiredResource:
     """Each ``wanted`` is ``topic-partition`` and its replicas."""
     partitions = []
     for text, replicas in wanted:
@@ -97,7 +97,7 @@ def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more:
     return desired("Reassignment", name, partitions=partitions, **more)
 
 
-def existing(world: World, **topics: Sequence[Sequence[int]]) -> list[Desired]:
+def existing(world: World, **topics: Sequence[Sequence[int]]) -> list[DesiredResource]:
     """Topics that are there, and their manifests without a word about replicas."""
     world.apply(*(assigned(name, *replicas) for name, replicas in topics.items()))
     return [topic(name) for name in topics]
@@ -162,7 +162,7 @@ def watched(world: World) -> list[Looked]:
     def look(other: MemoryCluster) -> None:
         seen.append(Looked(flying(other), throttles(other), world.clock.monotonic()))
 
-    world.cluster.faults.meanwhile(look, method="moves", nth=None)
+    world.cluster.faults.run_before(look, method="moves", nth=None)
     return seen
 
 
@@ -177,16 +177,16 @@ def during(world: World, nth: int, what: Callable[[MemoryCluster], object]) -> N
             if count == nth:
                 what(other)
 
-    world.cluster.faults.meanwhile(look, method="moves", nth=None)
+    world.cluster.faults.run_before(look, method="moves", nth=None)
 
 
-def result(run: RunResult, start: str) -> OperationResult:
+def result(run: ApplyResult, start: str) -> OperationResult:
     """The one result whose id begins so."""
     (found,) = (r for r in run.results.values() if r.id.startswith(start))
     return found
 
 
-def results(run: RunResult, start: str) -> list[OperationResult]:
+def results(run: ApplyResult, start: str) -> list[OperationResult]:
     """The results whose ids begin so, in the plan's order."""
     return [r for r in run.results.values() if r.id.startswith(start)]
 

@@ -12,9 +12,9 @@ from kdeclare.core.resources.capabilities import decode_body, encode_body
 from kdeclare.core.resources.changes import Action, FieldOp, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.engine.planning.plan_document import plan_document, plan_id
-from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.plan_document import build_plan_document, compute_plan_id
+from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -22,16 +22,16 @@ from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_markdown import plan_markdown
-from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_page import render_plan_page
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.sarif import plan_sarif
+from kdeclare.report.sarif import build_plan_sarif
 from tests.engine.test_connect_workers import PLACEHOLDER, certificate
 from tests.engine.world import World, desired, topic
 from tests.jsontypes import untyped
 
 WEEK, DAY = "604800000", "86400000"
 BROKER = ConfigResource(ConfigScope.BROKER, "1")
-ADOPT = Scope(adopt=True)
+ADOPT = PlanScope(adopt=True)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_what_is_owned_is_never_adopted_again(world: World) -> None:
 
 def test_topic_that_was_released_is_adopted_again(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": WEEK}))
-    world.apply(scope=Scope(forget=frozenset({ResourceId("Topic", "orders")})))
+    world.apply(scope=PlanScope(forget=frozenset({ResourceId("Topic", "orders")})))
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}))
     assert plan.changes[0].blocked == "adoption"
 
@@ -113,7 +113,7 @@ def test_unmanaged_keys_to_be_removed_make_a_topic_differ(world: World) -> None:
 def test_rolling_back_an_adoption_releases_and_deletes_nothing(world: World) -> None:
     world.apply(topic("orders", configs={"retention.ms": DAY}), scope=ADOPT)
     assert "Topic/orders" in world.owned()
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert [(c.action, c.reason) for c in plan.changes] == [(Action.UPDATE, Reason.ROLLBACK)]
     world.rollback()
     assert world.overrides("orders") == {"retention.ms": WEEK}
@@ -129,9 +129,9 @@ def test_rolling_back_an_adoption_without_changes_releases(world: World) -> None
 
 def test_ad_hoc_commands_adopt_nothing(world: World) -> None:
     wanted = topic("orders", configs={"retention.ms": DAY})
-    plan = world.plan(wanted, scope=Scope(by_hand=True))
+    plan = world.plan(wanted, scope=PlanScope(by_hand=True))
     assert (plan.changes[0].reason, plan.changes[0].blocked, codes(plan)) == (Reason.ASKED, None, [])
-    plan = world.plan(broker(configs={"log.cleaner.threads": 2}), scope=Scope(by_hand=True))
+    plan = world.plan(broker(configs={"log.cleaner.threads": 2}), scope=PlanScope(by_hand=True))
     assert (plan.changes[0].reason, plan.changes[0].fields[0].reason) == (Reason.ASKED, None)
 
 
@@ -223,7 +223,7 @@ def test_worker_keys_are_adopted_one_by_one() -> None:
 
     assert world.plan(wanted("/old")).changes[0].blocked is None, "unset so far"
     world.apply(wanted("/old"))
-    world.apply(scope=Scope(forget=frozenset({ResourceId("ConnectWorkerConfig", "eu")})))
+    world.apply(scope=PlanScope(forget=frozenset({ResourceId("ConnectWorkerConfig", "eu")})))
     plan = world.plan(wanted("/new"))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.ADOPT, "adoption")
     assert [f.path for f in plan.changes[0].fields] == [f"configs.{key}"]
@@ -244,16 +244,16 @@ def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> Non
 # what is shown
 
 
-@pytest.mark.parametrize("scope", [Scope(), ADOPT])
-def test_every_format_shows_an_adoption(world: World, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [PlanScope(), ADOPT])
+def test_every_format_shows_an_adoption(world: World, scope: PlanScope) -> None:
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     wanted = broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9})
     plan = world.plan(topic("orders", configs={"retention.ms": DAY}), wanted, scope=scope)
-    for text in (plan_text(plan), plan_markdown(plan), plan_html(plan)):
+    for text in (plan_text(plan), plan_markdown(plan), render_plan_page(plan)):
         assert "adopt: exists, not owned so far" in text
     assert "4  adopt" in plan_text(plan)
-    assert [c["reason"] for c in untyped(plan_document(plan))["changes"]] == ["adopt", "adopt"]
-    results = [r for r in plan_sarif(plan)["runs"][0]["results"] if r["ruleId"] == "adoption"]
+    assert [c["reason"] for c in untyped(build_plan_document(plan))["changes"]] == ["adopt", "adopt"]
+    results = [r for r in build_plan_sarif(plan)["runs"][0]["results"] if r["ruleId"] == "adoption"]
     level = "note" if scope.adopt else "error"
     assert [(r["ruleId"], r["level"]) for r in results] == [("adoption", level)] * 2
 
@@ -263,6 +263,10 @@ def test_saved_plan_keeps_the_reasons_of_fields(world: World) -> None:
 
     world.cluster.set_overrides(BROKER, {"log.cleaner.threads": "2"})
     plan = world.plan(broker(configs={"log.cleaner.threads": 4, "num.io.threads": 9}), scope=ADOPT)
-    text, identity = plan_file_text(plan, datetime(2026, 1, 1, tzinfo=UTC))
-    again = read_plan(text, "x")
-    assert (again.changes, plan_id(again), identity) == (plan.changes, identity, plan_id(plan))
+    text, identity = render_plan_file(plan, datetime(2026, 1, 1, tzinfo=UTC))
+    again = parse_plan(text, "x")
+    assert (again.changes, compute_plan_id(again), identity) == (
+        plan.changes,
+        identity,
+        compute_plan_id(plan),
+    )

@@ -7,9 +7,9 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.plans.run import Status
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.report.outcome import run_outcome
 from tests.engine.moving import (
@@ -33,12 +33,12 @@ from tests.engine.world import topic
 FAR = [1, 2, 4]
 
 
-def world_with(count: int) -> tuple[Moving, list[Desired]]:
+def world_with(count: int) -> tuple[Moving, list[DesiredResource]]:
     world = Moving()
     return world, existing(world, t=[[1, 2, 3]] * count)
 
 
-def all_to_four(count: int, **more: Any) -> Desired:
+def all_to_four(count: int, **more: Any) -> DesiredResource:
     return reassignment(*((f"t-{n}", FAR) for n in range(count)), **more)
 
 
@@ -114,7 +114,7 @@ def test_min_isr_goes_up_only_after_all_parts() -> None:
     def look(_: object) -> None:
         sizes.append((world.overrides("t")["min.insync.replicas"], [len(r) for r in replicas(world)]))
 
-    world.cluster.faults.meanwhile(look, method="moves", nth=None)
+    world.cluster.faults.run_before(look, method="moves", nth=None)
     assert world.run(plan).complete
     assert world.overrides("t")["min.insync.replicas"] == "2"
     assert {value for value, _ in sizes} == {"1"}
@@ -140,7 +140,7 @@ def test_the_pause_comes_between_batches_and_not_before_the_first() -> None:
     world, kept = world_with(3)
     world.slow(3)
     sent: list[float] = []
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda _: sent.append(world.clock.monotonic()), method="reassign", nth=None
     )
     seen = watched(world)
@@ -349,7 +349,7 @@ def test_batches_of_many_operations_stop_all_of_them_when_one_times_out() -> Non
     assert len(flying(world.cluster)) == 2
 
 
-def by_two(**more: Any) -> list[Desired]:
+def by_two(**more: Any) -> list[DesiredResource]:
     """Two Reassignments of two partitions each."""
     a, b = (more.get(name, {}) for name in "ab")
     return [

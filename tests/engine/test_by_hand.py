@@ -7,19 +7,19 @@ from hypothesis import given
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.executor.expectations import verify
-from kdeclare.engine.planning.adhoc import find_claimed, plan_apart
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.adhoc import find_claimed_changes, plan_adhoc
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.test_properties import _configs, _overrides
 from tests.engine.world import TestClock, World, nothing, topic
 
-HAND = Scope(complete=False, by_hand=True)
+HAND = PlanScope(complete=False, by_hand=True)
 
 
-def removing(*names: str) -> Scope:
-    return Scope(complete=False, by_hand=True, removals=frozenset(ResourceId("Topic", n) for n in names))
+def removing(*names: str) -> PlanScope:
+    return PlanScope(complete=False, by_hand=True, removals=frozenset(ResourceId("Topic", n) for n in names))
 
 
 @given(declared=_configs, others=_overrides, asked=_configs)
@@ -82,7 +82,9 @@ def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -
         topic("a.b", partitions=1, replicationFactor=1),  # collides: told by the brokers, once they are asked
         topic("fine", partitions=1, replicationFactor=1),
     )
-    apart = plan_apart(world._request(asked, HAND), connections_to(world.cluster), world.secrets, nothing)
+    apart = plan_adhoc(
+        world._build_request(asked, HAND), connections_to(world.cluster), world.secrets, nothing
+    )
     assert {resource: [d.code for d in said] for resource, said in apart.failed.items()} == {
         "Topic/two": ["unknown-broker"],
         "Topic/a.b": ["refused-by-cluster"],
@@ -97,20 +99,20 @@ def test_the_manifests_fields_are_told_from_others() -> None:
     world.apply(declared)
     asked = topic("t", partitions=3, configs={"retention.ms": 2, "flush.ms": 3})
     changes = world.plan(asked, scope=HAND).changes
-    (found,) = find_claimed(changes, (declared,), {})
+    (found,) = find_claimed_changes(changes, (declared,), {})
     assert found.fields == ("partitions", "configs.retention.ms")
     state = world.store.read()
     assert state is not None
-    (owned,) = find_claimed(changes, (), state.resources)
+    (owned,) = find_claimed_changes(changes, (), state.resources)
     assert owned.fields == found.fields
-    assert find_claimed(changes, (), {}) == ()
+    assert find_claimed_changes(changes, (), {}) == ()
 
 
 def test_verifying_waits_until_metadata_shows_it() -> None:
     world = World(MemoryCluster())
     world.cluster.stale_reads = 3
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
-    world.cluster._stale_left = 3  # it lags once more, for whoever looks now
+    world.cluster._stale_reads_left = 3  # it lags once more, for whoever looks now
     found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 10)
     assert (found.unlike, len(found.live.get(KafkaState).topics["t"].partitions)) == ({}, 2)
 

@@ -11,15 +11,15 @@ from kdeclare.app.plan import CHECKS
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import ExportRequest, export_manifests
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.observation import observe
-from kdeclare.engine.planning.request import Scope
-from kdeclare.manifests.load import load
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.client_quota.entity import DEFAULT_PAIR, DEFAULT_USER, EntityType, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
@@ -33,12 +33,12 @@ ALICE = QuotaEntity.of({EntityType.USER: "alice"})
 BYTES, FETCHED, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
 
 
-def quota(name: str, entity: Mapping[str, Any], /, **spec: Any) -> Desired:
+def quota(name: str, entity: Mapping[str, Any], /, **spec: Any) -> DesiredResource:
     limits = {key: spec.pop(key) for key in list(spec) if key.endswith(("_rate", "_percentage"))}
     return desired("ClientQuota", name, entity=entity, limits=limits, **spec)
 
 
-def alice(**spec: Any) -> Desired:
+def alice(**spec: Any) -> DesiredResource:
     return quota("alice", {"user": "alice"}, **spec)
 
 
@@ -191,7 +191,7 @@ def test_a_limit_that_somebody_set_is_not_changed_unless_adopted() -> None:
         f"limits.{PERCENT}": Reason.DECLARED,
     }
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
-    allowed = world.plan(wanted, scope=Scope(adopt=True))
+    allowed = world.plan(wanted, scope=PlanScope(adopt=True))
     assert world.run(allowed).complete
     assert limits(world) == {BYTES: 20.0, PERCENT: 50.0}
 
@@ -226,7 +226,7 @@ def test_a_quota_that_is_declared_no_longer_is_an_orphan_until_deletes_are_allow
     set_limits(world, ALICE, request_percentage=50)
     plan = world.plan()
     assert (only_change(plan).action, codes(plan)) == (Action.NO_OP, ["orphaned"])
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert world.run(plan).complete
     assert limits(world) == {PERCENT: 50.0}
     assert world.owned() == {}
@@ -270,7 +270,7 @@ def test_quotas_are_awaited_beside_what_brokers_do_not_show_yet() -> None:
 def test_a_quota_has_nothing_to_do_with_the_topic_of_its_name() -> None:
     world = World()
     world.apply(topic("alice", partitions=1))
-    plan = world.plan(alice(producer_byte_rate=1), scope=Scope(allow_deletes=True))
+    plan = world.plan(alice(producer_byte_rate=1), scope=PlanScope(allow_deletes=True))
     assert codes(plan) == []
     assert world.run(plan).complete
     assert limits(world) == {BYTES: 1.0}
@@ -301,7 +301,7 @@ def test_a_manifest_that_was_renamed_keeps_what_it_owns() -> None:
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=1, consumer_byte_rate=2)
     world.cluster.calls.clear()
-    plan = world.plan(renamed, scope=Scope(allow_deletes=True))
+    plan = world.plan(renamed, scope=PlanScope(allow_deletes=True))
     assert codes(plan) == ["renamed"]
     assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.FORGET}
     assert world.run(plan).complete
@@ -314,16 +314,16 @@ def test_a_manifest_that_was_renamed_and_changed_takes_over_once_that_is_applied
     world = World(adopts=False)
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=2))
     renamed = quota("alicia", {"user": "alice"}, producer_byte_rate=5)
-    plan = world.plan(renamed, scope=Scope(allow_deletes=True))
+    plan = world.plan(renamed, scope=PlanScope(allow_deletes=True))
     assert codes(plan) == ["renamed"]
     assert {c.id.name: c.action for c in plan.changes} == {"alice": Action.NO_OP, "alicia": Action.UPDATE}
     refused = Fault("INVALID_REQUEST", "no")
     world.cluster.faults.fail(refused, method="alter_quotas", item="user 'alice'")
     assert not world.run(plan).complete
     assert set(world.owned()) == {"ClientQuota/alice"}
-    assert world.apply(renamed, scope=Scope(allow_deletes=True)).complete
+    assert world.apply(renamed, scope=PlanScope(allow_deletes=True)).complete
     assert limits(world) == {BYTES: 5.0}
-    assert world.apply(renamed, scope=Scope(allow_deletes=True)).complete
+    assert world.apply(renamed, scope=PlanScope(allow_deletes=True)).complete
     assert set(world.owned()) == {"ClientQuota/alicia"}
     assert limits(world) == {BYTES: 5.0}
     assert not world.plan(renamed).has_changes
@@ -390,7 +390,7 @@ def test_an_entity_that_brokers_refuse_is_blocked_and_stops_no_other() -> None:
     )
     bad = quota("bad", {"ip": "no.such.host"}, connection_creation_rate=10)
     plan = world.plan(bad, alice(producer_byte_rate=1))
-    assert [d.resource for d in plan.diagnostics if d.blocks] == ["ClientQuota/bad"]
+    assert [d.resource for d in plan.diagnostics if d.is_blocking] == ["ClientQuota/bad"]
 
 
 def test_missing_rights_name_the_right_that_is_needed() -> None:
@@ -411,7 +411,7 @@ def test_quotas_that_may_not_be_seen_are_left_alone_and_stop_nothing_else() -> N
     assert [(d.code, d.resource) for d in plan.diagnostics] == [("not-visible", "ClientQuota/alice")]
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert world.run(plan).results[plan.operations[0].id].is_good
-    plan = world.plan(topic("t", partitions=1), scope=Scope(allow_deletes=True))
+    plan = world.plan(topic("t", partitions=1), scope=PlanScope(allow_deletes=True))
     assert [(d.code, d.severity) for d in plan.diagnostics] == [("not-visible", Severity.WARNING)]
     assert "ClientQuota/alice" in world.owned()
 
@@ -456,7 +456,7 @@ def test_rollback_leaves_alone_what_somebody_changed_since() -> None:
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
     world.apply(alice(producer_byte_rate=2, consumer_byte_rate=2))
     set_limits(world, ALICE, producer_byte_rate=7)
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert [(d.code, d.subject) for d in plan.diagnostics] == [("conflict", BYTES)]
     world.run(plan)
     assert limits(world) == {BYTES: 7.0, FETCHED: 1.0}
@@ -473,7 +473,7 @@ def test_rollback_of_the_first_apply_leaves_nothing_owned() -> None:
 def test_rollback_of_a_deletion_owns_the_limits_again() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1))
-    world.apply(scope=Scope(allow_deletes=True))
+    world.apply(scope=PlanScope(allow_deletes=True))
     assert world.rollback().complete
     assert limits(world) == {BYTES: 1.0}
     assert not world.plan(alice(producer_byte_rate=1)).has_changes
@@ -556,11 +556,11 @@ def exported(world: World) -> Mapping[str, str]:
     return export_manifests(KINDS["ClientQuota"], connections, every).manifests
 
 
-def loaded(text: str) -> tuple[Desired, ...]:
+def loaded(text: str) -> tuple[DesiredResource, ...]:
     """Manifests as the command line loads them."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"
         path.write_text(text)
-        found = load(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
+        found = load_project_manifests(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
     assert found.diagnostics == ()
     return found.desired

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.testing.faults import Crash
 from tests.engine.world import World, desired
@@ -24,7 +24,7 @@ LIMITS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([1, 2, 3]))
 LIMITS_OR_NONE = st.dictionaries(st.sampled_from(KEYS), st.sampled_from([None, 1, 2, 3]))
 DECLARED = st.dictionaries(st.sampled_from(list(ENTITIES)), LIMITS_OR_NONE)
 OTHERS = st.dictionaries(st.sampled_from(list(ENTITIES)), LIMITS)
-DELETING = Scope(allow_deletes=True, max_deletes=None)
+DELETING = PlanScope(allow_deletes=True, max_deletes=None)
 
 
 def entity(name: str) -> QuotaEntity:
@@ -33,7 +33,7 @@ def entity(name: str) -> QuotaEntity:
     return QuotaEntity.of({type_: n if isinstance(n, str) else None for type_, n in stated.items()})
 
 
-def manifests(declared: Declared) -> list[Desired]:
+def manifests(declared: Declared) -> list[DesiredResource]:
     return [desired("ClientQuota", n, entity=ENTITIES[n], limits=limits) for n, limits in declared.items()]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kdeclare.core.clock import Clock
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.operations.operation_type import Completion, OperationType, View, WorkProgress, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
@@ -14,7 +14,7 @@ from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.executor.progress_tracker import ProgressTracker, RunOptions, leave
+from kdeclare.engine.executor.progress_tracker import ProgressTracker, RunOptions, build_started_result
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import TestClock
@@ -52,13 +52,13 @@ class Heating(Completion):
     def find_limit_s(self, op: Operation) -> float | None:
         return self.limit_s
 
-    def leave(self, op: Operation) -> OperationResult:
+    def report_started(self, op: Operation) -> OperationResult:
         return OperationResult(op.id, Status.STARTED, None, "It heats on.")
 
-    def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
+    def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
         return OperationResult(op.id, Status.STARTED, "lukewarm", f"Not hot after {limit_s:g} s.")
 
-    def report_other_end(self, op: Operation) -> OperationResult:
+    def report_overridden(self, op: Operation) -> OperationResult:
         return OperationResult(op.id, Status.FAILED, "went-cold", "Somebody has switched it off.")
 
     def start_tracking(
@@ -87,7 +87,7 @@ class HeatKettle(UnknownOperationType):
         super().__init__("kettle.heat")
         self.completion = completion
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         assert isinstance(self.completion, Heating)
         return {"heat": self.completion.kitchen.heat.get(kettle_of(op))}
 
@@ -209,4 +209,6 @@ def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) 
 
 def test_operation_without_completion_is_left_to_the_next_apply() -> None:
     other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), KettleArgs("none"), {})
-    assert leave(other) == OperationResult(other.id, Status.STARTED, None, "The next apply does this.")
+    assert build_started_result(other) == OperationResult(
+        other.id, Status.STARTED, None, "The next apply does this."
+    )

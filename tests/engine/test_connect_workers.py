@@ -8,12 +8,12 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError, Severity
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import NOT_EVERYWHERE, Status
+from kdeclare.core.plans.run import NOT_PROPAGATED, Status
 from kdeclare.core.resources.changes import Action, FieldOp, Reason
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.engine.planning.planfile import plan_file_text
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.planfile import render_plan_file
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.connect.client.port import Changes, Validation
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
@@ -21,7 +21,7 @@ from kdeclare.providers.connect.worker_state import Certificate
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.run_text import render_run_text
 from tests.engine.world import World, desired
 from tests.jsontypes import dump_args
 
@@ -52,7 +52,7 @@ def world(workers: MemoryWorkers) -> World:
     return world
 
 
-def connect(workers: MemoryWorkers, location: str | None = "/old", **spec: Any) -> Desired:
+def connect(workers: MemoryWorkers, location: str | None = "/old", **spec: Any) -> DesiredResource:
     config: dict[str, Any] = {LOCATION: location, PASSWORD: PLACEHOLDER} if location else {}
     return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), **({"config": config} | spec))
 
@@ -127,7 +127,7 @@ def test_an_orphan_is_shown_and_taken_away_only_when_that_is_allowed(
     plan = world.plan()
     assert codes(plan) == ["orphaned"]
     assert not plan.has_changes
-    assert world.apply(scope=Scope(allow_deletes=True)).complete
+    assert world.apply(scope=PlanScope(allow_deletes=True)).complete
     assert workers.current() == {}
     assert not world.owned()
 
@@ -136,7 +136,7 @@ def test_an_orphan_whose_workers_are_silent_is_not_let_go_of(world: World, worke
     world.apply(connect(workers))
     for worker in workers.workers.values():
         worker.down = True
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert "workers-unreachable" in codes(plan)
     assert not plan.operations
     assert "ConnectWorkerConfig/eu" in world.owned()
@@ -153,7 +153,7 @@ def test_two_resources_that_want_one_key_differently(world: World, workers: Memo
 def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: MemoryWorkers) -> None:
     first, second, third = workers.urls
     world.apply(connect(workers))
-    workers.workers[second].lacks = {"/new"}
+    workers.workers[second].missing_paths = {"/new"}
     workers.workers[third].down = True
     plan = world.plan(connect(workers, "/new"))
     (refused,) = [d for d in plan.diagnostics if d.is_error]
@@ -167,8 +167,8 @@ def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: Me
 
 def test_without_preflight_apply_itself_asks_every_worker_first(world: World, workers: MemoryWorkers) -> None:
     world.apply(connect(workers))
-    workers.workers[workers.urls[1]].lacks = {"/new"}
-    run = world.apply(connect(workers, "/new"), scope=Scope(preflight=False))
+    workers.workers[workers.urls[1]].missing_paths = {"/new"}
+    run = world.apply(connect(workers, "/new"), scope=PlanScope(preflight=False))
     (result,) = run.results.values()
     assert (result.status, result.error) == (Status.FAILED, "INVALID_WORKER_CONFIG")
     assert workers.urls[1] in result.message
@@ -234,12 +234,12 @@ def test_a_worker_that_never_follows_is_named(world: World, workers: MemoryWorke
     workers.workers[late].lag = None
     run = world.apply(connect(workers))
     (result,) = run.results.values()
-    assert (result.status, result.error) == (Status.FAILED, NOT_EVERYWHERE)
+    assert (result.status, result.error) == (Status.FAILED, NOT_PROPAGATED)
     assert f"{late}: it has not applied the last update yet" in result.message
     assert workers.urls[0] not in result.message
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
-    assert "Applied in part" in run_text(run)
-    assert "rollback" in run_text(run)
+    assert "Applied in part" in render_run_text(run)
+    assert "rollback" in render_run_text(run)
     assert world.owned()["ConnectWorkerConfig/eu"]["configs"][LOCATION] == {"value": "/old"}
 
 
@@ -248,7 +248,7 @@ def test_how_long_workers_are_waited_for_is_said(world: World, workers: MemoryWo
     workers.workers[workers.urls[1]].lag = None
     before = world.clock.monotonic()
     run = world.apply(connect(workers), follow_timeout_s=limit)
-    assert [result.error for result in run.results.values()] == [NOT_EVERYWHERE]
+    assert [result.error for result in run.results.values()] == [NOT_PROPAGATED]
     assert limit <= world.clock.monotonic() - before <= limit + 1
 
 
@@ -270,7 +270,7 @@ def test_who_stops_the_run_waits_for_no_worker(
     run = world.run(plan, follow_timeout_s=3600.0)
     assert len(slept) == 1
     (result,) = run.results.values()
-    assert (result.status, result.error) == (Status.FAILED, NOT_EVERYWHERE)
+    assert (result.status, result.error) == (Status.FAILED, NOT_PROPAGATED)
     assert f"{late}: it has not applied the last update yet" in result.message
     assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
 
@@ -287,7 +287,7 @@ def refused_by_one(world: World, workers: MemoryWorkers) -> str:
     def and_then_it_is_gone(url: str, changes: Changes) -> Validation:
         found = validate(url, changes)
         if url == late:
-            worker.lacks = {"/new"}
+            worker.missing_paths = {"/new"}
         return found
 
     workers.validate = and_then_it_is_gone  # type: ignore[method-assign]
@@ -315,7 +315,7 @@ def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: 
     wanted = connect(workers, "/new")
     stuck = world.plan(wanted)
     assert {"worker-behind", "refused-by-cluster"} <= set(codes(stuck))
-    workers.workers[url].lacks = set()
+    workers.workers[url].missing_paths = set()
     plan = world.plan(wanted)
     assert [(f.path, f.after) for f in plan.changes[0].fields] == [(f"workers.{url}", "in step")]
     assert plan.changes[0].reason is Reason.DRIFTED
@@ -338,10 +338,10 @@ def test_a_patch_without_an_answer_is_settled_by_looking(
 
 
 def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: MemoryWorkers) -> None:
-    from kdeclare.providers.connect.client.port import through_any
+    from kdeclare.providers.connect.client.port import patch_through_any
 
     workers.workers[workers.urls[0]].down = True
-    assert through_any(workers, {LOCATION: "/old", PASSWORD: "pw"})[LOCATION] == "/old"
+    assert patch_through_any(workers, {LOCATION: "/old", PASSWORD: "pw"})[LOCATION] == "/old"
     assert [url for call, url in workers.calls if call == "patch"] == list(workers.urls[:2])
 
 
@@ -386,7 +386,7 @@ def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
 ) -> None:
     world.apply(connect(workers))
     workers.patch(workers.urls[0], {LOCATION: "/new"})
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert "conflict" in codes(plan)
     assert [item["key"] for op in plan.operations for item in dump_args(op)["ops"]] == [PASSWORD]
 
@@ -406,7 +406,7 @@ def test_a_worker_that_shows_another_certificate_is_named(
         odd.files["/old"] = Keystore(NEW, "pw")
     world.apply(connect(workers))
     if "file" not in who:
-        odd.poses = NEW
+        odd.proxy_certificate = NEW
     plan = world.plan(connect(workers))
     (found,) = [d for d in plan.diagnostics if d.code == "worker-certificate"]
     assert (found.subject, found.severity) == (odd.url, Severity.WARNING)
@@ -455,11 +455,13 @@ def everything(world: World, *texts: str) -> str:
     """All that is kept or shown."""
     kept = [str(world.store.read())]
     for run in world.store.runs():
-        kept += [world.store.plan_text(run), str(list(world.store.entries(run)))]
+        kept += [world.store.read_plan_text(run), str(list(world.store.entries(run)))]
     return "".join([*kept, *texts])
 
 
-def secret(workers: MemoryWorkers, value: str, reference: str | None, location: str = "/old") -> Desired:
+def secret(
+    workers: MemoryWorkers, value: str, reference: str | None, location: str = "/old"
+) -> DesiredResource:
     written = Referenced(value, reference) if reference else value
     return connect(workers, config={LOCATION: location, PASSWORD: written})
 
@@ -477,7 +479,13 @@ def test_a_raw_password_is_shown_nowhere_and_kept_nowhere(world: World, workers:
     assert [(f.before, f.after) for f in second.changes[0].fields][1] == ("(sensitive)", "(sensitive)")
     again = world.run(second)
     assert again.complete
-    texts = [plan_text(plan), plan_text(second), plan_file_text(second)[0], run_text(run), run_text(again)]
+    texts = [
+        plan_text(plan),
+        plan_text(second),
+        render_plan_file(second)[0],
+        render_run_text(run),
+        render_run_text(again),
+    ]
     assert "s3cret" not in everything(world, *texts)
     assert not world.plan(secret(workers, "s3cret-two", "${env.PW}", "/new")).has_changes
 
@@ -523,7 +531,7 @@ def test_the_way_to_the_workers_is_planned_without_secrets(world: World, workers
         "ca_file": "ca.pem",
         "headers": [["Authorization", "Basic ${env.AUTH}"]],
     }
-    assert "s3cret" not in plan_file_text(plan)[0]
+    assert "s3cret" not in render_plan_file(plan)[0]
 
 
 def test_workers_that_are_added_are_taken_into_the_record_without_a_change(
@@ -535,7 +543,7 @@ def test_workers_that_are_added_are_taken_into_the_record_without_a_change(
     world.apply(connect(few))
     workers.log = few.log
     for worker in workers.workers.values():
-        workers._apply(worker)
+        workers._apply_update(worker)
     plan = world.plan(connect(workers))
     assert not plan.operations
     assert world.run(plan).complete

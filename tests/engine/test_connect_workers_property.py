@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, WHITELIST
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -19,7 +19,7 @@ RAW = st.dictionaries(st.sampled_from(KEYS), VALUES)
 LAGS = st.lists(st.integers(0, 4), min_size=3, max_size=3)
 
 
-def declared(workers: MemoryWorkers, config: Mapping[str, Any]) -> Desired:
+def declared(workers: MemoryWorkers, config: Mapping[str, Any]) -> DesiredResource:
     return desired("ConnectWorkerConfig", "eu", workers=list(workers.urls), config=dict(config))
 
 

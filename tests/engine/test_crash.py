@@ -7,10 +7,10 @@ from typing import Literal
 
 import pytest
 
-from kdeclare.core.plans.run import RunResult
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.state.memory import Crash as StoreCrash
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.core.plans.run import ApplyResult
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.state.memory_store import MemoryStore
+from kdeclare.engine.state.memory_store import StoreCrash as StoreCrash
 from kdeclare.providers.kafka import testing as memory
 from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -37,7 +37,7 @@ class Killed(BaseException):
     """The process dies."""
 
 
-def _before() -> list[Desired]:
+def _before() -> list[DesiredResource]:
     return [
         topic("grow", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}),
         topic("shrink", partitions=2, replicationFactor=3, configs={"min.insync.replicas": "2"}),
@@ -47,7 +47,7 @@ def _before() -> list[Desired]:
     ]
 
 
-def _after() -> list[Desired]:
+def _after() -> list[DesiredResource]:
     """Wants a dozen operations and more, many of them needing others."""
     parts = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
     return [
@@ -116,7 +116,7 @@ def _requests() -> int:
     world = _world()
     world.cluster.calls.clear()
     world.apply(*_after(), batch=1)
-    return len([c for c in world.cluster.calls if c.mutating])
+    return len([c for c in world.cluster.calls if c.is_mutating])
 
 
 POSITIONS = 36
@@ -205,7 +205,7 @@ OTHERS: Throttles = {
 }
 
 
-def _moving() -> list[Desired]:
+def _moving() -> list[DesiredResource]:
     """Two batches under a throttle with an election, and a factor that grows under another one."""
     return [
         topic("t"),
@@ -226,7 +226,7 @@ def _moving_world() -> Moving:
     return world
 
 
-def _move(world: Moving) -> RunResult:
+def _move(world: Moving) -> ApplyResult:
     return world.apply(*_moving(), batch=1)
 
 

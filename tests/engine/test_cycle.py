@@ -6,7 +6,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, FieldOp, Reason, Risk
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
@@ -71,7 +71,7 @@ def test_undoing_a_creation_deletes_only_an_empty_topic() -> None:
     world = World()
     world.apply(topic("orders", partitions=1, replicationFactor=1))
     world.cluster.produce("orders", 3)
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert [d.code for d in plan.diagnostics] == ["has-records"]
     assert not plan.operations
     assert world.owned()["Topic/orders"] is not None
@@ -115,7 +115,7 @@ def test_an_orphan_is_no_change_and_goes_only_when_allowed() -> None:
     assert [d.code for d in plan.diagnostics] == ["orphaned"]
     assert world.run(plan).complete
     assert "Topic/t" in world.owned()
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert plan.summary.delete == 1
     world.run(plan)
     assert not world.cluster.topics(["t"])

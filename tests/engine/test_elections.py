@@ -5,7 +5,7 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.run import Status
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.report.outcome import run_outcome
 from tests.engine.moving import (
     Moving,
@@ -21,7 +21,7 @@ from tests.engine.moving import (
 from tests.engine.world import topic
 
 
-def world_with_t(*lists: list[int]) -> tuple[Moving, list[Desired]]:
+def world_with_t(*lists: list[int]) -> tuple[Moving, list[DesiredResource]]:
     world = Moving()
     kept = existing(world, t=lists or ([1, 2, 3],))
     return world, kept
@@ -66,7 +66,7 @@ def test_the_election_comes_once_the_move_is_over() -> None:
     world, kept = world_with_t()
     world.slow(4)
     led: list[int | None] = []
-    world.cluster.faults.meanwhile(lambda _: led.extend(leaders(world)), method="elect_leaders")
+    world.cluster.faults.run_before(lambda _: led.extend(leaders(world)), method="elect_leaders")
     assert world.apply(*kept, reassignment(("t-0", [4, 1, 2]))).complete
     assert led == [1]
     assert leaders(world) == [4]
@@ -97,7 +97,7 @@ def test_a_later_command_elects_after_a_move_that_was_not_waited_for(how: str) -
 def test_a_preferred_leader_that_is_not_available_is_a_failure() -> None:
     world, kept = world_with_t()
     plan = world.plan(*kept, reassignment(("t-0", [3, 2, 1])))
-    world.cluster.faults.meanwhile(lambda _: world.cluster.fence(3), method="elect_leaders")
+    world.cluster.faults.run_before(lambda _: world.cluster.fence(3), method="elect_leaders")
     run = world.run(plan)
     election = result(run, "leaders.elect")
     assert (election.status, election.error) == (Status.FAILED, "PREFERRED_LEADER_NOT_AVAILABLE")

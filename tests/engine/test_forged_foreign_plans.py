@@ -10,7 +10,7 @@ import pytest
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.plans.plan import Plan
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_forged_plans import Document, believe, document_of, refused, signed
 from tests.engine.world import World, desired
@@ -37,7 +37,7 @@ def update(world: World) -> Plan:
 
 def deletion(world: World) -> Plan:
     world.apply(desired("Queue", "orders"), desired("Queue", "returns"))
-    return world.plan(desired("Queue", "returns"), scope=Scope(allow_deletes=True))
+    return world.plan(desired("Queue", "returns"), scope=PlanScope(allow_deletes=True))
 
 
 def of_op(**parts: Any) -> Forge:

@@ -11,17 +11,17 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.record_binding import dump_record
-from kdeclare.engine.planning.plan_document import content_hash
+from kdeclare.engine.planning.plan_document import compute_document_id
 from kdeclare.engine.planning.planfile import (
     load_plan,
-    plan_file_text,
-    read_plan_file,
-    refuse_unknown_parts,
+    parse_plan_file,
+    render_plan_file,
+    require_known_parts,
     verify_plan,
 )
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.plan.plan_page import plan_html
+from kdeclare.report.plan.plan_page import render_plan_page
 from kdeclare.report.plan.plan_text import plan_text
 from tests.engine.world import World, desired, topic
 
@@ -29,21 +29,21 @@ Document = dict[str, Any]
 
 
 def document_of(plan: Plan) -> Document:
-    text, _ = plan_file_text(plan)
+    text, _ = render_plan_file(plan)
     document: Document = json.loads(text)
     return document
 
 
 def signed(document: Document) -> str:
     """The text as a forger writes it: with the id that fits."""
-    return json.dumps(document | {"plan_id": content_hash(document)})
+    return json.dumps(document | {"plan_id": compute_document_id(document)})
 
 
 def believe(text: str) -> None:
     """What happens to a file before it is applied."""
-    file = read_plan_file(text, "x.plan")
+    file = parse_plan_file(text, "x.plan")
     verify_plan(file, "x.plan")
-    refuse_unknown_parts(file.plan)
+    require_known_parts(file.plan)
 
 
 def refused(document: Document) -> str:
@@ -83,7 +83,7 @@ def move(world: World) -> Plan:
 
 def deletion(world: World) -> Plan:
     world.apply(topic("t", partitions=1), topic("other", partitions=1))
-    return world.plan(topic("other", partitions=1), scope=Scope(allow_deletes=True))
+    return world.plan(topic("other", partitions=1), scope=PlanScope(allow_deletes=True))
 
 
 def broker(world: World) -> Plan:
@@ -93,7 +93,7 @@ def broker(world: World) -> Plan:
 def test_plans_that_nobody_touched_are_believed(world: World, tmp_path: Path) -> None:
     for number, make in enumerate((creation, alteration, move, deletion, broker)):
         file = tmp_path / f"{number}.plan"
-        file.write_text(plan_file_text(make(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))[0])
+        file.write_text(render_plan_file(make(World(MemoryCluster({1: "a", 2: "b", 3: "c"}))))[0])
         assert load_plan(file).plan.operations
 
 
@@ -243,7 +243,7 @@ def test_forged_plan_is_refused(
     world: World, make: Callable[[World], Plan], forge: Callable[[Document], None]
 ) -> None:
     document = document_of(make(world))
-    verify_plan(read_plan_file(signed(document), "x.plan"), "x.plan")
+    verify_plan(parse_plan_file(signed(document), "x.plan"), "x.plan")
     forge(document)
     assert "x.plan" in refused(document)
 
@@ -338,12 +338,12 @@ def test_unknown_verbs_and_kinds_are_shown_and_never_applied(world: World, key: 
     document["operations"][0][key] = value
     if key == "resource":
         document["changes"][0]["id"] = value
-    file = read_plan_file(signed(document), "x.plan")
+    file = parse_plan_file(signed(document), "x.plan")
     verify_plan(file, "x.plan")
     assert plan_text(file.plan, graph=True)
-    assert plan_html(file.plan)
+    assert render_plan_page(file.plan)
     with pytest.raises(KdeclareError) as caught:
-        refuse_unknown_parts(file.plan)
+        require_known_parts(file.plan)
     (problem,) = caught.value.diagnostics
     assert value.split("/")[0] in problem.detail
 
@@ -378,7 +378,7 @@ def test_a_run_with_an_unknown_kind_stops_no_later_command(world: World) -> None
 def protected(world: World) -> Plan:
     kept = topic("t", partitions=1, lifecycle={"preventDestroy": True})
     world.apply(kept, topic("other", partitions=1))
-    document = document_of(world.plan(kept, scope=Scope(allow_deletes=True)))
+    document = document_of(world.plan(kept, scope=PlanScope(allow_deletes=True)))
     for part in ("changes", "operations", "ownership"):
         document[part] = json.loads(json.dumps(document[part]).replace("other", "t"))
     live = {name: item.topic_id for name, item in world.cluster.topics(["t"]).items()}
@@ -391,7 +391,7 @@ def protected(world: World) -> Plan:
     document["ownership"] = [
         {"id": "Topic/t", "before": dump_record(state.resources["Topic/t"]), "after": None}
     ]
-    return read_plan_file(signed(document), "x.plan").plan
+    return parse_plan_file(signed(document), "x.plan").plan
 
 
 def test_what_is_protected_is_not_deleted_by_a_forged_plan(world: World) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.engine.planning.plan_document import content_hash
-from kdeclare.engine.planning.planfile import read_plan_file
-from kdeclare.engine.state.document import decode, encode
-from kdeclare.engine.state.local import LocalStore
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.planning.plan_document import compute_document_id
+from kdeclare.engine.planning.planfile import parse_plan_file
+from kdeclare.engine.state.document import decode_state, encode_state
+from kdeclare.engine.state.local_store import LocalStore
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.world import World, topic
@@ -42,7 +42,7 @@ def test_state_of_0_1_is_migrated_when_read_and_written(tmp_path: Path) -> None:
     }
     state = world.store.read()
     assert state is not None
-    assert json.loads(encode(state))["version"] == 3, "an older kdeclare refuses it"
+    assert json.loads(encode_state(state))["version"] == 3, "an older kdeclare refuses it"
 
 
 def test_list_elements_that_an_old_state_cannot_prove_are_never_subtracted(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_list_elements_that_an_old_state_cannot_prove_are_never_subtracted(tmp_p
 
 
 def test_plan_of_0_1_can_be_shown(tmp_path: Path) -> None:
-    file = read_plan_file((STORED / "runs" / ALTERED / "plan.json").read_text(), "it")
+    file = parse_plan_file((STORED / "runs" / ALTERED / "plan.json").read_text(), "it")
     assert file.is_outdated
     assert file.plan_id.startswith("c661248d"), "the id stays that of the file"
     change = file.plan.changes[0]
@@ -76,11 +76,11 @@ def test_run_of_0_1_can_be_rolled_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ['{"version": 4}', '{"version": 0}', '{"version": "3"}'])
 def test_state_of_an_unknown_version_is_refused(text: str) -> None:
     with pytest.raises(KdeclareError):
-        decode(text, "state.json")
+        decode_state(text, "state.json")
 
 
 def test_plan_of_an_old_format_in_a_wrong_shape_is_refused() -> None:
     raw: dict[str, JsonValue] = {"format_version": "1.0", "changes": [], "ownership": [{"id": "Topic/x"}]}
     with pytest.raises(KdeclareError) as refused:
-        read_plan_file(json.dumps(raw | {"plan_id": content_hash(raw)}), "it.plan")
+        parse_plan_file(json.dumps(raw | {"plan_id": compute_document_id(raw)}), "it.plan")
     assert [d.code for d in refused.value.diagnostics] == ["plan-malformed"]

@@ -7,14 +7,14 @@ import pytest
 
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -23,14 +23,14 @@ from tests.cases import case
 from tests.engine.world import World, desired, topic
 from tests.jsontypes import dump_args, untyped
 
-GUARDED = Scope(options=choose_options(rf_guard="client"))
+GUARDED = PlanScope(options=choose_options(rf_guard="client"))
 
 
-def assigned(name: str, *replicas: Sequence[int], **more: Any) -> Desired:
+def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
     return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
 
 
-def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> Desired:
+def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> DesiredResource:
     """Each ``wanted`` is ``topic-partition`` and its replicas."""
     partitions = []
     for text, replicas in wanted:
@@ -39,7 +39,7 @@ def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more:
     return desired("Reassignment", name, partitions=partitions, **more)
 
 
-def expecting(where: str, replicas: Sequence[int], expected: Sequence[int]) -> Desired:
+def expecting(where: str, replicas: Sequence[int], expected: Sequence[int]) -> DesiredResource:
     tp = TopicPartition.parse(where)
     one = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
     return desired("Reassignment", "move", partitions=[{**one, "expectedReplicas": list(expected)}])
@@ -49,7 +49,7 @@ def four_brokers(**more: Any) -> World:
     return World(MemoryCluster({1: "a", 2: "b", 3: "c", 4: "a"}, **more))
 
 
-def with_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> Desired:
+def with_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> DesiredResource:
     """A topic that is there, and its manifest without a word about replicas."""
     world.apply(assigned(name, *replicas, **more))
     return topic(name, **more)
@@ -63,7 +63,7 @@ def exits(plan: Plan) -> ExitCode:
     return plan_outcome(plan).exit_code
 
 
-def moved(result: RunResult) -> list[OperationResult]:
+def moved(result: ApplyResult) -> list[OperationResult]:
     """What became of the moves, without what comes after them."""
     return [r for r in result.results.values() if r.id.startswith("partitions.reassign")]
 
@@ -141,7 +141,7 @@ def test_the_brokers_guard_holds_where_the_factor_changed_after_the_plan_was_che
     def grow(other: MemoryCluster) -> None:
         other.reassign({TopicPartition("t", 0): (1, 2, 3)}, allow_replication_factor_change=True)
 
-    world.cluster.faults.meanwhile(grow, method="reassign")
+    world.cluster.faults.run_before(grow, method="reassign")
     (result,) = moved(world.run(plan))
     assert (result.status, result.error) == (Status.FAILED, "INVALID_REPLICATION_FACTOR")
     assert "from 3 to 2" in result.message
@@ -339,7 +339,7 @@ def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
             other.reassign({TopicPartition("t", 0): None}, allow_replication_factor_change=True)
 
     world.cluster.tick_on_poll = False
-    world.cluster.faults.meanwhile(cancel, method="moves", nth=None)
+    world.cluster.faults.run_before(cancel, method="moves", nth=None)
     (result,) = moved(world.run(plan))
     assert (result.status, result.error) == (Status.FAILED, "move-overridden")
     assert sorted(replicas(world)[0]) == [1, 2, 3]
@@ -431,14 +431,14 @@ def test_a_broker_that_does_not_exist_is_an_error() -> None:
 # what may be deleted
 
 
-def protected() -> Desired:
+def protected() -> DesiredResource:
     return topic("t", partitions=1, replicationFactor=1, lifecycle={"preventDestroy": True})
 
 
 def test_prevent_destroy_holds_against_allow_deletes() -> None:
     world = World()
     world.apply(protected())
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert codes(plan) == ["prevent-destroy"]
     assert exits(plan) is ExitCode.DENIED
     assert not plan.operations
@@ -451,7 +451,7 @@ def test_what_was_applied_last_decides_not_what_the_manifest_said_before_it_went
     world = World()
     world.apply(protected())
     world.apply(topic("t", partitions=1, replicationFactor=1))
-    assert world.apply(scope=Scope(allow_deletes=True)).complete
+    assert world.apply(scope=PlanScope(allow_deletes=True)).complete
     assert "t" not in world.cluster.topics()
 
 
@@ -459,7 +459,7 @@ def test_an_internal_topic_is_never_deleted() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.mark_internal("t")
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert exits(plan) is ExitCode.DENIED
     assert not plan.operations
 
@@ -468,7 +468,7 @@ def test_forgetting_releases_without_touching() -> None:
     world = World()
     world.apply(protected())
     world.cluster.calls.clear()
-    plan = world.plan(scope=Scope(forget=frozenset({ResourceId("Topic", "t")})))
+    plan = world.plan(scope=PlanScope(forget=frozenset({ResourceId("Topic", "t")})))
     assert [c.action for c in plan.changes] == [Action.FORGET]
     assert plan.summary.forget == 1
     assert run_outcome(world.run(plan)).exit_code is ExitCode.OK
@@ -483,7 +483,7 @@ def test_forgetting_releases_without_touching() -> None:
 def test_only_what_is_owned_and_not_declared_can_be_forgotten() -> None:
     world = World()
     world.apply(protected())
-    scope = Scope(forget=frozenset({ResourceId("Topic", "t"), ResourceId("Topic", "nobody")}))
+    scope = PlanScope(forget=frozenset({ResourceId("Topic", "t"), ResourceId("Topic", "nobody")}))
     plan = world.plan(protected(), scope=scope)
     assert sorted(codes(plan)) == ["still-declared", "unknown-resource"]
     assert exits(plan) is ExitCode.ERROR
@@ -492,13 +492,13 @@ def test_only_what_is_owned_and_not_declared_can_be_forgotten() -> None:
 @pytest.mark.parametrize(
     "scope",
     [
-        Scope(complete=False, allow_deletes=True),
-        Scope(targets=frozenset({ResourceId("Topic", "kept")}), allow_deletes=True),
-        Scope(selector={"team": "a"}, allow_deletes=True),
+        PlanScope(complete=False, allow_deletes=True),
+        PlanScope(targets=frozenset({ResourceId("Topic", "kept")}), allow_deletes=True),
+        PlanScope(selector={"team": "a"}, allow_deletes=True),
     ],
     ids=["path", "target", "selector"],
 )
-def test_part_of_a_project_never_deletes(scope: Scope) -> None:
+def test_part_of_a_project_never_deletes(scope: PlanScope) -> None:
     world = World()
     kept = desired("Topic", "kept", {"team": "a"}, partitions=1, replicationFactor=1)
     world.apply(kept, topic("gone", partitions=1, replicationFactor=1))
@@ -513,31 +513,31 @@ def test_a_target_or_selector_leaves_the_rest_of_the_project_alone() -> None:
     world = World()
     one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
     two = desired("Topic", "two", {"team": "b"}, partitions=1, replicationFactor=1)
-    world.apply(one, two, scope=Scope(selector={"team": "b"}))
+    world.apply(one, two, scope=PlanScope(selector={"team": "b"}))
     assert list(world.cluster.topics()) == ["two"]
-    world.apply(one, two, scope=Scope(targets=frozenset({one.id})))
+    world.apply(one, two, scope=PlanScope(targets=frozenset({one.id})))
     assert sorted(world.cluster.topics()) == ["one", "two"]
 
 
 def test_a_target_that_nobody_declares_is_an_error() -> None:
-    plan = World().plan(scope=Scope(targets=frozenset({ResourceId("Topic", "nobody")})))
+    plan = World().plan(scope=PlanScope(targets=frozenset({ResourceId("Topic", "nobody")})))
     assert codes(plan) == ["unknown-target"]
     assert exits(plan) is ExitCode.ERROR
 
 
 def test_a_target_that_is_misspelt_is_answered_with_what_there_is() -> None:
     one = desired("Topic", "orders", partitions=1, replicationFactor=1)
-    plan = World().plan(one, scope=Scope(targets=frozenset({ResourceId("Topic", "order")})))
+    plan = World().plan(one, scope=PlanScope(targets=frozenset({ResourceId("Topic", "order")})))
     assert [d.hint for d in plan.diagnostics] == ["Did you mean 'Topic/orders'?"]
 
 
 def test_a_selector_that_nothing_answers_to_is_warned_of() -> None:
     one = desired("Topic", "one", {"team": "a"}, partitions=1, replicationFactor=1)
-    plan = World().plan(one, scope=Scope(selector={"team": "b"}))
+    plan = World().plan(one, scope=PlanScope(selector={"team": "b"}))
     assert codes(plan) == ["nothing-selected"]
     assert "team=b" in plan.diagnostics[0].detail
     assert exits(plan) is ExitCode.OK
-    assert codes(World().plan(one, scope=Scope(selector={"team": "a"}))) == []
+    assert codes(World().plan(one, scope=PlanScope(selector={"team": "a"}))) == []
 
 
 def test_an_orphaned_topic_that_vanished_is_let_go_of() -> None:

@@ -13,12 +13,12 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import Status
 from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, Move
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
-from kdeclare.providers.kafka.reassignment.move_checks import awaited
+from kdeclare.providers.kafka.reassignment.move_checks import add_await_steps
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.moving import (
@@ -37,13 +37,13 @@ from tests.engine.moving import (
 )
 from tests.engine.world import World, desired, topic
 
-AWAIT = Scope(options=choose_options(await_reassignments=True))
-OVERRIDE = Scope(options=choose_options(override_reassignments=True))
+AWAIT = PlanScope(options=choose_options(await_reassignments=True))
+OVERRIDE = PlanScope(options=choose_options(override_reassignments=True))
 
 TEN: dict[int, str | None] = dict.fromkeys(range(10))
 
 
-def someones_move(held: bool = True) -> tuple[Moving, list[Desired]]:
+def someones_move(held: bool = True) -> tuple[Moving, list[DesiredResource]]:
     """t-0 is on its way from [1, 2, 3] to [2, 3, 4]."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
@@ -55,7 +55,7 @@ def someones_move(held: bool = True) -> tuple[Moving, list[Desired]]:
     return world, kept
 
 
-def to_five(**more: Any) -> Desired:
+def to_five(**more: Any) -> DesiredResource:
     return reassignment(("t-0", [1, 3, 5]), **more)
 
 
@@ -78,7 +78,7 @@ def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
     ],
     ids=["partitions", "rule", "factor", "more partitions"],
 )
-def test_by_default_it_is_denied(wanted: Desired) -> None:
+def test_by_default_it_is_denied(wanted: DesiredResource) -> None:
     world, kept = someones_move()
     declared = [wanted] if wanted.id.kind == "Topic" else [*kept, wanted]
     plan = world.plan(*declared)
@@ -119,7 +119,7 @@ def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
     assert "waits for it" in said.hint
     assert verbs(plan)[0] == "moves.await"
     ended: list[bool] = []
-    world.cluster.faults.meanwhile(lambda other: ended.append(not flying(other)), method="reassign")
+    world.cluster.faults.run_before(lambda other: ended.append(not flying(other)), method="reassign")
     run = world.run(plan)
     assert run.complete
     assert ended == [True]
@@ -136,7 +136,7 @@ def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
     ],
     ids=["factor", "more partitions", "both"],
 )
-def test_what_a_topic_wants_waits_as_well(wanted: Desired, sizes: list[int]) -> None:
+def test_what_a_topic_wants_waits_as_well(wanted: DesiredResource, sizes: list[int]) -> None:
     world, _ = someones_move(held=False)
     assert world.apply(wanted, scope=AWAIT).complete
     assert [len(r) for r in replicas(world)] == sizes
@@ -162,7 +162,7 @@ def test_moves_are_looked_through_once_for_all_that_wait_for_them() -> None:
         for name in [*names, "still"]
     ]
     live = KafkaState(ClusterInfo("c", ()), moves=moves)
-    planned = awaited(more, [op.resource for op in more], live)
+    planned = add_await_steps(more, [op.resource for op in more], live)
     waits = {op.resource.name: op.id for op in planned if op.verb != "partitions.increase"}
     assert sorted(waits) == names
     needs = {op.resource.name: [*op.needs] for op in planned if op.verb == "partitions.increase"}
@@ -272,7 +272,7 @@ def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
             begun.append("t-0")
             someone_moves(world, "t-0", [2, 3, 4])
 
-    world.cluster.faults.meanwhile(begin, method="moves", nth=None)
+    world.cluster.faults.run_before(begin, method="moves", nth=None)
     run = world.run(plan, move_timeout_s=30)
     assert begun
     move = result(run, "partitions.reassign")
@@ -299,7 +299,9 @@ def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
     methods = [call.method for call in rehearsal.cluster.calls]
     last = methods[: methods.index("reassign")].count("moves")
     world, plan = world_and_plan()
-    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [2, 3, 4]), method="moves", nth=last)
+    world.cluster.faults.run_before(
+        lambda _: someone_moves(world, "t-0", [2, 3, 4]), method="moves", nth=last
+    )
     move = result(world.run(plan), "partitions.reassign")
     assert (move.status, move.error) == (Status.FAILED, "MOVE_IN_FLIGHT")
     assert "[2, 3, 4]" in move.message
@@ -309,7 +311,7 @@ def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
 # describes that show too much (KIP-860)
 
 
-def ten_brokers() -> tuple[Moving, list[Desired]]:
+def ten_brokers() -> tuple[Moving, list[DesiredResource]]:
     world = Moving(MemoryCluster(TEN))
     return world, existing(world, t=[[1, 2, 3]])
 
@@ -340,7 +342,7 @@ NAMES = ["drain", "drain free", "even", "to", "three", "three free", "six", "top
 
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
-def test_a_stale_union_never_makes_the_factor_grow(wanted: Desired) -> None:
+def test_a_stale_union_never_makes_the_factor_grow(wanted: DesiredResource) -> None:
     world, kept = ten_brokers()
     show_a_union(world)
     plan = world.plan(*([wanted] if wanted.id.kind == "Topic" else [*kept, wanted]))
@@ -359,7 +361,7 @@ def test_it_is_the_brokers_guard_that_holds_against_a_stale_union() -> None:
 
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
-def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: Desired) -> None:
+def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: DesiredResource) -> None:
     """KIP-860, example 1: it begins after the moves were listed, and is over before they are again."""
     world, kept = ten_brokers()
     plan = _planned_on_a_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
@@ -374,11 +376,11 @@ def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: Desired) -
     assert replicas(world) == [(4, 5, 6)]
 
 
-def _planned_on_a_union(world: Moving, declared: list[Desired]) -> Plan:
+def _planned_on_a_union(world: Moving, declared: list[DesiredResource]) -> Plan:
     """The plan of somebody who has seen the union, and no move."""
     world.hold()
-    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="topics")
-    world.cluster.faults.meanwhile(lambda other: other.tick(200), method="moves", nth=2)
+    world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="topics")
+    world.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=2)
     plan = world.plan(*declared)
     world.cluster.faults.clear()
     world.cluster.move_ticks = 0
@@ -390,7 +392,7 @@ def test_a_move_that_has_begun_after_the_describe_is_seen() -> None:
     """The other half of example 1: three replicas are described, and they are on their way already."""
     world, kept = ten_brokers()
     world.hold()
-    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="moves", nth=2)
+    world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="moves", nth=2)
     plan = world.plan(*kept, reassignment(("t-0", [1, 2, 7])))
     assert "move-in-flight" in codes(plan)
     assert plan.operations == ()
@@ -436,7 +438,7 @@ def test_undoing_a_move_in_flight_restores_the_order_which_a_cancel_would_not() 
     assert not world.left
 
 
-def overridden() -> tuple[Moving, list[Desired], str, str]:
+def overridden() -> tuple[Moving, list[DesiredResource], str, str]:
     """[0, 1] -> [2, 3] and, while that goes on, -> [4, 5]: two runs of ours."""
     world = Moving(MemoryCluster(TEN))
     kept = existing(world, t=[[0, 1]])
@@ -476,7 +478,7 @@ def test_undoing_what_somebody_has_sent_elsewhere_since_is_a_conflict() -> None:
     world.hold()
     run = world.apply(*kept, reassignment(("t-0", [2, 3])), wait=False)
     someone_moves(world, "t-0", [4, 5])
-    plan = world.rollback_plan(run.run_id)
+    plan = world.plan_rollback(run.run_id)
     assert codes(plan) == ["conflict"]
     assert plan.operations == ()
     world.finish()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from kdeclare.core.live.faults import Created
+from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action
@@ -197,7 +197,7 @@ class TestReassignments(KafkaContract):
         cluster = MemoryCluster()
         topics = {"t": [(1, 2), (2, 3)], "u": [(3, 2), (1, 2)]}
         made = [NewTopic(name, None, None, dict(enumerate(found)), {}) for name, found in topics.items()]
-        assert all(isinstance(made, Created) for made in cluster.create_topics(made).values())
+        assert all(isinstance(made, CreatedObject) for made in cluster.create_topics(made).values())
         return cluster
 
 

@@ -15,16 +15,16 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.changes import Action, FieldOp, Reason, Risk
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.live import Broker, Topic
 from kdeclare.providers.kafka.port import NewPartitions
-from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placement_request import Wish
+from kdeclare.providers.kafka.reassignment.placement import place_replicas
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.beds import CLUSTER_WIDE, broker_resource, topic_resource
@@ -38,7 +38,7 @@ FOLLOWERS = "follower.replication.throttled.replicas"
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
-def broker(name: str, /, **spec: Any) -> Desired:
+def broker(name: str, /, **spec: Any) -> DesiredResource:
     return desired("BrokerConfig", name, **spec)
 
 
@@ -56,12 +56,12 @@ def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
     return found
 
 
-def loaded(text: str) -> Loaded:
+def loaded(text: str) -> LoadedManifests:
     """A manifest as the command line loads it, with what is said about it."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"
         path.write_text(text)
-        return load(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
+        return load_project_manifests(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
 
 
 # factor, partitions and min.insync.replicas together
@@ -79,7 +79,7 @@ def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
         plan.operations[0].id: "raise the replication factor before min.insync.replicas"
     }
     seen: list[int] = []
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda other: seen.append(len(other.topics(["t"])["t"].partitions[0].isr)), method="alter_configs"
     )
     assert world.run(plan).complete
@@ -105,7 +105,7 @@ def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None
     assert said.detail == "'t' would want 5 replicas in sync; its replication factor is 3."
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete
-    assert world.cluster.effective_min_isr("t") == 3
+    assert world.cluster.get_effective_min_isr("t") == 3
     assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as it is so
 
 
@@ -172,9 +172,9 @@ def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
 def test_growing_keeps_replicas_even_over_racks_brokers_and_leaders() -> None:
     """PLC-07, as planned: 18 partitions, then 36."""
     brokers = [Broker(id_, "localhost", 9092, rack) for id_, rack in RACKS.items()]
-    first = place(brokers, {"t": ()}, Wish(18, 3))["t"]
+    first = place_replicas(brokers, {"t": ()}, PlacementRequest(18, 3))["t"]
     even_over_racks(first)
-    second = place(brokers, {"t": first}, Wish(36, 3))["t"]
+    second = place_replicas(brokers, {"t": first}, PlacementRequest(36, 3))["t"]
     assert second[:18] == first
     even_over_racks(second)
 
@@ -382,7 +382,7 @@ def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
     assert [(c.action, c.reason) for c in plan.changes] == [(Action.NO_OP, Reason.ORPHANED)]
     assert codes(plan) == ["orphaned"]
     assert plan_outcome(plan, detailed_exitcode=True).exit_code is ExitCode.OK
-    plan = world.plan(scope=Scope(allow_deletes=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert plan.summary.update == 1
     assert world.run(plan).complete
     assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # only what is owned
@@ -401,8 +401,10 @@ def test_a_broker_that_is_not_registered_is_an_error_and_its_orphan_is_let_go_of
 # keys that the catalogue does not know
 
 
-def request(found: Loaded) -> PlanRequest:
-    return PlanRequest("test", "default", "memory", sealed(found.desired), None, Scope(), found.diagnostics)
+def request(found: LoadedManifests) -> PlanRequest:
+    return PlanRequest(
+        "test", "default", "memory", sealed(found.desired), None, PlanScope(), found.diagnostics
+    )
 
 
 UNHEARD_OF = """

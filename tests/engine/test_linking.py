@@ -7,14 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, Key, OperationType, Prefix, Touch
+from kdeclare.core.operations.operation_type import (
+    Access,
+    Footprint,
+    FootprintEntry,
+    Key,
+    OperationType,
+    Prefix,
+)
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.planning.operation_graph import OperationCycleError, in_order, link_operations
+from kdeclare.engine.planning.operation_graph import OperationCycleError, link_operations, order_operations
 
 LAMP, ROOM = "house.lamp", "house.room"
 
@@ -23,7 +30,7 @@ LAMP, ROOM = "house.lamp", "house.room"
 class Touches(Arguments):
     """The footprint itself."""
 
-    touches: tuple[Touch, ...]
+    touches: tuple[FootprintEntry, ...]
 
 
 class House(UnknownOperationType):
@@ -33,7 +40,7 @@ class House(UnknownOperationType):
         super().__init__(name)
         self.creates, self.deletes = creates, deletes
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         return get_arguments(op, Touches).touches
 
     def claims(self, op: Operation) -> Mapping[str, str]:
@@ -47,20 +54,20 @@ def house(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "OPERATION_TYPES", known)
 
 
-def op(verb: str, name: str, *touches: Touch) -> Operation:
+def op(verb: str, name: str, *touches: FootprintEntry) -> Operation:
     return Operation(f"{verb}:{name}", verb, ResourceId("Lamp", name), Touches(touches), {})
 
 
-def add(name: str, *touches: Touch, sort: str = ROOM) -> Operation:
-    return op("add", name, Touch(sort, name, Access.CREATE), *touches)
+def add(name: str, *touches: FootprintEntry, sort: str = ROOM) -> Operation:
+    return op("add", name, FootprintEntry(sort, name, Access.CREATE), *touches)
 
 
-def remove(name: str, *touches: Touch, sort: str = ROOM) -> Operation:
-    return op("remove", name, Touch(sort, name, Access.DELETE), *touches)
+def remove(name: str, *touches: FootprintEntry, sort: str = ROOM) -> Operation:
+    return op("remove", name, FootprintEntry(sort, name, Access.DELETE), *touches)
 
 
-def touch(key: Key, access: Access, sort: str = ROOM) -> Touch:
-    return Touch(sort, key, access)
+def touch(key: Key, access: Access, sort: str = ROOM) -> FootprintEntry:
+    return FootprintEntry(sort, key, access)
 
 
 @pytest.mark.parametrize("key", ["hall", Prefix("ha"), Prefix(""), Pattern("h.*l")])
@@ -86,7 +93,9 @@ def test_mere_order_does_not_depend_on_success() -> None:
         touch(Pattern("hal"), Access.REQUIRES),
     ],
 )
-def test_what_only_mentions_an_object_or_is_about_another_one_waits_for_nothing(other: Touch) -> None:
+def test_what_only_mentions_an_object_or_is_about_another_one_waits_for_nothing(
+    other: FootprintEntry,
+) -> None:
     operations = (add("hall"), op("set", "lamp", other))
     assert link_operations(operations).operations == operations
 
@@ -111,7 +120,7 @@ def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
     assert not said.diagnostics
     hall, lamp = said.operations
     assert hall.needs == {"remove:lamp": "what refers to it goes first"}
-    assert in_order(said.operations) == (lamp, hall)
+    assert order_operations(said.operations) == (lamp, hall)
 
 
 def test_circle_names_its_path() -> None:
@@ -119,7 +128,7 @@ def test_circle_names_its_path() -> None:
         [add("a", touch("b", Access.REQUIRES)), add("b", touch("a", Access.REQUIRES)), add("c")]
     )
     with pytest.raises(OperationCycleError) as caught:
-        in_order(said.operations)
+        order_operations(said.operations)
     assert sorted(caught.value.path) == ["add:a", "add:b"]
     assert str(caught.value) in ("add:a → add:b → add:a", "add:b → add:a → add:b")
 

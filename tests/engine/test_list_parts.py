@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from kdeclare.core.resources.changes import FieldChange, FieldOp
-from kdeclare.core.resources.kind import Desired
-from kdeclare.core.secrets.secret_refs import SHOWN
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigDiff, ConfigSide, diff_configs
-from kdeclare.providers.kafka.config.config_record import Applied, AppliedWhole
-from kdeclare.providers.kafka.config.wishes import Parts, Whole, Wish
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
+from kdeclare.providers.kafka.config.config_record import Applied, AppliedValue
+from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Value
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import NewTopic
@@ -18,7 +18,7 @@ from tests.engine.world import World, topic
 POLICY = "cleanup.policy"
 
 
-def part(**parts: list[str]) -> Desired:
+def part(**parts: list[str]) -> DesiredResource:
     """The topic with a part of its cleanup.policy."""
     return topic("x", configs={POLICY: parts})
 
@@ -73,29 +73,29 @@ def test_elements_of_a_whole_list_stay_owned_when_declared_in_part() -> None:
 def test_list_of_a_plugin_that_was_applied_as_text_has_not_drifted() -> None:
     """Only the cluster knows that the key is a list; the manifest and the record hold a text."""
     entries = {"plugin.list": ConfigEntry("a,b", ConfigSource.TOPIC, ConfigType.LIST)}
-    side = ConfigSide("Topic/x", entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
-    owned = {"plugin.list": AppliedWhole("b, a")}
-    found = diff_configs(side, {"plugin.list": Whole("b, a")}, owned, reset_unmanaged=False)
+    side = LiveConfigs("Topic/x", entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
+    owned = {"plugin.list": AppliedValue("b, a")}
+    found = diff_configs(side, {"plugin.list": Value("b, a")}, owned, reset_unmanaged=False)
     assert (found.fields, found.drifted) == ((), ())
-    others = {"plugin.list": AppliedWhole("a")}
+    others = {"plugin.list": AppliedValue("a")}
     assert diff_configs(side, {}, others, reset_unmanaged=False).drifted == ("plugin.list",)
 
 
-def compare_plugin_key(entry: ConfigEntry, wish: Wish, owned: Applied | None = None) -> ConfigDiff:
+def compare_plugin_key(entry: ConfigEntry, wish: ConfigValue, owned: Applied | None = None) -> ConfigDiff:
     """Compare a key of which nobody but the manifest says that it is a list."""
-    side = ConfigSide("Topic/x", {"plugin.key": entry}, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
+    side = LiveConfigs("Topic/x", {"plugin.key": entry}, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
     applied = {} if owned is None else {"plugin.key": owned}
     return diff_configs(side, {"plugin.key": wish}, applied, reset_unmanaged=False)
 
 
 def test_list_that_the_cluster_takes_for_a_text_is_compared_by_its_elements() -> None:
     entry = ConfigEntry("a,b", ConfigSource.TOPIC)
-    same = compare_plugin_key(entry, Whole(("b", "a")), AppliedWhole(("b", "a")))
+    same = compare_plugin_key(entry, Value(("b", "a")), AppliedValue(("b", "a")))
     assert (same.fields, same.drifted) == ((), ())
     more = ["a", "b", "c"]
     changed = FieldChange("configs.plugin.key", FieldOp.SET, "a,b", more)
-    assert compare_plugin_key(entry, Whole(tuple(more))).fields == (changed,), "a text takes no elements"
-    parts = compare_plugin_key(entry, Parts(("b", "c"), ("a",)))
+    assert compare_plugin_key(entry, Value(tuple(more))).fields == (changed,), "a text takes no elements"
+    parts = compare_plugin_key(entry, ListPatch(("b", "c"), ("a",)))
     assert [(field.op, field.before, field.after, field.value) for field in parts.fields] == [
         (FieldOp.APPEND, "a,b", more, ["c"]),
         (FieldOp.SUBTRACT, more, ["b", "c"], ["a"]),
@@ -104,7 +104,7 @@ def test_list_that_the_cluster_takes_for_a_text_is_compared_by_its_elements() ->
 
 def test_elements_of_a_list_that_the_cluster_hides_are_not_made_up() -> None:
     hidden = ConfigEntry(None, ConfigSource.TOPIC, sensitive=True)
-    found = compare_plugin_key(hidden, Parts(("new",), ("s",)))
+    found = compare_plugin_key(hidden, ListPatch(("new",), ("s",)))
     assert [(field.op, field.before, field.after, field.value) for field in found.fields] == [
-        (FieldOp.APPEND, SHOWN, ["new"], ["new"]),
+        (FieldOp.APPEND, SENSITIVE_MASK, ["new"], ["new"]),
     ]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.planning.operation_graph import find_made_before, without
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.operation_graph import exclude_operations, find_claims_made_before
+from kdeclare.engine.planning.request import PlanScope
 from tests.engine.world import World, topic
 
 CLAIMS = "abcde"
@@ -47,7 +47,7 @@ def test_claims_made_before_are_those_of_all_predecessors(operations: list[Opera
         o.id: asked[o.id] & frozenset[str]().union(*(produced[id_] for id_ in before[o.id]))
         for o in operations
     }
-    assert find_made_before(operations, produced, asked) == {k: v for k, v in expected.items() if v}
+    assert find_claims_made_before(operations, produced, asked) == {k: v for k, v in expected.items() if v}
 
 
 @given(graphs(), st.sets(st.integers(0, 11)))
@@ -57,7 +57,7 @@ def test_without_takes_out_all_that_need_what_is_refused(
     before = predecessors(operations)
     gone = {f"op{n}" for n in refused}
     left = [o.id for o in operations if o.id not in gone and not before[o.id] & gone]
-    assert [o.id for o in without(operations, gone)] == left
+    assert [o.id for o in exclude_operations(operations, gone)] == left
 
 
 def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: 
         return one is other
 
     monkeypatch.setattr(Operation, "__eq__", compare)
-    plan = world.plan(scope=Scope(allow_deletes=True, allow_empty=True))
+    plan = world.plan(scope=PlanScope(allow_deletes=True, allow_empty=True))
     assert (plan.summary.blocked, plan.operations, compared) == (40, (), [])
 
 
@@ -86,7 +86,7 @@ def test_memory_for_a_chain_grows_with_its_length_alone() -> None:
         claims = {o.id: frozenset({f"claim{n}"}) for n, o in enumerate(chain)}
         asked = {o.id: frozenset({f"claim{n - 1}"}) for n, o in enumerate(chain)}
         tracemalloc.start()
-        found = find_made_before(chain, claims, asked)
+        found = find_claims_made_before(chain, claims, asked)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert len(found) == size - 1

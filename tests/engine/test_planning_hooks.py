@@ -8,15 +8,15 @@ import pytest
 from kdeclare.core.diagnostics import Diagnostic, denied, error, info
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.plans.planning import PlanHooks, PlanInputs, Step
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanStep
 from kdeclare.core.provider.registry import start_plan
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Compared, Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning import build
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from tests.connections import connections_to
 from tests.engine.world import World, nothing, topic
 
@@ -29,7 +29,7 @@ class Recorder(PlanHooks):
 
     calls: list[str] = field(default_factory=list)
     seen: dict[str, list[str]] = field(default_factory=dict)
-    steps: dict[str, Callable[[tuple[Operation, ...]], Step]] = field(default_factory=dict)
+    steps: dict[str, Callable[[tuple[Operation, ...]], PlanStep]] = field(default_factory=dict)
     findings: tuple[Diagnostic, ...] = ()
     inputs: PlanInputs | None = None
 
@@ -38,9 +38,9 @@ class Recorder(PlanHooks):
             self.calls.append(name)
         self.seen[name] = [op.id for op in operations]
 
-    def _step(self, name: str, operations: tuple[Operation, ...]) -> Step:
+    def _step(self, name: str, operations: tuple[Operation, ...]) -> PlanStep:
         self._called(name, operations)
-        return self.steps.get(name, Step)(operations)
+        return self.steps.get(name, PlanStep)(operations)
 
     def prepare(self) -> None:
         self._called("prepare")
@@ -50,28 +50,32 @@ class Recorder(PlanHooks):
         return diagnostics
 
     def withhold(
-        self, resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None
+        self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
         self._called("withhold")
         return None
 
     def review_difference(
-        self, resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None, difference: Difference
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        owned: OwnedRecord | None,
+        difference: Difference,
     ) -> Difference:
         self._called("review_difference")
         return difference
 
-    def refine(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+    def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         return self._step("refine", operations)
 
-    def settle(self, operations: tuple[Operation, ...], compared: Sequence[Compared]) -> Step:
+    def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
         return self._step("settle", operations)
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
         self._called("preflight", operations)
         return self.findings
 
-    def finalize(self, operations: tuple[Operation, ...]) -> Step:
+    def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
         return self._step("finalize", operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
@@ -108,20 +112,20 @@ def test_hooks_are_called_in_the_order_in_which_they_stand(hooks: Recorder) -> N
 
 def test_hooks_know_what_the_plan_is_made_from(hooks: Recorder) -> None:
     wanted = topic("a", partitions=1)
-    World().plan(wanted, scope=Scope(preflight=False))
+    World().plan(wanted, scope=PlanScope(preflight=False))
     inputs = hooks.inputs
     assert inputs is not None
     assert [d.id for d in inputs.desired] == [wanted.id]
-    assert (inputs.by_hand, inputs.preflights, inputs.pending) == (False, False, frozenset())
+    assert (inputs.by_hand, inputs.has_preflight, inputs.pending) == (False, False, frozenset())
 
 
 def test_denial_by_refine_takes_out_a_resource_and_what_needs_it(hooks: Recorder) -> None:
-    def refuse_a(operations: tuple[Operation, ...]) -> Step:
+    def refuse_a(operations: tuple[Operation, ...]) -> PlanStep:
         (first,) = (op for op in operations if op.resource == A)
         needing = tuple(
             replace(op, needs={first.id: "comes second"}) if op.resource == B else op for op in operations
         )
-        return Step(needing, (denied("not-today", "Not today", "a has to wait", resource=str(A)),))
+        return PlanStep(needing, (denied("not-today", "Not today", "a has to wait", resource=str(A)),))
 
     hooks.steps["refine"] = refuse_a
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1), topic("c", partitions=1))
@@ -136,9 +140,9 @@ def test_denial_by_refine_takes_out_a_resource_and_what_needs_it(hooks: Recorder
 
 
 def test_edges_of_refine_order_the_plan(hooks: Recorder) -> None:
-    def a_after_b(operations: tuple[Operation, ...]) -> Step:
+    def a_after_b(operations: tuple[Operation, ...]) -> PlanStep:
         ids = {op.resource: op.id for op in operations}
-        return Step(
+        return PlanStep(
             tuple(replace(op, needs={ids[B]: "b first"}) if op.resource == A else op for op in operations)
         )
 
@@ -150,7 +154,7 @@ def test_edges_of_refine_order_the_plan(hooks: Recorder) -> None:
 def test_denial_by_settle_or_finalize_takes_out_operations_too(hooks: Recorder) -> None:
     problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
     for name in ("settle", "finalize"):
-        hooks.steps = {name: lambda operations: Step(operations, (problem,))}
+        hooks.steps = {name: lambda operations: PlanStep(operations, (problem,))}
         plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
         assert [op.resource.name for op in plan.operations] == ["b"], name
         assert plan.changes[0].blocked == "not-today"
@@ -174,10 +178,10 @@ def test_what_the_system_refuses_says_more_than_what_a_provider_foresees(hooks: 
 
 def test_refine_says_more_than_what_holds_for_all_kinds(hooks: Recorder) -> None:
     problem = denied("not-today", "Not today", "a has to wait", resource=str(A))
-    hooks.steps["refine"] = lambda operations: Step(operations, (problem,))
+    hooks.steps["refine"] = lambda operations: PlanStep(operations, (problem,))
     world = World()
     limited = replace(
-        world._request((topic("a", partitions=1),), Scope()), names=NameScope({"Topic": ("b",)})
+        world._build_request((topic("a", partitions=1),), PlanScope()), names=NameScope({"Topic": ("b",)})
     )
     plan = build.build_plan(limited, connections_to(world.cluster), world.secrets, nothing)
     assert {"out-of-scope", "not-today"} <= {d.code for d in plan.diagnostics}
@@ -185,22 +189,24 @@ def test_refine_says_more_than_what_holds_for_all_kinds(hooks: Recorder) -> None
 
 
 def test_no_preflight_leaves_it_out(hooks: Recorder) -> None:
-    World().plan(topic("a", partitions=1), scope=Scope(preflight=False))
+    World().plan(topic("a", partitions=1), scope=PlanScope(preflight=False))
     assert "preflight" not in hooks.calls
     assert "finalize" in hooks.calls
 
 
 def test_plan_with_errors_is_neither_checked_nor_finalized(hooks: Recorder) -> None:
-    hooks.steps["settle"] = lambda operations: Step(operations, (error("broken", "Broken", "all of it"),))
+    hooks.steps["settle"] = lambda operations: PlanStep(operations, (error("broken", "Broken", "all of it"),))
     plan = World().plan(topic("a", partitions=1))
     assert plan.has_errors
     assert not {"preflight", "finalize"} & {*hooks.calls}
 
 
 def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> None:
-    def reverse(operations: tuple[Operation, ...]) -> Step:
+    def reverse(operations: tuple[Operation, ...]) -> PlanStep:
         a, b = operations
-        return Step((replace(a, follows={b.id: "b first"}), b), (info("turned", "Turned", "b goes first"),))
+        return PlanStep(
+            (replace(a, follows={b.id: "b first"}), b), (info("turned", "Turned", "b goes first"),)
+        )
 
     hooks.steps["finalize"] = reverse
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
@@ -210,7 +216,7 @@ def test_operations_of_finalize_are_ordered_by_their_edges(hooks: Recorder) -> N
 
 def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     def withhold(
-        resource: ResourceId, desired: Desired | None, owned: OwnedRecord | None
+        resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
         problem = denied("unseen", "Unseen", "it is dark", resource=str(resource))
         return Difference(None, owned, diagnostics=(problem,)) if resource == A else None
@@ -218,12 +224,12 @@ def test_withheld_resource_is_left_alone(hooks: Recorder, monkeypatch: pytest.Mo
     monkeypatch.setattr(hooks, "withhold", withhold)
     plan = World().plan(topic("a", partitions=1), topic("b", partitions=1))
     assert [(change.id, change.action) for change in plan.changes] == [(B, Action.CREATE)]
-    assert [d.code for d in plan.diagnostics if d.blocks] == ["unseen"]
+    assert [d.code for d in plan.diagnostics if d.is_blocking] == ["unseen"]
 
 
 def test_provider_without_hooks_changes_nothing() -> None:
     step = PlanHooks().refine((), ())
-    assert step == Step(())
+    assert step == PlanStep(())
     assert PlanHooks().settle((), ()) == step
     assert PlanHooks().finalize(()) == step
     assert PlanHooks().preflight(()) == ()

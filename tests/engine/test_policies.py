@@ -12,11 +12,12 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.plans.run import Status
 from kdeclare.core.provider.plan_options import choose_options
-from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.prune_denied import judge_plan
-from kdeclare.engine.planning.request import Scope
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.engine.executor.entries import fold_journal
+from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
+from kdeclare.engine.planning.prune_denied import evaluate_and_prune
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.interface import (
     Action,
     PolicyViolation,
@@ -24,7 +25,6 @@ from kdeclare.policy.interface import (
     TopicActionsPolicy,
     TopicState,
 )
-from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
@@ -121,7 +121,7 @@ def test_a_policy_sees_the_state_before_and_the_state_after() -> None:
     after: State = (3, 2, {0: (1, 2), 1: (2, 4), 2: (3, 1)}, {"cleanup.policy": "delete,compact"})
     assert recorder.shown == [(Action.MODIFY, "orders", first, after)]
     recorder.shown.clear()
-    here.plan(scope=Scope(allow_deletes=True))
+    here.plan(scope=PlanScope(allow_deletes=True))
     assert recorder.shown == [(Action.DELETE, "orders", first, None)]
 
 
@@ -161,7 +161,7 @@ def test_a_move_under_way_counts_as_done() -> None:
     here = lasting(recorder, topic("t", assignments={0: [1, 2]}))
     here.cluster.move_ticks, here.cluster.tick_on_poll = 5, False
     here.cluster.reassign({TopicPartition("t", 0): (3, 4)}, allow_replication_factor_change=False)
-    waiting = Scope(options=choose_options(await_reassignments=True))
+    waiting = PlanScope(options=choose_options(await_reassignments=True))
     here.plan(
         topic("t", assignments={0: [1, 2]}, configs={"retention.ms": 5}),
         scope=waiting,
@@ -174,7 +174,7 @@ def test_labels_are_those_declared_and_on_delete_those_last_applied() -> None:
     here = world(held(recorder))
     here.apply(desired("Topic", "t", {"team": "blue"}, partitions=1))
     here.plan(desired("Topic", "t", {"team": "red"}, partitions=2))
-    here.plan(scope=Scope(allow_deletes=True))
+    here.plan(scope=PlanScope(allow_deletes=True))
     assert [labels.get("team") for labels in recorder.labels] == ["blue", "blue", "red", "blue"]
 
 
@@ -238,7 +238,9 @@ def test_what_a_policy_does_not_ask_for_is_not_fetched(
     connections = connections_to(here.cluster)
     again = calls_of(
         here,
-        lambda: judge_plan(plan, connections, PolicyJudge((held(ask),)), state.resources, lambda _: None),
+        lambda: evaluate_and_prune(
+            plan, connections, ProjectPolicyGate((held(ask),)), state.resources, lambda _: None
+        ),
     )
     assert again == asked
 
@@ -344,7 +346,7 @@ def test_a_policy_is_asked_about_its_actions_only() -> None:
     here = world(held(recorder, actions=frozenset({Action.DELETE})))
     here.apply(topic("t", partitions=1))
     assert recorder.shown == []
-    here.apply(scope=Scope(allow_deletes=True))
+    here.apply(scope=PlanScope(allow_deletes=True))
     assert {action for action, *_ in recorder.shown} == {Action.DELETE}
 
 
@@ -417,7 +419,7 @@ def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
     here = lasting(Recorder(), *(topic(name, partitions=1) for name in "ab"))
     plan = here.plan(*(topic(name, partitions=2) for name in "ab"))
     assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "allow"}
-    text, identity = plan_file_text(plan)
+    text, identity = render_plan_file(plan)
 
     def holds_records(request: RequestMetadata) -> None:
         if request.record_count:
@@ -425,9 +427,9 @@ def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
 
     here.policies = (held(holds_records),)
     here.cluster.produce("a", 3)
-    run = here.run(read_plan(text, "it.plan"), identity=identity)
+    run = here.run(parse_plan(text, "it.plan"), identity=identity)
     assert run_outcome(run).exit_code is ExitCode.DENIED
-    assert [v.message for v in run.verdicts if v.denies] == ["a holds 3 records."]
+    assert [v.message for v in run.verdicts if v.is_denial] == ["a holds 3 records."]
     assert [len(here.cluster.topics()[n].partitions) for n in "ab"] == [1, 2]
     assert {str(c.id): c.blocked for c in run.plan.changes} == {
         "Topic/a": "policy-violation",
@@ -436,7 +438,7 @@ def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
     assert (run.plan.summary.update, run.plan.summary.blocked) == (1, 1)
     assert here.owned()["Topic/a"]["partitions"] == 1
     assert here.owned()["Topic/b"]["partitions"] == 2
-    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert record.start is not None
     assert record.start.plan_id == identity
     assert set(record.results) == {op.id for op in run.plan.operations}
@@ -461,16 +463,16 @@ def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
 def test_an_override_is_named_and_recorded_with_its_reason() -> None:
     here = world(held(Recorder(denied=frozenset({"t"}))))
     here.cluster.principal = "User:alice"
-    scope = Scope(overrides={"test": "agreed on Monday"})
+    scope = PlanScope(overrides={"test": "agreed on Monday"})
     plan = here.plan(topic("t", partitions=1), scope=scope)
     assert plan.verdicts == (
         Verdict("test", "Topic/t", VerdictOutcome.WARN, "Not t.", override="agreed on Monday"),
     )
-    text, identity = plan_file_text(plan)
-    run = here.run(read_plan(text, "it.plan"), identity=identity)
+    text, identity = render_plan_file(plan)
+    run = here.run(parse_plan(text, "it.plan"), identity=identity)
     assert run_outcome(run).exit_code is ExitCode.OK
     assert "t" in here.cluster.topics()
-    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert record.start is not None
     assert [line.model_dump() for line in record.start.overrides] == [
         {
@@ -485,7 +487,7 @@ def test_an_override_is_named_and_recorded_with_its_reason() -> None:
 
 def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
     here = world(held(Recorder(denied=frozenset({"a"}))))
-    scope = Scope(overrides={"test": "agreed"})
+    scope = PlanScope(overrides={"test": "agreed"})
     plan = here.plan(topic("a", partitions=1), topic("b", partitions=1), scope=scope)
     here.policies = (held(Recorder(denied=frozenset({"a", "b"}))),)
     run = here.run(plan)
@@ -496,13 +498,13 @@ def test_an_override_holds_for_what_was_known_of_when_it_was_planned() -> None:
 def test_another_policy_is_not_overridden_along() -> None:
     other = ConfiguredPolicy("other", Recorder(denied=frozenset({"t"})))
     here = world(held(Recorder(denied=frozenset({"t"}))), other)
-    scope = Scope(overrides={"test": "agreed"})
+    scope = PlanScope(overrides={"test": "agreed"})
     plan = here.plan(topic("t", partitions=1), scope=scope)
     assert {v.policy: v.outcome for v in plan.verdicts} == {"test": "warn", "other": "deny"}
     assert plan.operations == ()
     # what was left alone all the same has had nothing overridden
     run = here.apply(topic("t", partitions=1), topic("u", partitions=1), scope=scope)
-    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert set(here.cluster.topics()) == {"u"}
     assert record.start is not None
     assert record.start.overrides == []
@@ -530,7 +532,7 @@ def test_what_the_brokers_policies_refuse_beforehand_is_a_verdict(refusing: Worl
 
 def test_what_they_refuse_during_the_run_is_one_too_and_so_is_what_needs_it(refusing: World) -> None:
     moved = desired("Reassignment", "move", partitions=[{"topic": "a", "partition": 0, "replicas": [3]}])
-    scope = Scope(preflight=False)
+    scope = PlanScope(preflight=False)
     run = refusing.apply(topic("a", partitions=2), topic("b", partitions=1), moved, scope=scope)
     assert run.verdicts == (Verdict("broker", "Topic/b", VerdictOutcome.DENY, "Not on Fridays."),)
     assert run.results["topic.create:Topic/b"].status is Status.DENIED
@@ -543,7 +545,7 @@ def test_the_brokers_need_not_say_why() -> None:
     here = world()
     here.cluster.faults.fail(Fault("POLICY_VIOLATION", ""), nth=None, method="create_topics", item="b")
     plan = here.plan(topic("b", partitions=1))
-    run = here.apply(topic("b", partitions=1), scope=Scope(preflight=False))
+    run = here.apply(topic("b", partitions=1), scope=PlanScope(preflight=False))
     for verdicts in (plan.verdicts, run.verdicts):
         assert [v.message for v in verdicts] == ["A policy of the brokers refuses it and does not say why."]
     (result,) = run.results.values()
@@ -552,7 +554,7 @@ def test_the_brokers_need_not_say_why() -> None:
 
 def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:
     refusing.cluster.faults.fail(Fault("INVALID_PARTITIONS", "odd"), method="create_partitions", item="a")
-    scope = Scope(preflight=False)
+    scope = PlanScope(preflight=False)
     declared = [topic("a", partitions=2), topic("b", partitions=1), topic("c", partitions=1)]
     run = refusing.apply(*declared, scope=scope)
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
@@ -565,7 +567,7 @@ def test_a_rollback_has_to_pass_as_well() -> None:
     here = world()
     here.apply(topic("t", partitions=1, configs={"retention.ms": 1}))
     here.apply(topic("t", partitions=1, configs={"retention.ms": 2}))
-    plan = here.rollback_plan()
+    plan = here.plan_rollback()
     here.policies = (held(Recorder(denied=frozenset({"t"}))),)
     run = here.run(plan)
     assert run_outcome(run).exit_code is ExitCode.DENIED

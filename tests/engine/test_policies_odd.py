@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from kdeclare.core.plans.plan import VerdictOutcome
-from kdeclare.engine.planning.request import Scope
-from kdeclare.policy.checking import check_declared
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.deprecated import CreateTopicAdapter, CreateTopicPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.resource_checks import check_declared
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.engine.test_policies import Recorder, held, lasting, world
@@ -114,7 +114,7 @@ def test_a_policy_about_deletions_has_only_those_topics_read() -> None:
     here.policies = (held(lambda r: r.record_count, actions=frozenset({Action.DELETE})),)
     before = len(here.cluster.calls)
     kept = [topic(f"t{n}", partitions=1, configs={"retention.ms": 5}) for n in range(3)]
-    here.plan(*kept, scope=Scope(allow_deletes=True))
+    here.plan(*kept, scope=PlanScope(allow_deletes=True))
     asked = [call.items for call in here.cluster.calls[before:] if call.method == "record_counts"]
     assert asked == [("t3", "t4")]
 

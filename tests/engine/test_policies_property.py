@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult
+from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.resources.changes import Action
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.planfile import read_plan
-from kdeclare.engine.planning.request import DeletionLimit, Scope
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.planfile import parse_plan
+from kdeclare.engine.planning.request import DeletionLimit, PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.reassignment.leftovers import leftovers_of
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import get_move_cleanup
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from tests.engine.test_policies import Recorder, held
@@ -44,7 +44,7 @@ def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     first = {name: _first(random) for name in NAMES if random.random() < 0.75}
     here.apply(*(topic(name, **spec) for name, spec in first.items()))
     declared = _declared(random, first)
-    scope = Scope(allow_deletes=random.random() < 0.6, max_deletes=DeletionLimit(100, is_percentage=True))
+    scope = PlanScope(allow_deletes=random.random() < 0.6, max_deletes=DeletionLimit(100, is_percentage=True))
     policies = (_denying(random),)
     when_planned = random.random() < 0.5
     here.policies = policies if when_planned else ()
@@ -60,7 +60,7 @@ def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     _is_consistent(here, run)
     _has_done_the_rest(here, plan, declared, scope)
     if run.run_id is not None:
-        back = here.rollback_plan()
+        back = here.plan_rollback()
         here.policies = (_denying(random),)
         _is_consistent(here, _leaves_alone(here, back))
 
@@ -71,9 +71,9 @@ def _first(random: Random) -> Spec:
     return {"assignments": {0: replicas}, "configs": configs if random.random() < 0.5 else {}}
 
 
-def _declared(random: Random, first: dict[str, Spec]) -> list[Desired]:
+def _declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
     """Some topics as they are, some otherwise, some gone; and perhaps a drain of those that may be moved."""
-    declared: list[Desired] = []
+    declared: list[DesiredResource] = []
     still: list[str] = []
     for name in NAMES:
         if name in first and random.random() < 0.25:
@@ -123,7 +123,7 @@ def _state(here: World) -> dict[str, Any]:
     }
 
 
-def _leaves_alone(here: World, plan: Plan) -> RunResult:
+def _leaves_alone(here: World, plan: Plan) -> ApplyResult:
     """Run a plan; nothing may be asked of the brokers about what is denied."""
     before, known = _state(here), len(here.cluster.calls)
     run = here.run(plan)
@@ -138,18 +138,18 @@ def _leaves_alone(here: World, plan: Plan) -> RunResult:
     return run
 
 
-def _is_consistent(here: World, run: RunResult) -> None:
+def _is_consistent(here: World, run: ApplyResult) -> None:
     """Of what is stored and counted, nothing contradicts the rest, and nothing of a throttle is left."""
-    denies = any(verdict.denies for verdict in run.verdicts)
+    denies = any(verdict.is_denial for verdict in run.verdicts)
     code = run_outcome(run).exit_code
     assert (code is ExitCode.DENIED) == denies or (run.plan.undoes and code is ExitCode.PARTIAL)
     state = here.store.read()
-    assert state is None or not leftovers_of(state).moves
+    assert state is None or not get_move_cleanup(state).moves
     brokers = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in BROKERS]
     assert [here.cluster.overrides(broker) for broker in brokers] == [{}] * 4
     if run.run_id is None:
         return
-    assert read_plan(here.store.plan_text(run.run_id), "stored") == run.plan
+    assert parse_plan(here.store.read_plan_text(run.run_id), "stored") == run.plan
     changes, summary = run.plan.changes, run.plan.summary
     counts = [sum(c.action is a and not c.blocked for c in changes) for a in (Action.CREATE, Action.UPDATE)]
     assert [summary.create, summary.update] == counts
@@ -157,7 +157,7 @@ def _is_consistent(here: World, run: RunResult) -> None:
     assert blocked.isdisjoint(op.resource for op in run.plan.operations)
 
 
-def _has_done_the_rest(here: World, plan: Plan, declared: list[Desired], scope: Scope) -> None:
+def _has_done_the_rest(here: World, plan: Plan, declared: list[DesiredResource], scope: PlanScope) -> None:
     denied = _denied(here)
     later = {d.resource for d in plan.diagnostics if d.code == "moved-by-another"}
     here.policies = ()

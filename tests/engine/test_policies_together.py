@@ -8,14 +8,14 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.prune_denied import judge_plan
-from kdeclare.engine.planning.request import Scope
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.executor.entries import fold_journal
+from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
+from kdeclare.engine.planning.prune_denied import evaluate_and_prune
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.report.outcome import run_outcome
 from tests.connections import connections_to
@@ -35,7 +35,7 @@ def at_most_ten(request: RequestMetadata) -> None:
         raise PolicyViolation(f"{count} partitions are more than 10.")
 
 
-def blue(name: str, partitions: int, **spec: Any) -> Desired:
+def blue(name: str, partitions: int, **spec: Any) -> DesiredResource:
     return desired("Topic", name, {"team": "blue"}, partitions=partitions, **spec)
 
 
@@ -180,7 +180,7 @@ def test_a_budget_is_granted_as_far_as_it_goes() -> None:
     here.policies = (held(at_most_ten),)
     plan = here.plan(blue("a", 2, configs={"retention.ms": 5}), blue("b", 12), blue("c", 4), blue("d", 5))
     assert outcomes(plan) == {"Topic/a": "allow", "Topic/b": "deny", "Topic/c": "allow", "Topic/d": "deny"}
-    assert [v.message for v in plan.verdicts if v.denies][1] == "11 partitions are more than 10."
+    assert [v.message for v in plan.verdicts if v.is_denial][1] == "11 partitions are more than 10."
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -189,15 +189,15 @@ def test_deletions_make_room_if_they_are_allowed(kept: bool) -> None:
     here.apply(blue("z", 8))
     keeps = Recorder(denied=frozenset({"z"}) if kept else frozenset())
     here.policies = (held(at_most_ten), ConfiguredPolicy("keep", keeps))
-    plan = here.plan(blue("a", 8), scope=Scope(allow_deletes=True))
-    denied = {(v.policy, v.resource) for v in plan.verdicts if v.denies}
+    plan = here.plan(blue("a", 8), scope=PlanScope(allow_deletes=True))
+    denied = {(v.policy, v.resource) for v in plan.verdicts if v.is_denial}
     assert denied == ({("keep", "Topic/z"), ("test", "Topic/a")} if kept else set())
 
 
 # labels, in a plan for some resources only
 
 
-ONLY_MOVE = Scope(targets=frozenset({ResourceId("Reassignment", "m")}))
+ONLY_MOVE = PlanScope(targets=frozenset({ResourceId("Reassignment", "m")}))
 MOVE = desired("Reassignment", "m", partitions=[{"topic": "t", "partition": 0, "replicas": [3, 4]}])
 
 
@@ -213,7 +213,7 @@ def test_labels_are_the_same_when_a_plan_for_one_resource_is_applied(saved: bool
     here.policies = (held(has_team),)
     plan = here.plan(blue("t", 1), MOVE, scope=ONLY_MOVE)
     assert outcomes(plan) == {"t": "allow"}
-    run = here.run(read_plan(plan_file_text(plan)[0], "it.plan") if saved else plan)
+    run = here.run(parse_plan(render_plan_file(plan)[0], "it.plan") if saved else plan)
     assert run_outcome(run).exit_code is ExitCode.OK
 
 
@@ -228,11 +228,11 @@ def test_a_budget_counts_topics_that_are_declared_and_not_applied_yet_then_too()
     here = world()
     here.cluster.create_topics([NewTopic("old", 8, 1, None, {})])
     here.policies = (held(at_most_ten),)
-    scope = Scope(targets=frozenset({ResourceId("Topic", "b")}))
+    scope = PlanScope(targets=frozenset({ResourceId("Topic", "b")}))
     plan = here.plan(blue("old", 8), blue("b", 2), scope=scope)
     assert outcomes(plan) == {"Topic/b": "allow"}
     here.cluster.create_partitions([NewPartitions("old", 80, None)])
-    assert [v.message for v in here.run(plan).verdicts if v.denies] == ["82 partitions are more than 10."]
+    assert [v.message for v in here.run(plan).verdicts if v.is_denial] == ["82 partitions are more than 10."]
 
 
 def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
@@ -241,7 +241,7 @@ def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
     here.apply(desired("Topic", "t", {"keyed": "true"}, partitions=1))
     seen.clear()
     here.plan(desired("Topic", "t", {"team": "blue"}, partitions=2))
-    here.plan(scope=Scope(allow_deletes=True))
+    here.plan(scope=PlanScope(allow_deletes=True))
     assert seen == [({"keyed": "true"}, {"team": "blue"}), ({"keyed": "true"}, {"keyed": "true"})]
 
 
@@ -259,7 +259,7 @@ def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
     here = world()
     here.apply(topic("t", partitions=1))
     here.policies = (held(records),)
-    plan = here.plan(topic("t", partitions=8), scope=Scope(overrides={"test": "agreed"}))
+    plan = here.plan(topic("t", partitions=8), scope=PlanScope(overrides={"test": "agreed"}))
     assert [v.override for v in plan.verdicts] == ["agreed"]
     here.cluster.produce("t", 5)
     run = here.run(plan)
@@ -269,11 +269,11 @@ def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
 
 def test_an_override_that_is_not_needed_any_more_is_none() -> None:
     here = world(held(Recorder(denied=frozenset({"t"}))))
-    plan = here.plan(topic("t", partitions=1), scope=Scope(overrides={"test": "agreed"}))
+    plan = here.plan(topic("t", partitions=1), scope=PlanScope(overrides={"test": "agreed"}))
     here.policies = (held(Recorder()),)
     run = here.run(plan)
     assert [(v.outcome, v.override) for v in run.verdicts] == [("allow", None)]
-    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert record.start is not None
     assert record.start.overrides == []
 
@@ -285,12 +285,16 @@ def test_a_stored_plan_can_be_read_whatever_has_been_taken_out_of_it() -> None:
     assert any(op.verb == "leaders.elect" for op in plan.operations)
     here.policies = (held(Recorder(denied=frozenset({"a"}))),)
     run = here.run(plan)
-    assert read_plan(here.store.plan_text(run.run_id or ""), "stored") == run.plan
+    assert parse_plan(here.store.read_plan_text(run.run_id or ""), "stored") == run.plan
     leaders = {name: found.partitions[0].leader for name, found in here.cluster.topics().items()}
     assert leaders == {"a": 1, "b": 2}
     here.policies = (held(Recorder(denied=frozenset({"b"}))),)
-    back = here.run(here.rollback_plan())
-    assert read_plan(here.store.plan_text(back.run_id or ""), "stored") == back.plan if back.run_id else True
+    back = here.run(here.plan_rollback())
+    assert (
+        parse_plan(here.store.read_plan_text(back.run_id or ""), "stored") == back.plan
+        if back.run_id
+        else True
+    )
 
 
 def test_a_thousand_batches_can_be_denied() -> None:
@@ -301,10 +305,10 @@ def test_a_thousand_batches_can_be_denied() -> None:
     connections = connections_to(here.cluster)
     state = here.store.read()
     assert state is not None
-    left = judge_plan(
+    left = evaluate_and_prune(
         plan,
         connections,
-        PolicyJudge((held(Recorder(denied=frozenset("a"))),)),
+        ProjectPolicyGate((held(Recorder(denied=frozenset("a"))),)),
         state.resources,
         lambda _: None,
     )
@@ -313,10 +317,10 @@ def test_a_thousand_batches_can_be_denied() -> None:
         ["b-0"],
         ["b-0"],
     ]
-    none = judge_plan(
+    none = evaluate_and_prune(
         plan,
         connections,
-        PolicyJudge((held(Recorder(denied=frozenset("ab"))),)),
+        ProjectPolicyGate((held(Recorder(denied=frozenset("ab"))),)),
         state.resources,
         lambda _: None,
     )
@@ -332,5 +336,5 @@ def test_a_move_that_another_resource_makes_leaves_no_edge_behind(configs: dict[
     plan = here.plan(wider, drain)
     assert "moved-by-another" in {d.code for d in plan.diagnostics}
     assert {need for op in plan.operations for need in op.after} <= {op.id for op in plan.operations}
-    assert read_plan(plan_file_text(plan)[0], "it.plan") == plan
+    assert parse_plan(render_plan_file(plan)[0], "it.plan") == plan
     assert here.run(plan).complete

@@ -5,11 +5,16 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.core.plans.run import MoveProgress, Status, Waiting
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.plans.run import MoveProgress, PendingPart, Status
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.reassignment.completion import STALLED_S, Movement, replica_sizes, told
+from kdeclare.providers.kafka.reassignment.completion import (
+    STALLED_AFTER_S,
+    MoveMeter,
+    explain_pending_part,
+    read_replica_sizes,
+)
 from tests.engine.moving import (
     Moving,
     during,
@@ -25,7 +30,7 @@ from tests.engine.moving import (
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def full(records: int = 100) -> tuple[Moving, list[Desired]]:
+def full(records: int = 100) -> tuple[Moving, list[DesiredResource]]:
     """Two partitions of 50,000 bytes each."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
@@ -33,7 +38,7 @@ def full(records: int = 100) -> tuple[Moving, list[Desired]]:
     return world, kept
 
 
-def both(**more: Any) -> Desired:
+def both(**more: Any) -> DesiredResource:
     return reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 5, 4]), **more)
 
 
@@ -45,7 +50,7 @@ class Followed:
         self.world.hold()
         someone_moves(self.world, "t-0", [1, 2, 4])
         someone_moves(self.world, "t-1", [1, 2, 5])
-        self.movement = Movement(self.world.cluster, self.world.clock)
+        self.movement = MoveMeter(self.world.cluster, self.world.clock)
 
     def look(self, seconds: float = 0.0, ticks: int = 0) -> MoveProgress:
         """After so much time and so many hundredths of copying."""
@@ -102,7 +107,7 @@ def test_brokers_that_tell_no_sizes_stop_nothing() -> None:
     world, kept = full()
     world.slow(20)
     world.cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "No."), method="log_dirs", nth=None)
-    assert replica_sizes(world.cluster, ["t"]) == {}
+    assert read_replica_sizes(world.cluster, ["t"]) == {}
     assert world.apply(*kept, both()).complete
     assert {m.bytes_total for m in world.told} == {0}
     assert world.told[-1].partitions == 2
@@ -138,8 +143,8 @@ def test_a_partition_that_gets_nothing_is_named_after_a_while() -> None:
     followed = Followed()
     followed.world.cluster.stalled.add(4)
     assert followed.look(ticks=1).waiting == ()
-    assert followed.look(STALLED_S - 5, ticks=1).waiting == ()
-    assert followed.look(10, ticks=1).waiting == (Waiting("t-0", (4,), (), stalled=True),)
+    assert followed.look(STALLED_AFTER_S - 5, ticks=1).waiting == ()
+    assert followed.look(10, ticks=1).waiting == (PendingPart("t-0", (4,), (), stalled=True),)
     followed.world.cluster.stalled.clear()
     assert followed.look(10, ticks=1).waiting == ()
 
@@ -149,8 +154,8 @@ def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_f
     followed.world.cluster.stalled.add(4)
     followed.look()
     followed.world.cluster.fence(5)
-    assert followed.look(1).waiting == (Waiting("t-1", (5,), (5,)),)
-    names = [item.partition for item in followed.look(STALLED_S).waiting]
+    assert followed.look(1).waiting == (PendingPart("t-1", (5,), (5,)),)
+    names = [item.partition for item in followed.look(STALLED_AFTER_S).waiting]
     assert names == ["t-1", "t-0"]
     followed.world.cluster.fence(5, fenced=False)
     followed.world.cluster.stalled.clear()
@@ -161,13 +166,13 @@ def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_f
 @pytest.mark.parametrize(
     ("item", "text"),
     [
-        (Waiting("t-0", (4,)), "t-0 waits for broker 4"),
-        (Waiting("t-0", (4, 5), (5,)), "t-0 waits for broker 4, broker 5 (down)"),
-        (Waiting("t-0", ()), "t-0 is about to end"),
+        (PendingPart("t-0", (4,)), "t-0 waits for broker 4"),
+        (PendingPart("t-0", (4, 5), (5,)), "t-0 waits for broker 4, broker 5 (down)"),
+        (PendingPart("t-0", ()), "t-0 is about to end"),
     ],
 )
-def test_in_words(item: Waiting, text: str) -> None:
-    assert told(item) == text
+def test_in_words(item: PendingPart, text: str) -> None:
+    assert explain_pending_part(item) == text
 
 
 def test_a_run_names_them() -> None:
@@ -177,8 +182,8 @@ def test_a_run_names_them() -> None:
     world.cluster.fence(5)
     world.apply(*kept, both(), move_timeout_s=90)
     assert world.told[-1].waiting == (
-        Waiting("t-1", (4, 5), (5,), stalled=True),
-        Waiting("t-0", (4,), (), stalled=True),
+        PendingPart("t-1", (4, 5), (5,), stalled=True),
+        PendingPart("t-0", (4,), (), stalled=True),
     )
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from kdeclare.core.plans.run import Status
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.cleanup import tidy
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.cleanup import run_cleanup
 from kdeclare.engine.executor import propagation
 from kdeclare.engine.executor.propagation import await_visibility
-from kdeclare.engine.executor.recovery import recover
+from kdeclare.engine.executor.recovery import recover_runs
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
@@ -29,7 +29,7 @@ from tests.engine.moving import (
 from tests.engine.world import World, desired, topic
 
 
-def killed_during_a_throttled_move() -> tuple[Moving, list[Desired]]:
+def killed_during_a_throttled_move() -> tuple[Moving, list[DesiredResource]]:
     """Two batches under a throttle; the process dies during the first one, which then ends."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
@@ -79,8 +79,8 @@ def throttle_cleared_and_not_followed() -> Moving:
     world, _ = killed_during_a_throttled_move()
     world.cluster.stale_configs = 10**6
     with world.store.lock("test"):
-        recover(world.store, connections_to(world.cluster), world.clock)
-        tidy(world._applier(), "test", "default", "memory")
+        recover_runs(world.store, connections_to(world.cluster), world.clock)
+        run_cleanup(world._make_applier(), "test", "default", "memory")
     return world
 
 

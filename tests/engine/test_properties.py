@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import type_of
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
-from kdeclare.engine.planning.request import Scope
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -91,7 +91,7 @@ def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
     return world
 
 
-def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[Desired]:
+def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredResource]:
     """The specs as resources; never fewer partitions than there are, which is an error by design."""
     there = world.cluster.topics()
     result = []
@@ -101,8 +101,8 @@ def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[Desired]:
     return result
 
 
-def _settles(world: World, declared: list[Desired]) -> Plan:
-    plan = world.plan(*declared, scope=Scope(allow_deletes=True))
+def _settles(world: World, declared: list[DesiredResource]) -> Plan:
+    plan = world.plan(*declared, scope=PlanScope(allow_deletes=True))
     assert not plan.has_errors, plan.diagnostics
     result = world.run(plan)
     assert result.complete, result.results
@@ -160,18 +160,21 @@ def test_the_order_satisfies_its_edges_and_the_file_gives_the_plan_again(
 ) -> None:
     world = _world(live)
     world.apply(*_declared(first, world))
-    plan = world.plan(*_declared(second, world), scope=Scope(allow_deletes=True))
+    plan = world.plan(*_declared(second, world), scope=PlanScope(allow_deletes=True))
     place = {op.id: n for n, op in enumerate(plan.operations)}
     assert all(place[need] < place[op.id] for op in plan.operations for need in op.needs)
     for op in plan.operations:
         if op.verb == "configs.alter":
             keys = [item["key"] for item in dump_args(op)["ops"]]
             assert len(keys) == len(set(keys)), "Kafka takes a key once in a request"
-        assert type_of(op).expected_state(op)
-    text, identity = plan_file_text(plan)
-    assert read_plan(text, "test") == plan
-    assert identity == plan_id(plan)
-    assert plan_id(world.plan(*_declared(second, world), scope=Scope(allow_deletes=True))) == identity
+        assert get_operation_type(op).expected_state(op)
+    text, identity = render_plan_file(plan)
+    assert parse_plan(text, "test") == plan
+    assert identity == compute_plan_id(plan)
+    assert (
+        compute_plan_id(world.plan(*_declared(second, world), scope=PlanScope(allow_deletes=True)))
+        == identity
+    )
 
 
 @given(_live)
@@ -192,7 +195,7 @@ def test_the_diff_of_a_state_with_itself_is_empty(live: dict[str, tuple[int, int
 def _overrides_of(world: World) -> dict[tuple[str, str], str]:
     """As Kafka shows them: 0.50 is 0.5."""
     return {
-        (str(resource), key): catalog(resource.scope).canonical(key, value)
+        (str(resource), key): load_catalog(resource.scope).normalize(key, value)
         for resource, values in world.cluster.overrides().items()
         for key, value in values.items()
     }

@@ -24,4 +24,4 @@ def test_a_rollback_has_those_of_its_run() -> None:
     world = Moving()
     run = world.apply(topic("orders", assignments={0: [1, 2, 3]}))
     assert run.run_id is not None
-    assert world.rollback_plan(run.run_id).racks == RACKS
+    assert world.plan_rollback(run.run_id).racks == RACKS

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.planning.request import PlanRequest
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
-from kdeclare.policy.judge import PolicyJudge
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.commands.reassign.plans import Execution, execution_plan
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -30,7 +30,7 @@ def planned(wanted: Execution) -> Plan:
     here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
     live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))
     dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
-    request = PlanRequest("p", "e", "c", (), here.store.read(), judge=PolicyJudge((held(hands_off),)))
+    request = PlanRequest("p", "e", "c", (), here.store.read(), judge=ProjectPolicyGate((held(hands_off),)))
     return execution_plan(
         request, wanted, replace(live, dirs=dirs), connections_to(here.cluster), here.secrets, nothing
     )

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kdeclare.app.apply import How, roll_back
+from kdeclare.app.apply import ApplyOptions, roll_back
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.plan import Plan
 from kdeclare.engine.executor.progress_tracker import RunOptions
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.reassign.actions import (
     ReassignOptions,
@@ -100,10 +100,10 @@ class Tool:
             lambda how: ReassignResult(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
         )
 
-    def run(self, act: Callable[[How], ReassignResult]) -> ReassignResult:
+    def run(self, act: Callable[[ApplyOptions], ReassignResult]) -> ReassignResult:
         """Anything that asks."""
         self.out, self.told, self.plan = "", [], None
-        return act(How("test", self._confirm, nothing, RunOptions(wait=False, workers=1)))
+        return act(ApplyOptions("test", self._confirm, nothing, RunOptions(wait=False, workers=1)))
 
     def _confirm(self, plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
         self.plan = plan
@@ -126,13 +126,13 @@ class Tool:
 
     def rate(self, broker: int) -> str | None:
         """The throttle of a broker."""
-        found: str | None = self.cluster.overrides(broker_resource(broker)).get(throttles.RATES[0])
+        found: str | None = self.cluster.overrides(broker_resource(broker)).get(throttles.RATE_KEYS[0])
         return found
 
     def lists(self, topic: str) -> tuple[str | None, str | None]:
         """What is throttled of a topic, on leaders and on followers."""
         found = self.cluster.overrides(topic_resource(topic))
-        return found.get(throttles.LEADERS), found.get(throttles.FOLLOWERS)
+        return found.get(throttles.LEADER_REPLICAS_KEY), found.get(throttles.FOLLOWER_REPLICAS_KEY)
 
 
 def asked(moves: Moves) -> tuple[Assignment, ...]:
@@ -216,8 +216,8 @@ def test_verify_clears_nothing_while_anything_is_being_moved(tool: Tool) -> None
 
 
 def test_verify_leaves_throttles_of_others_alone_and_says_so(tool: Tool) -> None:
-    tool.bed.alter(broker_resource(1), (throttles.RATES[0], SET, "5000"))
-    tool.bed.alter(topic_resource("foo"), (throttles.LEADERS, SET, "0:0"))
+    tool.bed.alter(broker_resource(1), (throttles.RATE_KEYS[0], SET, "5000"))
+    tool.bed.alter(topic_resource("foo"), (throttles.LEADER_REPLICAS_KEY, SET, "0:0"))
     assert "Clearing" not in tool.verify({"foo-0": (0, 1, 2)})
     assert [d.code for d in tool.told] == ["foreign-throttle"] * 2
     assert "--entity-type brokers --entity-name 1 --delete-config leader" in tool.told[0].hint
@@ -317,7 +317,7 @@ def test_resubmitting_with_more_partitions_throttles_all(tool: Tool) -> None:
 def test_a_throttle_of_others_is_not_changed(tool: Tool) -> None:
     assert tool.bed.move("foo", 0, (0, 1, 3)) is None
     for broker in range(4):
-        tool.bed.alter(broker_resource(broker), *((key, SET, "5000") for key in throttles.RATES))
+        tool.bed.alter(broker_resource(broker), *((key, SET, "5000") for key in throttles.RATE_KEYS))
     tool.execute({"foo-0": (0, 1, 3)}, ReassignOptions(additional=True, throttle=2000))
     assert tool.rate(0) == "5000"
     assert "throttle limit was set" not in tool.out
@@ -541,7 +541,7 @@ def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
         return tool.out
 
     def rate() -> str | None:
-        found: str | None = tool.cluster.overrides(broker_resource(0)).get(throttles.DIRS_RATE)
+        found: str | None = tool.cluster.overrides(broker_resource(0)).get(throttles.LOG_DIRS_RATE_KEY)
         return found
 
     monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: moving)

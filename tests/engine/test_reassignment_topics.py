@@ -7,7 +7,7 @@ import pytest
 
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.moving import (
@@ -30,11 +30,11 @@ from tests.jsontypes import dump_args
 SIX: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 
 
-def rule(*topics: str, name: str = "rule", **more: Any) -> Desired:
+def rule(*topics: str, name: str = "rule", **more: Any) -> DesiredResource:
     return desired("Reassignment", name, topics=list(topics), **more)
 
 
-def settled(world: World, *declared: Desired) -> None:
+def settled(world: World, *declared: DesiredResource) -> None:
     """Nothing is left to do, and apply does nothing."""
     plan = world.plan(*declared)
     assert (plan.changes, plan.operations) == ((), ())
@@ -302,7 +302,7 @@ def test_the_factor_of_a_hundred_topics(before: int, after: int) -> None:
     world = Moving(MemoryCluster(SIX))
     names = [f"t{n:03}" for n in range(100)]
 
-    def sized(factor: int) -> list[Desired]:
+    def sized(factor: int) -> list[DesiredResource]:
         configs = {"min.insync.replicas": str(factor - 1)}
         return [topic(n, partitions=3, replicationFactor=factor, configs=configs) for n in names]
 
@@ -461,7 +461,9 @@ def test_explicit_partitions_of_one_manifest_and_a_rule_of_another() -> None:
         ),
     ],
 )
-def test_what_would_be_moved_back_and_forth_is_a_contradiction(wanted: Desired, rule: dict[str, Any]) -> None:
+def test_what_would_be_moved_back_and_forth_is_a_contradiction(
+    wanted: DesiredResource, rule: dict[str, Any]
+) -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
     world.apply(topic("t", partitions=1, replicationFactor=2))
     plan = world.plan(wanted, desired("Reassignment", "rule", topics=["/.*/"], **rule))
@@ -495,7 +497,9 @@ def test_a_drain_that_two_reassignments_contradict() -> None:
         ),
     ],
 )
-def test_what_can_hold_together_is_none_and_ends_in_no_changes(wanted: Desired, rule: dict[str, Any]) -> None:
+def test_what_can_hold_together_is_none_and_ends_in_no_changes(
+    wanted: DesiredResource, rule: dict[str, Any]
+) -> None:
     world = World(MemoryCluster({1: "a", 2: "b", 3: "a", 4: "b"}))
     world.apply(topic("t", partitions=1, replicationFactor=2))
     declared = wanted, desired("Reassignment", "rule", topics=["/.*/"], **rule)

@@ -12,7 +12,7 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import narrow
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.report.outcome import plan_outcome
@@ -21,7 +21,7 @@ from tests.engine.world import World, topic
 
 ORDERS = topic("orders", partitions=3, replicationFactor=1, configs={"retention.ms": 1000})
 ID = ResourceId("Topic", "orders")
-DELETE = Scope(allow_deletes=True)
+DELETE = PlanScope(allow_deletes=True)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World
     before = record(world)
     world.run(plan)
     assert (record(world), world.overrides("orders")["retention.ms"]) == (before, "5")
-    plan = world.plan(ORDERS, scope=Scope(adopt=True))
+    plan = world.plan(ORDERS, scope=PlanScope(adopt=True))
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.RECREATED, None)
     world.run(plan)
     assert record(world)["topicId"] == live_id(world)
@@ -128,8 +128,8 @@ def test_nothing_of_another_topic_counts_as_applied(world: World) -> None:
     assert world.overrides("orders") == {"retention.ms": "5"}
 
 
-@pytest.mark.parametrize("scope", [DELETE, Scope(deletes=frozenset({ID}))])
-def test_recreated_orphan_is_never_deleted(world: World, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [DELETE, PlanScope(deletes=frozenset({ID}))])
+def test_recreated_orphan_is_never_deleted(world: World, scope: PlanScope) -> None:
     recreate(world, retention_ms="1000")
     plan = world.plan(scope=scope)
     assert (plan.operations, codes(plan)) == ((), [(Severity.WARNING, "recreated")])
@@ -146,7 +146,7 @@ def test_orphan_that_was_not_recreated_is_deleted(world: World) -> None:
 
 def test_ad_hoc_deletion_of_a_recreated_topic_is_no_question_of_ownership(world: World) -> None:
     recreate(world)
-    plan = world.plan(scope=Scope(by_hand=True, removals=frozenset({ID})))
+    plan = world.plan(scope=PlanScope(by_hand=True, removals=frozenset({ID})))
     assert [(c.action, c.reason) for c in plan.changes] == [(Action.DELETE, Reason.ASKED)]
 
 
@@ -163,7 +163,7 @@ def test_topic_that_kdeclare_itself_creates_again_has_its_new_id(world: World) -
 def test_rolling_back_takes_the_id_back(world: World) -> None:
     recreate(world, retention_ms="5")
     before = record(world)
-    world.apply(ORDERS, scope=Scope(adopt=True))
+    world.apply(ORDERS, scope=PlanScope(adopt=True))
     world.rollback()
     assert record(world) == before
     assert world.overrides("orders") == {"retention.ms": "5"}

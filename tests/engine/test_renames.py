@@ -4,17 +4,17 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.plans.run import RunResult, Status
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.plans.run import ApplyResult, Status
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from tests.engine.world import World, topic
 
-DELETES = Scope(allow_deletes=True)
+DELETES = PlanScope(allow_deletes=True)
 SHAPE = {"partitions": 1, "replicationFactor": 1}
 
 
-def statuses(result: RunResult) -> dict[str, Status]:
+def statuses(result: ApplyResult) -> dict[str, Status]:
     """By operation id."""
     return {id_: r.status for id_, r in result.results.items()}
 
@@ -29,7 +29,7 @@ def named(name: str) -> World:
 @pytest.mark.parametrize("preflight", [True, False])
 def test_colliding_new_name_is_created_after_the_old_one_is_deleted(preflight: bool) -> None:
     world = named("ren_a")
-    plan = world.plan(topic("ren.a", **SHAPE), scope=Scope(allow_deletes=True, preflight=preflight))
+    plan = world.plan(topic("ren.a", **SHAPE), scope=PlanScope(allow_deletes=True, preflight=preflight))
     created = next(op for op in plan.operations if op.verb == "topic.create")
     assert list(created.needs) == ["topic.delete:Topic/ren_a"]
     assert "rename" in [d.code for d in plan.diagnostics]
@@ -40,7 +40,7 @@ def test_colliding_new_name_is_created_after_the_old_one_is_deleted(preflight: b
 @pytest.mark.parametrize("preflight", [True, False])
 def test_colliding_new_name_is_blocked_while_the_old_topic_stays(preflight: bool) -> None:
     world = named("ren_a")
-    plan = world.plan(topic("ren.a", **SHAPE), topic("other", **SHAPE), scope=Scope(preflight=preflight))
+    plan = world.plan(topic("ren.a", **SHAPE), topic("other", **SHAPE), scope=PlanScope(preflight=preflight))
     assert {str(c.id): c.blocked for c in plan.changes}["Topic/ren.a"] == "name-collision"
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     result = world.run(plan)
@@ -52,7 +52,7 @@ def test_colliding_new_name_is_blocked_while_the_old_topic_stays(preflight: bool
 def test_neither_is_done_where_the_old_topic_must_not_be_deleted(preflight: bool) -> None:
     world = World()
     world.apply(topic("ren_a", **SHAPE, lifecycle={"preventDestroy": True}))
-    plan = world.plan(topic("ren.a", **SHAPE), scope=Scope(allow_deletes=True, preflight=preflight))
+    plan = world.plan(topic("ren.a", **SHAPE), scope=PlanScope(allow_deletes=True, preflight=preflight))
     assert {str(c.id): c.blocked for c in plan.changes} == {
         "Topic/ren.a": "name-collision",
         "Topic/ren_a": "prevent-destroy",
@@ -74,7 +74,7 @@ def test_new_topic_is_skipped_where_deleting_the_old_one_fails() -> None:
 def test_name_that_collides_with_someone_elses_topic_is_blocked_without_preflight() -> None:
     world = World()
     world.cluster.create_topics([NewTopic("a_b", 1, 1, None, {})])
-    plan = world.plan(topic("a.b", **SHAPE), scope=Scope(preflight=False))
+    plan = world.plan(topic("a.b", **SHAPE), scope=PlanScope(preflight=False))
     assert [d.code for d in plan.diagnostics] == ["name-collision"]
     assert not plan.operations
 

@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.engine.executor.propagation import await_visibility
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.port import NewTopic
 from tests.connections import connections_to
 from tests.engine.world import World, topic
@@ -20,7 +20,9 @@ def test_an_orphan_that_cannot_be_seen_stays_owned(allow_deletes: bool) -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
-    plan = world.plan(topic("u", partitions=1, replicationFactor=1), scope=Scope(allow_deletes=allow_deletes))
+    plan = world.plan(
+        topic("u", partitions=1, replicationFactor=1), scope=PlanScope(allow_deletes=allow_deletes)
+    )
     [found] = [d for d in plan.diagnostics if d.resource == "Topic/t"]
     assert (found.code, str(found.severity)) == ("not-visible", "warning")
     assert "without the right Describe on t," in found.detail
@@ -62,7 +64,7 @@ def test_forgetting_a_topic_that_cannot_be_seen_releases_it() -> None:
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
-    plan = world.plan(scope=Scope(forget=frozenset({topic("t", partitions=1).id})))
+    plan = world.plan(scope=PlanScope(forget=frozenset({topic("t", partitions=1).id})))
     world.run(plan)
     assert world.owned() == {}
 

@@ -4,14 +4,14 @@ import pytest
 
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.engine.planning.plan_document import plan_document
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.plan_document import build_plan_document
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.risks import assess_broker_field, assess_topic_field
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.plan.risks import risks_of
-from kdeclare.report.sarif import plan_sarif
+from kdeclare.report.plan.risks import list_risks
+from kdeclare.report.sarif import build_plan_sarif
 from tests.engine.world import World, desired, topic
 from tests.jsontypes import untyped
 
@@ -56,7 +56,7 @@ def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
     assert "- **irreversible, destructive, disruptive** update" in markdown
     assert "| **irreversible**, **destructive**, disruptive |" in markdown
     assert "Records older than 1 s are deleted." in markdown
-    results = plan_sarif(plan)["runs"][0]["results"]
+    results = build_plan_sarif(plan)["runs"][0]["results"]
     results = [result for result in results if result["ruleId"].startswith("risk/")]
     assert [(result["ruleId"], result["level"]) for result in results] == [
         ("risk/irreversible", "warning"),
@@ -64,7 +64,7 @@ def test_every_report_shows_all_risks_of_a_change(world: World) -> None:
         ("risk/disruptive", "note"),
     ]
     assert "Records older than 1 s are deleted. (retention.ms)" in results[1]["message"]["text"]
-    (change,) = untyped(plan_document(plan))["changes"]
+    (change,) = untyped(build_plan_document(plan))["changes"]
     assert (change["risk"], change["risks"][:2]) == ("irreversible", ["irreversible", "destructive"])
 
 
@@ -72,8 +72,8 @@ def test_deletions_come_first_in_every_report(world: World) -> None:
     names = [f"a{n:03}" for n in range(300)]
     world.apply(*(topic(name, partitions=1) for name in names), topic("zz", partitions=1))
     grown = [topic(name, partitions=2) for name in names]
-    plan = world.plan(*grown, scope=Scope(allow_deletes=True))
-    first = risks_of(plan)[0]
+    plan = world.plan(*grown, scope=PlanScope(allow_deletes=True))
+    first = list_risks(plan)[0]
     assert isinstance(first, Change)
     assert (str(first.id), first.action) == ("Topic/zz", Action.DELETE)
     text, markdown = plan_text(plan), plan_markdown(plan)
@@ -109,23 +109,23 @@ def test_a_broker_retention_that_deletes_is_destructive(world: World) -> None:
 def test_a_rollback_that_lowers_retention_is_destructive(world: World) -> None:
     world.apply(topic("t", partitions=1, configs={"retention.ms": "1000"}))
     world.apply(topic("t", partitions=1, configs={"retention.ms": "604800000"}))
-    (change,) = world.rollback_plan().changes
+    (change,) = world.plan_rollback().changes
     assert change.risk is Risk.DESTRUCTIVE
     assert fields_of(change)["configs.retention.ms"][1] == "Records older than 1 s are deleted."
 
 
 def test_a_rollback_deletion_says_that_records_go(world: World) -> None:
     world.apply(topic("t", partitions=1))
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert "destructive: All records of the topic are deleted." in plan_text(plan)
 
 
 def test_an_ad_hoc_request_has_the_risks_of_its_fields(world: World) -> None:
     world.apply(topic("t", partitions=1))
     asked = topic("t", partitions=4, configs={"retention.ms": "1"})
-    (change,) = world.plan(asked, scope=Scope(by_hand=True)).changes
+    (change,) = world.plan(asked, scope=PlanScope(by_hand=True)).changes
     assert change.risks == (Risk.IRREVERSIBLE, Risk.DESTRUCTIVE)
-    (gone,) = world.plan(scope=Scope(by_hand=True, removals=frozenset({asked.id}))).changes
+    (gone,) = world.plan(scope=PlanScope(by_hand=True, removals=frozenset({asked.id}))).changes
     assert gone.risks[0] is Risk.DESTRUCTIVE
     assert fields_of(gone)["partitions"][1] == "All records of the topic are deleted."
 

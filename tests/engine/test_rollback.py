@@ -10,18 +10,18 @@ from tests.engine.world import World, desired, topic
 
 def codes(world: World) -> list[str]:
     """What the rollback of the last run says it cannot do."""
-    return [d.code for d in world.rollback_plan().diagnostics]
+    return [d.code for d in world.plan_rollback().diagnostics]
 
 
 def test_a_creation_that_was_refused_is_not_undone_on_somebody_elses_topic() -> None:
     world = World()
     plan = world.plan(topic("x", partitions=1, replicationFactor=1))
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda other: other.create_topics([NewTopic("x", 1, 1, None, {})]) and None, method="create_topics"
     )
     result = world.run(plan)
     assert [r.status for r in result.results.values()] == [Status.STALE]
-    assert not world.rollback_plan().operations
+    assert not world.plan_rollback().operations
 
 
 def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
@@ -29,7 +29,7 @@ def test_a_topic_that_somebody_else_has_changed_since_is_left_alone() -> None:
     world.apply(topic("x", partitions=1, replicationFactor=1))
     world.set("x", retention_ms="5")
     assert codes(world) == ["conflict"]
-    assert not world.rollback_plan().operations
+    assert not world.plan_rollback().operations
 
 
 def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() -> None:
@@ -38,7 +38,7 @@ def test_a_refused_change_is_not_undone_where_somebody_else_made_it_by_hand() ->
     world.cluster.faults.fail(Fault("INVALID_CONFIG", "no"), item="TOPIC/x")
     world.apply(topic("x", partitions=1, replicationFactor=1, configs={"retention.ms": "5"}))
     world.set("x", retention_ms="5")
-    assert not world.rollback_plan().operations
+    assert not world.plan_rollback().operations
 
 
 def test_a_rolled_back_creation_can_be_rolled_back() -> None:
@@ -46,7 +46,7 @@ def test_a_rolled_back_creation_can_be_rolled_back() -> None:
     world.apply(topic("x", partitions=3, replicationFactor=2, configs={"retention.ms": "5"}))
     owned = dict(world.owned())
     assert world.rollback().complete
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert plan.summary.create == 1
     assert not plan.diagnostics
     assert world.run(plan).complete
@@ -84,7 +84,7 @@ def test_min_isr_is_not_raised_while_the_factor_is_still_being_raised() -> None:
     result = world.apply(after, wait=False)
     assert sorted(r.status for r in result.results.values()) == [Status.SKIPPED, Status.STARTED]
     plan = world.plan(after)
-    assert [(d.code, d.blocks) for d in plan.diagnostics] == [("move-in-flight", False)]
+    assert [(d.code, d.is_blocking) for d in plan.diagnostics] == [("move-in-flight", False)]
     wait, alter = plan.operations
     assert (wait.verb, alter.verb) == ("moves.await", "configs.alter")
     assert wait.id in alter.needs  # kdeclare's own move: what needs it over waits for it

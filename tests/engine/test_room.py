@@ -1,7 +1,7 @@
 """Moves that would fill a disk are denied before they begin."""
 
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome
 from tests.engine.world import World, desired, topic
@@ -17,20 +17,20 @@ def world_with_records() -> World:
     return world
 
 
-def move(replicas: list[int], name: str = "move") -> Desired:
+def move(replicas: list[int], name: str = "move") -> DesiredResource:
     return desired("Reassignment", name, partitions=[{"topic": "t", "partition": 0, "replicas": replicas}])
 
 
-def codes(world: World, *declared: Desired, preflight: bool = True) -> list[str]:
-    plan = world.plan(*declared, scope=Scope(complete=False, preflight=preflight))
-    return [d.code for d in plan.diagnostics if d.blocks]
+def codes(world: World, *declared: DesiredResource, preflight: bool = True) -> list[str]:
+    plan = world.plan(*declared, scope=PlanScope(complete=False, preflight=preflight))
+    return [d.code for d in plan.diagnostics if d.is_blocking]
 
 
 def test_a_disk_that_cannot_take_it_denies_the_move_and_names_the_broker() -> None:
     world = world_with_records()
     world.cluster.usable[3] = GIB // 2
-    plan = world.plan(move([3, 2]), scope=Scope(complete=False))
-    (denial,) = [d for d in plan.diagnostics if d.blocks]
+    plan = world.plan(move([3, 2]), scope=PlanScope(complete=False))
+    (denial,) = [d for d in plan.diagnostics if d.is_blocking]
     assert (denial.code, plan_outcome(plan).exit_code) == ("no-room", 3)
     assert "0.9 GiB more at a time on broker 3, which has 0.5 GiB left" in denial.detail
     assert not plan.operations
@@ -44,7 +44,7 @@ def test_room_enough_unknown_room_and_no_copies_are_no_reason() -> None:
     assert codes(world, move([2, 1])) == []  # a new order copies nothing
 
 
-def swap() -> Desired:
+def swap() -> DesiredResource:
     """t goes from 1 to 3, and u from 3 to 1."""
     return desired(
         "Reassignment",
@@ -78,9 +78,9 @@ def test_batches_need_less_room_at_a_time() -> None:
 
 def test_going_back_is_warned_of_and_not_stopped() -> None:
     world = world_with_records()
-    world.apply(move([3, 2]), scope=Scope(complete=False))
+    world.apply(move([3, 2]), scope=PlanScope(complete=False))
     world.cluster.usable[1] = 10
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert "no-room" in [d.code for d in plan.diagnostics]
     assert world.run(plan).complete
 

@@ -15,10 +15,10 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.resources.kind import narrow
 from kdeclare.core.secrets import secret_hashes
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.core.secrets.secret_hashes import SecretHasher, can_compare, hash_like, matches, read_keys
+from kdeclare.core.secrets.secret_hashes import SecretHasher, can_compare, hash_like, is_hash_of, read_keys
 from kdeclare.core.secrets.secret_refs import Secret
-from kdeclare.engine.planning.sealing import has_secrets, known_values, seal
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.planning.secret_digests import collect_secret_values, has_secrets, hash_secrets
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import PASSWORD, Keystore
@@ -74,7 +74,7 @@ def test_equal_secrets_of_two_clusters_have_different_hashes(case: Case) -> None
 def hash_in_plan(case: Case) -> str:
     (op,) = case.plan().operations
     (item,) = [item for item in dump_args(op)["ops"] if item["key"] == KEY]
-    assert matches(item["value"]["secret"], OLD)
+    assert is_hash_of(item["value"]["secret"], OLD)
     found: str = item["value"]["secret"]
     return found
 
@@ -120,7 +120,7 @@ def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> 
     assert case.record().secret.startswith(OF_0_1), "planning changes nothing"
     case.apply()
     assert not case.record().secret.startswith(OF_0_1)
-    assert matches(case.record().secret, OLD)
+    assert is_hash_of(case.record().secret, OLD)
     assert not case.plan().ownership
 
 
@@ -307,8 +307,8 @@ def test_workspace_has_the_keys_for_what_is_settled_without_planning(
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
     Workspace(open_project(None, None, environ), MemoryStore(), "x", connecting_to(MemoryCluster()), environ)
     assert can_compare(known)
-    assert matches(known, OLD)
-    assert not matches(known, NEW)
+    assert is_hash_of(known, OLD)
+    assert not is_hash_of(known, NEW)
 
 
 def _of_key(key: str) -> str:
@@ -397,7 +397,7 @@ def rewrite(world: World, known: str) -> None:
 def test_sealing_tells_how_far_it_is() -> None:
     said: list[tuple[str, int, int]] = []
     items = [desired("BrokerConfig", str(n), configs={KEY: f"password-{n}"}) for n in range(200)]
-    found = seal(
+    found = hash_secrets(
         items, {}, SecretHasher("x"), lambda what, done, total, moves=None: said.append((what, done, total))
     )
     assert [item.id for item in found] == [item.id for item in items]
@@ -408,10 +408,10 @@ def test_sealing_tells_how_far_it_is() -> None:
 @given(st.lists(st.tuples(st.integers(1, 3), st.text(max_size=5)), unique_by=lambda pair: pair[0]))
 def test_each_secret_gets_the_hash_of_its_own_value(pairs: list[tuple[int, str]]) -> None:
     items = [topic("t"), *(desired("BrokerConfig", str(n), configs={KEY: value}) for n, value in pairs)]
-    sealed = seal(items, {}, SecretHasher("x"), nothing)
+    sealed = hash_secrets(items, {}, SecretHasher("x"), nothing)
     assert has_secrets(items) == bool(pairs)
     assert sealed[0] is items[0]
     for item, (_, value) in zip(sealed[1:], pairs, strict=True):
         sealed_value = narrow(item.get_body(BrokerConfigBody).configs[KEY], Secret)
-        assert matches(sealed_value.digest, value)
-    assert sorted(known_values(sealed).values()) == sorted(value for _, value in pairs)
+        assert is_hash_of(sealed_value.digest, value)
+    assert sorted(collect_secret_values(sealed).values()) == sorted(value for _, value in pairs)

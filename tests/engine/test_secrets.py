@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.apply import How, apply_manifests, apply_saved, roll_back
+from kdeclare.app.apply import ApplyOptions, apply_manifests, apply_saved, roll_back
 from kdeclare.app.plan import make_plan, save_plan
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
@@ -15,23 +15,23 @@ from kdeclare.core.documents import dump_document
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult
+from kdeclare.core.plans.run import ApplyResult
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.core.resources.owned_record import narrow_record
-from kdeclare.core.secrets.secret_hashes import matches
-from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef
+from kdeclare.core.secrets.secret_hashes import is_hash_of
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef
 from kdeclare.engine.executor.progress_tracker import RunOptions
 from kdeclare.engine.executor.rollback import IRREVERSIBLE
-from kdeclare.engine.planning.planfile import load_plan, plan_file_text
-from kdeclare.engine.planning.request import Scope
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.planning.planfile import load_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.manifests.project import open_project
 from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.run.documents import describe_run
-from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.documents import build_run_document
+from kdeclare.report.run.run_text import render_run_text
 from tests.beds import broker_resource
 from tests.connections import connecting_to
 from tests.engine.world import nothing
@@ -42,7 +42,7 @@ OLD, NEW = "correct-horse", "battery-staple"
 REFERENCE = "${env.KEYSTORE_PASSWORD}"
 
 
-ADOPT = Scope(adopt=True, visibility_timeout_s=0.2)
+ADOPT = PlanScope(adopt=True, visibility_timeout_s=0.2)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Case:
 
     def plan(self) -> Plan:
         plan = make_plan(self.workspace, (), ADOPT, nothing, "plan").plan
-        self._hear(plan_text(plan), plan_file_text(plan, None)[0], repr(plan))
+        self._hear(plan_text(plan), render_plan_file(plan, None)[0], repr(plan))
         return plan
 
     def save(self) -> Path:
@@ -82,12 +82,12 @@ class Case:
         save_plan(self.plan(), path)
         return path
 
-    def apply(self, saved: Path | None = None) -> RunResult:
+    def apply(self, saved: Path | None = None) -> ApplyResult:
         if saved is not None:
             return self._ended(apply_saved(self.workspace, load_plan(saved), self._how("apply")))
         return self._ended(apply_manifests(self.workspace, (), ADOPT, self._how("apply")))
 
-    def rollback(self) -> RunResult:
+    def rollback(self) -> ApplyResult:
         how = self._how("rollback")
         return self._ended(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
 
@@ -109,18 +109,22 @@ class Case:
         files = [p for p in self.folder.rglob("*") if p.is_file() and p.suffix != ".yaml"]
         texts = [*self.said, *(p.read_text() for p in files)]
         assert [t for t in texts if OLD in t or NEW in t] == []
-        assert any(SHOWN in text for text in texts)
+        assert any(SENSITIVE_MASK in text for text in texts)
 
-    def _how(self, command: str) -> How:
+    def _how(self, command: str) -> ApplyOptions:
         def confirm(plan: Plan, notices: object) -> bool:
             self._hear(plan_text(plan), repr(plan))
             return True
 
-        return How(command, confirm, nothing, RunOptions(workers=1, visibility_timeout_s=0.2))
+        return ApplyOptions(command, confirm, nothing, RunOptions(workers=1, visibility_timeout_s=0.2))
 
-    def _ended(self, result: RunResult | None) -> RunResult:
+    def _ended(self, result: ApplyResult | None) -> ApplyResult:
         assert result is not None
-        self._hear(run_text(result), json.dumps(dump_document(describe_run(result, None, 0.0))), repr(result))
+        self._hear(
+            render_run_text(result),
+            json.dumps(dump_document(build_run_document(result, None, 0.0))),
+            repr(result),
+        )
         return result
 
     def _hear(self, *texts: str) -> None:
@@ -148,7 +152,7 @@ def refused(problem: pytest.ExceptionInfo[KdeclareError]) -> tuple[ExitCode, lis
 def test_a_secret_is_applied_and_its_value_is_nowhere_to_be_read(case: Case) -> None:
     plan = case.plan()
     (wanted,) = (f for f in plan.changes[0].fields if f.path == f"configs.{KEY}")
-    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, None, SHOWN)
+    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, None, SENSITIVE_MASK)
     assert case.apply(case.save()).complete
     assert case.overrides()[KEY] == OLD
     assert case.rollback().complete
@@ -160,8 +164,8 @@ def test_state_and_plan_keep_the_reference_and_a_salted_hash(case: Case) -> None
     case.apply()
     record = case.record()
     assert record.reference == REFERENCE
-    assert matches(record.secret, OLD)
-    assert not matches(record.secret, NEW)
+    assert is_hash_of(record.secret, OLD)
+    assert not is_hash_of(record.secret, NEW)
     case.nothing_leaked()
 
 
@@ -187,7 +191,7 @@ def test_a_new_value_behind_the_same_reference_is_a_change(case: Case) -> None:
     case.apply()
     case.declare(KEYSTORE_PASSWORD=NEW)
     (wanted,) = case.plan().changes[0].fields
-    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, SHOWN, SHOWN)
+    assert (wanted.op, wanted.before, wanted.after) == (FieldOp.SET, SENSITIVE_MASK, SENSITIVE_MASK)
     case.apply()
     assert case.overrides()[KEY] == NEW
     assert not case.plan().has_changes

@@ -10,14 +10,14 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.plans.state import State
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import dump_record, protect_record
-from kdeclare.engine.planning.build import check_cluster_id
-from kdeclare.engine.planning.planfile import plan_file_text, plan_id, read_plan
-from kdeclare.engine.state.memory import MemoryStore
-from kdeclare.providers.kafka.client.cluster import Retrying
+from kdeclare.engine.planning.build import validate_cluster_id
+from kdeclare.engine.planning.planfile import compute_plan_id, parse_plan, render_plan_file
+from kdeclare.engine.state.memory_store import MemoryStore
+from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
@@ -40,7 +40,7 @@ REFUSED = Fault("INVALID_REQUEST", "Not on my cluster.")
 AGAIN = Fault("NOT_CONTROLLER", "I am not the controller.", FaultKind.RETRIABLE)
 
 
-def small(name: str, **configs: str) -> Desired:
+def small(name: str, **configs: str) -> DesiredResource:
     return topic(
         name,
         partitions=1,
@@ -49,14 +49,14 @@ def small(name: str, **configs: str) -> Desired:
     )
 
 
-def growing(name: str, *, grown: bool) -> Desired:
+def growing(name: str, *, grown: bool) -> DesiredResource:
     """Grown, it needs a chain: partitions, then the factor, then min.insync.replicas."""
     count, factor, in_sync = (4, 3, "2") if grown else (2, 2, "1")
     configs = {"min.insync.replicas": in_sync}
     return topic(name, partitions=count, replicationFactor=factor, configs=configs)
 
 
-def as_applied() -> tuple[Desired, ...]:
+def as_applied() -> tuple[DesiredResource, ...]:
     return small("a", retention_ms="1"), small("b", retention_ms="1")
 
 
@@ -67,14 +67,14 @@ def two_topics() -> World:
     return world
 
 
-def edits() -> tuple[Desired, ...]:
+def edits() -> tuple[DesiredResource, ...]:
     return small("a", retention_ms="2"), small("b", retention_ms="2")
 
 
 def saved(plan: Plan) -> tuple[Plan, str]:
     """The plan as a file gives it back, and its id."""
-    text, identity = plan_file_text(plan, None)
-    return read_plan(text, "it.plan"), identity
+    text, identity = render_plan_file(plan, None)
+    return parse_plan(text, "it.plan"), identity
 
 
 def refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareError:
@@ -94,11 +94,11 @@ def said(diagnostic: Diagnostic) -> str:
     return diagnostic.detail
 
 
-def statuses(result: RunResult) -> dict[str, Status]:
+def statuses(result: ApplyResult) -> dict[str, Status]:
     return {id_: r.status for id_, r in result.results.items()}
 
 
-def exit_code(result: RunResult) -> ExitCode:
+def exit_code(result: ApplyResult) -> ExitCode:
     return run_outcome(result).exit_code
 
 
@@ -139,10 +139,10 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.engine.planning.request import PlanScope
 
     world = two_topics()
-    plan = world.plan(small("a", retention_ms="1"), scope=Scope(allow_deletes=True))
+    plan = world.plan(small("a", retention_ms="1"), scope=PlanScope(allow_deletes=True))
     other = world.cluster.elsewhere()
     other.delete_topics({"b": None})
     World(other).apply(small("b", retention_ms="1"))
@@ -199,7 +199,7 @@ def test_a_plan_or_state_of_another_cluster_is_refused() -> None:
     world = two_topics()
     plan = world.plan(*edits())
     with pytest.raises(KdeclareError) as refused:
-        check_cluster_id(plan.cluster.id, "another", "here")
+        validate_cluster_id(plan.cluster.id, "another", "here")
     assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, ["other-cluster"])
     elsewhere = World(MemoryCluster(cluster_id="another"), store=world.store)
     with pytest.raises(KdeclareError) as refused:
@@ -272,16 +272,16 @@ def test_a_saved_plan_that_had_no_effect_at_all_can_be_applied_again() -> None:
 def test_a_plan_file_that_was_changed_or_is_of_another_format_is_refused(
     before: str, after: str, code: str
 ) -> None:
-    text, _ = plan_file_text(two_topics().plan(*edits()), None)
+    text, _ = render_plan_file(two_topics().plan(*edits()), None)
     assert before in text
     with pytest.raises(KdeclareError) as refused:
-        read_plan(text.replace(before, after, 1), "it.plan")
+        parse_plan(text.replace(before, after, 1), "it.plan")
     assert (refused.value.exit_code, codes(refused.value)) == (ExitCode.ERROR, [code])
 
 
 def test_the_id_that_is_checked_is_that_of_the_content() -> None:
     plan, identity = saved(two_topics().plan(*edits()))
-    assert identity == plan_id(plan)
+    assert identity == compute_plan_id(plan)
 
 
 # --skip-stale
@@ -385,7 +385,7 @@ def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
     def meddle(other: MemoryCluster) -> None:
         other.set_overrides(topic_resource("t"), {"min.insync.replicas": "3"})
 
-    world.cluster.faults.meanwhile(meddle, method="reassign")
+    world.cluster.faults.run_before(meddle, method="reassign")
     result = world.run(plan)
     assert exit_code(result) is ExitCode.PARTIAL
     late = {op.resource.name: op.id for op in plan.operations if op.verb == "configs.alter"}
@@ -401,7 +401,7 @@ def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
 def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
     world = two_topics()
     plan = world.plan(*edits())
-    world.cluster.faults.meanwhile(lambda other: other.delete_topics({"a": None}), method="alter_configs")
+    world.cluster.faults.run_before(lambda other: other.delete_topics({"a": None}), method="alter_configs")
     result = world.run(plan)
     assert exit_code(result) is ExitCode.PARTIAL
     failed, done = result.results.values()
@@ -459,7 +459,7 @@ def test_stopping_from_outside_ends_in_good_order() -> None:
     world = World()
     world.apply(growing("t", grown=False))
     plan = world.plan(growing("t", grown=True))
-    world.cluster.faults.meanwhile(lambda _: world.stop.set(), method="create_partitions")
+    world.cluster.faults.run_before(lambda _: world.stop.set(), method="create_partitions")
     result = world.run(plan)
     assert exit_code(result) is ExitCode.INTERRUPTED
     assert list(statuses(result).values()) == [Status.DONE, Status.INTERRUPTED, Status.INTERRUPTED]
@@ -473,7 +473,7 @@ def test_retriable_faults_are_retried_in_one_place_and_only_for_the_items_that_f
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
     waits: list[float] = []
-    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(sleep=waits.append)))
+    world.cluster = cast(MemoryCluster, RetryingCluster(memory, RetryPolicy(sleep=waits.append)))
     plan = world.plan(*edits())
     memory.calls.clear()
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=1)
@@ -487,7 +487,9 @@ def test_a_fault_that_stays_retriable_is_a_failure_in_the_end_and_the_rest_is_do
     memory = MemoryCluster()
     world = World(memory)
     world.apply(small("a", retention_ms="1"), small("b", retention_ms="1"))
-    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(attempts=3, sleep=lambda _: None)))
+    world.cluster = cast(
+        MemoryCluster, RetryingCluster(memory, RetryPolicy(attempts=3, sleep=lambda _: None))
+    )
     plan = world.plan(*edits())
     memory.faults.fail(AGAIN, item="TOPIC/a", nth=None, method="alter_configs")
     result = world.run(plan)
@@ -504,7 +506,7 @@ def test_quota_that_stays_exceeded_fails_the_operation_with_a_hint() -> None:
     memory = MemoryCluster()
     world = World(memory)
     waits: list[float] = []
-    world.cluster = cast(MemoryCluster, Retrying(memory, RetryPolicy(sleep=waits.append)))
+    world.cluster = cast(MemoryCluster, RetryingCluster(memory, RetryPolicy(sleep=waits.append)))
     plan = world.plan(small("a"), small("b"))
     memory.faults.fail(QUOTA, item="a", nth=None, method="create_topics")
     result = world.run(plan)
@@ -535,7 +537,7 @@ def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settle
     gone = Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
     world.cluster.faults.time_out(after_effect=True, method="alter_configs", fault=gone)
     # from the request on, nothing can be observed either
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda _: world.cluster.faults.fail(gone, nth=None, method="describe"), method="alter_configs"
     )
     result = world.run(plan)
@@ -593,7 +595,7 @@ def test_a_plan_with_errors_is_never_applied() -> None:
 def created_by_the_other(world: World, *, nth: int) -> None:
     """Another apply creates the topic right before the n-th CreateTopics of this one."""
     new = NewTopic("t", 1, 1, None, {})
-    world.cluster.faults.meanwhile(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
+    world.cluster.faults.run_before(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
 
 
 def test_topic_created_by_another_apply_while_planning_makes_the_plan_stale() -> None:
@@ -636,7 +638,7 @@ def test_partitions_added_by_another_apply_while_planning_make_the_plan_stale() 
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     more = NewPartitions("t", 3)
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda other: other.create_partitions([more]), nth=1, method="create_partitions"
     )
     plan = world.plan(topic("t", partitions=3, replicationFactor=1))

@@ -8,18 +8,18 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.provider.plan_options import choose_options
 from kdeclare.core.provider.registry import OPERATION_TYPES
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.executor.recovery import recover
-from kdeclare.engine.planning.planfile import plan_file_text, read_plan
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.executor.recovery import recover_runs
+from kdeclare.engine.planning.planfile import parse_plan, render_plan_file
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, ThrottledReplicas
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottledReplicas
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 from kdeclare.report.outcome import run_outcome
 from kdeclare.testing.faults import FaultyOperations
@@ -55,11 +55,11 @@ T0: Throttles = {"TOPIC/t": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:4"}, **rates(
 """What throttles a move of t-0 from [1, 2, 3] to [1, 2, 4] at 1000 bytes a second."""
 
 
-def to_four(**more: Any) -> Desired:
+def to_four(**more: Any) -> DesiredResource:
     return reassignment(("t-0", [1, 2, 4]), **{"throttle": 1000, **more})
 
 
-def world_with_t() -> tuple[Moving, list[Desired]]:
+def world_with_t() -> tuple[Moving, list[DesiredResource]]:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
     return world, kept
@@ -99,7 +99,9 @@ def test_the_sources_of_a_move_that_is_overridden_are_not_the_described_union() 
     where = TopicPartition("foo", 0)
     assert world.cluster.moves()[where] == Move((1, 2, 4, 3), (4,), (3,))
     wanted = reassignment(("foo-0", [1, 2, 5]), throttle=1000)
-    world.apply(*kept, wanted, scope=Scope(options=choose_options(override_reassignments=True)), wait=False)
+    world.apply(
+        *kept, wanted, scope=PlanScope(options=choose_options(override_reassignments=True)), wait=False
+    )
     expected = {"TOPIC/foo": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:5"}, **rates(1000, 1, 2, 3, 5)}
     assert throttles(world.cluster) == expected
     world.finish()
@@ -114,7 +116,7 @@ def test_the_sources_after_a_move_that_is_waited_for_are_where_that_one_ends() -
     world.slow()
     someone_moves(world, "t-0", [2, 3, 4])
     wanted = reassignment(("t-0", [1, 3, 5]), throttle=1000)
-    plan = world.plan(*kept, wanted, scope=Scope(options=choose_options(await_reassignments=True)))
+    plan = world.plan(*kept, wanted, scope=PlanScope(options=choose_options(await_reassignments=True)))
     seen = watched(world)
     assert world.run(plan).complete
     assert replicas(world) == [(1, 3, 5)]
@@ -208,39 +210,39 @@ def others_throttle(world: Moving) -> None:
         set_on(world, entity, values)
 
 
-def succeeds(world: Moving, kept: list[Desired]) -> RunResult:
+def succeeds(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     return world.apply(*kept, to_four())
 
 
-def is_refused(world: Moving, kept: list[Desired]) -> RunResult:
+def is_refused(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     world.cluster.faults.fail(Fault("INVALID_REPLICA_ASSIGNMENT", "No."), method="reassign", item="t-0")
     return world.apply(*kept, to_four())
 
 
-def fails_fast(world: Moving, kept: list[Desired]) -> RunResult:
+def fails_fast(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     plan = world.plan(*kept, to_four(), topic("new", partitions=1, replicationFactor=1))
     world.cluster.faults.fail(Fault("INVALID_REQUEST", "No."), method="create_topics", item="new")
     return world.run(plan, fail_fast=True)
 
 
-def is_stopped(world: Moving, kept: list[Desired]) -> RunResult:
+def is_stopped(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     world.hold()
     during(world, 3, lambda _: world.stop.set())
     return world.apply(*kept, to_four())
 
 
-def is_not_waited_for(world: Moving, kept: list[Desired]) -> RunResult:
+def is_not_waited_for(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     world.hold()
     return world.apply(*kept, to_four(), wait=False)
 
 
-def is_cancelled(world: Moving, kept: list[Desired]) -> RunResult:
+def is_cancelled(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     world.hold()
     during(world, 3, lambda _: someone_moves(world, "t-0", None))
     return world.apply(*kept, to_four())
 
 
-def times_out(world: Moving, kept: list[Desired]) -> RunResult:
+def times_out(world: Moving, kept: list[DesiredResource]) -> ApplyResult:
     world.hold()
     return world.apply(*kept, to_four(), move_timeout_s=30)
 
@@ -250,7 +252,7 @@ ENDINGS = [succeeds, is_refused, fails_fast, is_stopped, is_not_waited_for, is_c
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_other_peoples_are_left_as_they_were_however_it_ends(
-    ending: Callable[[Moving, list[Desired]], RunResult],
+    ending: Callable[[Moving, list[DesiredResource]], ApplyResult],
 ) -> None:
     world, kept = world_with_t()
     world.slow(3)
@@ -273,7 +275,7 @@ def test_other_peoples_are_left_as_they_were_however_it_ends(
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_what_was_unset_is_unset_again_however_it_ends(
-    ending: Callable[[Moving, list[Desired]], RunResult],
+    ending: Callable[[Moving, list[DesiredResource]], ApplyResult],
 ) -> None:
     world, kept = world_with_t()
     world.slow(3)
@@ -347,7 +349,7 @@ def test_a_move_that_is_refused_leaves_no_throttle() -> None:
     """Kafka's own tool leaves it set."""
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
-    world.cluster.faults.meanwhile(lambda _: someone_moves(world, "t-0", [1, 2, 3, 5]), method="reassign")
+    world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [1, 2, 3, 5]), method="reassign")
     world.cluster.calls.clear()
     run = world.run(plan)
     assert result(run, "partitions.reassign").error == "INVALID_REPLICATION_FACTOR"
@@ -398,7 +400,7 @@ def test_ctrl_c_leaves_it_to_the_command_that_finds_the_move_over() -> None:
     assert result(run, "partitions.reassign").status is Status.STARTED
     assert result(run, "throttle.clear").status is Status.STARTED
     assert throttles(world.cluster) == T0
-    assert world.left == Leftovers(
+    assert world.left == PendingMoveCleanup(
         throttles={
             "TOPIC/t": {
                 LEADERS: ThrottledReplicas(("0:1", "0:2", "0:3"), True),
@@ -494,7 +496,7 @@ def test_a_topic_that_is_deleted_during_its_move_needs_no_throttle() -> None:
 # several
 
 
-def two(rate_of_b: int = 2000) -> list[Desired]:
+def two(rate_of_b: int = 2000) -> list[DesiredResource]:
     return [
         reassignment(("t-0", [1, 2, 4]), name="a", throttle=1000),
         reassignment(("t-1", [1, 2, 5]), name="b", throttle=rate_of_b),
@@ -545,7 +547,7 @@ def test_the_second_group_moves_where_the_first_throttle_cannot_be_taken_away(ra
     requests = FaultyOperations()
     first = "Reassignment/a"
     requests.faults.fail(Fault("REFUSED", "No."), method=ClearThrottle.name, item=first)
-    with requests.between([OPERATION_TYPES[ClearThrottle.name]]):
+    with requests.intercept([OPERATION_TYPES[ClearThrottle.name]]):
         run = world.run(plan)
     bad = [id_ for id_, r in run.results.items() if not r.is_good]
     assert bad == [f"throttle.clear:{first}"]
@@ -700,19 +702,19 @@ def test_moves_of_rules_are_throttled_as_well() -> None:
 # rates that are relied on
 
 
-def one_of_ours(world: Moving, kept: list[Desired]) -> None:
+def one_of_ours(world: Moving, kept: list[DesiredResource]) -> None:
     """An earlier move goes on under the very rate."""
     world.hold()
     world.apply(*kept, reassignment(("t-1", [1, 2, 4]), name="earlier", throttle=1000), wait=False)
 
 
-def somebodys_equal(world: Moving, kept: list[Desired]) -> None:
+def somebodys_equal(world: Moving, kept: list[DesiredResource]) -> None:
     """Somebody else has set it."""
     for entity, values in rates(1000, 1, 2, 3, 4).items():
         set_on(world, entity, values)
 
 
-def somebodys_other(world: Moving, kept: list[Desired]) -> None:
+def somebodys_other(world: Moving, kept: list[DesiredResource]) -> None:
     """Somebody else has set another one."""
     for entity, values in rates(500, 1, 2, 3, 4).items():
         set_on(world, entity, values)
@@ -732,11 +734,11 @@ def rates_go(world: Moving) -> None:
 
 @pytest.mark.parametrize("rates_there", RATES_THERE)
 def test_a_saved_plan_that_relied_on_a_rate_that_is_gone_is_stale(
-    rates_there: Callable[[Moving, list[Desired]], None],
+    rates_there: Callable[[Moving, list[DesiredResource]], None],
 ) -> None:
     world, kept = world_with_t()
     rates_there(world, kept)
-    plan = read_plan(plan_file_text(world.plan(*kept, to_four()), None)[0], "it.plan")
+    plan = parse_plan(render_plan_file(world.plan(*kept, to_four()), None)[0], "it.plan")
     rates_go(world)
     with pytest.raises(KdeclareError) as caught:
         world.run(plan)
@@ -750,7 +752,7 @@ def test_a_saved_plan_that_relied_on_a_rate_that_is_gone_is_stale(
 
 @pytest.mark.parametrize("rates_there", RATES_THERE)
 def test_from_manifests_a_rate_that_is_gone_is_set(
-    rates_there: Callable[[Moving, list[Desired]], None],
+    rates_there: Callable[[Moving, list[DesiredResource]], None],
 ) -> None:
     world, kept = world_with_t()
     rates_there(world, kept)
@@ -808,7 +810,7 @@ def test_a_cluster_wide_rate_holds_and_is_told() -> None:
     assert throttles(world.cluster) == everywhere
 
 
-def begun_and_crashed() -> tuple[Moving, list[Desired]]:
+def begun_and_crashed() -> tuple[Moving, list[DesiredResource]]:
     """The request for the throttle was sent, and nothing shows yet."""
     world, kept = world_with_t()
     world.cluster.faults.crash(after_effect=False, method="alter_configs")
@@ -827,7 +829,7 @@ def takes_effect_late(world: Moving) -> None:
 def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away() -> None:
     world, kept = begun_and_crashed()
     with world.store.lock("test"):
-        recover(
+        recover_runs(
             world.store, connections_to(world.cluster), world.clock
         )  # as status does, which takes nothing away
     assert set(world.left.throttles) == set(T0)
@@ -862,7 +864,7 @@ RATES_DECLARED = {LEADER_RATE: "777", FOLLOWER_RATE: "777"}
     ids=["rates", "list", "part of a list"],
 )
 def test_what_manifests_declare_of_throttles_stays_beside_a_throttled_move(
-    declared: list[Desired], stays: Throttles, first: bool
+    declared: list[DesiredResource], stays: Throttles, first: bool
 ) -> None:
     world, _ = world_with_t()
     if first:

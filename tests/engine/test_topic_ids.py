@@ -4,17 +4,17 @@ from typing import Any
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.provider.plan_options import choose_options
-from kdeclare.engine.planning.request import Scope
-from kdeclare.providers.kafka.client.cluster import Retrying
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.run_text import render_run_text
 from tests.engine.world import World, topic
 
 SPEC: dict[str, Any] = {"partitions": 1, "replicationFactor": 1}
@@ -35,14 +35,14 @@ def owned_topic(cluster: MemoryCluster | None = None) -> World:
 
 
 def deletion(world: World, **scope: Any) -> Plan:
-    return world.plan(scope=Scope(allow_deletes=True, **scope))
+    return world.plan(scope=PlanScope(allow_deletes=True, **scope))
 
 
 def records(world: World) -> int | None:
     return world.cluster.record_counts(["x"]).get("x")
 
 
-def only(run: RunResult) -> OperationResult:
+def only(run: ApplyResult) -> OperationResult:
     (result,) = run.results.values()
     return result
 
@@ -60,7 +60,7 @@ def test_deletion_plan_names_the_topic_id() -> None:
 def test_topic_created_again_right_before_the_request_is_kept() -> None:
     world = owned_topic()
     plan = deletion(world)
-    world.cluster.faults.meanwhile(create_again, method="delete_topics")
+    world.cluster.faults.run_before(create_again, method="delete_topics")
     run = world.run(plan)
     assert records(world) == 7
     assert only(run).status is Status.DONE  # the topic that was to be deleted is deleted
@@ -71,9 +71,9 @@ def test_topic_created_again_during_a_quota_retry_is_kept() -> None:
     world = owned_topic()
     plan = deletion(world)
     world.cluster.faults.fail(QUOTA, method="delete_topics", item="x")
-    world.cluster.faults.meanwhile(create_again, method="delete_topics", nth=2)
+    world.cluster.faults.run_before(create_again, method="delete_topics", nth=2)
     memory = world.cluster
-    world.cluster = Retrying(memory, RetryPolicy(sleep=lambda _: None))  # type: ignore[assignment]
+    world.cluster = RetryingCluster(memory, RetryPolicy(sleep=lambda _: None))  # type: ignore[assignment]
     run = world.run(plan)
     world.cluster = memory
     assert len(memory.requests("delete_topics")) == 2
@@ -86,7 +86,7 @@ def test_topic_created_again_after_a_timed_out_deletion_is_kept() -> None:
         world = owned_topic()
         plan = deletion(world)
         world.cluster.faults.time_out(after_effect=after_effect, method="delete_topics")
-        world.cluster.faults.meanwhile(create_again, method="delete_topics", nth=2)
+        world.cluster.faults.run_before(create_again, method="delete_topics", nth=2)
         run = world.run(plan)
         assert records(world) == 7
         assert only(run).status is Status.DONE
@@ -103,7 +103,7 @@ def test_timed_out_deletion_is_settled_by_sending_it_again() -> None:
 def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
     world = owned_topic()
     create_again(world.cluster)
-    plan = world.rollback_plan(allow_data_loss=True)
+    plan = world.plan_rollback(allow_data_loss=True)
     assert codes(plan) == ["conflict"]
     assert "another one has its name now" in plan.diagnostics[0].detail
     assert not plan.operations
@@ -112,8 +112,8 @@ def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
 
 def test_topic_created_again_between_rollback_plan_and_request_is_kept() -> None:
     world = owned_topic()
-    plan = world.rollback_plan()
-    world.cluster.faults.meanwhile(create_again, method="record_counts")
+    plan = world.plan_rollback()
+    world.cluster.faults.run_before(create_again, method="record_counts")
     run = world.run(plan)
     assert records(world) == 7
     assert not only(run).is_good  # it holds records by now: nothing is sent
@@ -126,7 +126,7 @@ def test_creation_with_unknown_outcome_is_a_conflict() -> None:
     world.cluster.faults.clear()
     world.cluster.faults.time_out(after_effect=True, method="create_topics")
     assert only(world.run(plan)).status is Status.DONE
-    back = world.rollback_plan()
+    back = world.plan_rollback()
     assert codes(back) == ["conflict"]
     assert "no id of the topic" in back.diagnostics[0].detail
     assert "kdeclare topic delete x" in back.diagnostics[0].hint
@@ -142,13 +142,13 @@ def test_run_of_version_0_1_has_no_proven_ids() -> None:
     journal[:] = [line.replace(f', "topic_id": "{topic_id}"', "") for line in journal]
     journal[:] = [line.replace(', "topic_id": null', "") for line in journal]
     assert "topic_id" not in str(world.store.entries(run_id))
-    assert codes(world.rollback_plan()) == ["conflict"]
+    assert codes(world.plan_rollback()) == ["conflict"]
 
 
 def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
     world = owned_topic(MemoryCluster(topic_ids=False))
     plan = deletion(world)
-    assert [d.code for d in plan.diagnostics if d.blocks] == ["no-topic-id"]
+    assert [d.code for d in plan.diagnostics if d.is_blocking] == ["no-topic-id"]
     assert not plan.operations
     assert plan_outcome(plan).exit_code is ExitCode.DENIED
     assert world.run(deletion(world, options=choose_options(delete_by_name=True))).complete
@@ -157,8 +157,8 @@ def test_cluster_without_topic_ids_needs_delete_by_name() -> None:
 
 def test_rollback_on_a_cluster_without_topic_ids_needs_delete_by_name() -> None:
     world = owned_topic(MemoryCluster(topic_ids=False))
-    assert codes(world.rollback_plan()) == ["conflict"]
-    assert "--delete-by-name" in world.rollback_plan().diagnostics[0].hint
+    assert codes(world.plan_rollback()) == ["conflict"]
+    assert "--delete-by-name" in world.plan_rollback().diagnostics[0].hint
     assert world.rollback(delete_by_name=True).complete
     assert not world.cluster.topics()
 
@@ -172,7 +172,7 @@ def test_rollback_of_a_deletion_owns_nothing_and_suggests_no_retry() -> None:
     assert not world.owned()
     (lost,) = run.plan.diagnostics
     assert "nothing brings back the topic's records. The topic stays deleted" in lost.detail
-    assert "tries again" not in run_text(run)
+    assert "tries again" not in render_run_text(run)
     assert world.plan(topic("x", **SPEC)).summary.create == 1
 
 
@@ -180,13 +180,13 @@ def test_rollback_restores_what_else_a_run_with_a_deletion_did() -> None:
     world = World()
     world.apply(topic("x", **SPEC), topic("y", **SPEC))
     changed = topic("y", **SPEC, configs={"retention.ms": "5"})
-    world.run(world.plan(changed, scope=Scope(allow_deletes=True)))
+    world.run(world.plan(changed, scope=PlanScope(allow_deletes=True)))
     before = world.owned()["Topic/y"]
     run = world.rollback()
     assert world.overrides("y") == {}
     assert world.owned().keys() == {"Topic/y"}
     assert world.owned()["Topic/y"] != before
-    assert "tries again" not in run_text(run)
+    assert "tries again" not in render_run_text(run)
 
 
 def test_deletion_that_brokers_do_not_show_yet_cannot_be_undone_either() -> None:
@@ -195,4 +195,4 @@ def test_deletion_that_brokers_do_not_show_yet_cannot_be_undone_either() -> None
     plan = deletion(world)
     assert world.run(plan).complete
     assert "x" in world.cluster.topics()
-    assert codes(world.rollback_plan()) == ["irreversible"]
+    assert codes(world.plan_rollback()) == ["irreversible"]

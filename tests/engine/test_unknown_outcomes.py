@@ -10,14 +10,14 @@ import pytest
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.plans.run import OperationResult, RunResult, Status
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.executor.recovery import find_deadline, recover, settle
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.executor.entries import fold_journal
+from kdeclare.engine.executor.recovery import get_deadline, recover_runs, settle_operations
 from kdeclare.engine.observation import observe
-from kdeclare.engine.planning.request import Scope
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
@@ -32,7 +32,7 @@ TOPICS_S = 27.0
 """What the in-memory cluster says of those that do."""
 
 
-UNCHECKED = Scope(preflight=False)
+UNCHECKED = PlanScope(preflight=False)
 RATE = "leader.replication.throttled.rate"
 
 
@@ -69,10 +69,10 @@ class Silent(World):
 
     def record(self) -> Any:
         run_id = self.store.runs()[-1]
-        return fold(run_id, self.store.entries(run_id))
+        return fold_journal(run_id, self.store.entries(run_id))
 
 
-def declared() -> Desired:
+def declared() -> DesiredResource:
     return topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "5"})
 
 
@@ -98,7 +98,7 @@ def test_second_send_that_never_left_does_not_settle_the_first() -> None:
     assert only(world.run(plan)).status is Status.DONE
 
 
-def only(run: RunResult) -> OperationResult:
+def only(run: ApplyResult) -> OperationResult:
     (found,) = run.results.values()
     return found
 
@@ -133,7 +133,7 @@ def test_cluster_that_cannot_be_observed_is_looked_at_until_the_deadline() -> No
     world = silent()
     gone = Fault("NOT_CONNECTED", "No broker answers.", FaultKind.UNKNOWN)
     plan = world.plan(declared(), scope=UNCHECKED)
-    world.cluster.faults.meanwhile(
+    world.cluster.faults.run_before(
         lambda _: world.cluster.faults.fail(gone, method="topics", nth=None), method="alter_configs"
     )
 
@@ -169,7 +169,7 @@ def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
         world.apply(declared(), scope=UNCHECKED)
     world.store.restart()
     with world.store.lock("test"):
-        (found,) = recover(world.store, connections_to(world.cluster), world.clock, wait=False)
+        (found,) = recover_runs(world.store, connections_to(world.cluster), world.clock, wait=False)
     (result,) = found.settled.values()
     assert result.status is Status.UNKNOWN
     assert found.open_until is not None
@@ -177,7 +177,7 @@ def test_killed_run_stays_open_while_brokers_may_still_work_on_it() -> None:
     assert not world.record().is_over
     world.takes_effect()
     with world.store.lock("test"):
-        (found,) = recover(world.store, connections_to(world.cluster), world.clock, wait=False)
+        (found,) = recover_runs(world.store, connections_to(world.cluster), world.clock, wait=False)
     assert [r.status for r in found.settled.values()] == [Status.DONE]
     assert world.record().is_over
     assert not world.plan(declared()).has_changes
@@ -191,7 +191,7 @@ def test_recovery_says_no_effect_only_after_the_deadline() -> None:
     world.store.restart()
     told: list[tuple[str, int, int]] = []
     with world.store.lock("test"):
-        (found,) = recover(
+        (found,) = recover_runs(
             world.store, connections_to(world.cluster), world.clock, lambda *how: told.append(how)
         )
     assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
@@ -235,11 +235,11 @@ def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
     world.store.restart()
     run_id = world.store.runs()[-1]
     entries = [{k: v for k, v in e.items() if k != "deadline"} for e in untyped(world.store.entries(run_id))]
-    record = fold(run_id, entries)
+    record = fold_journal(run_id, entries)
     (operation,) = record.begun
     assert record.deadlines == {}
     sent = datetime.fromisoformat(record.sent_at[operation])
-    assert find_deadline(record, operation) == sent + timedelta(seconds=CONFIGS_S)
+    assert get_deadline(record, operation) == sent + timedelta(seconds=CONFIGS_S)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_only_a_throttle_that_sets_something_is_looked_for_later(
     relies_on = {"BROKER/2": {RATE: "500"}}
     args = ThrottleArgs(entries, (), relies_on=relies_on)
     bare = Operation("throttle.set:x", "throttle.set", ResourceId("Moves", "topics"), args, {})
-    live = observe(connections_to(cluster), type_of(bare).select(bare))
-    op = replace(bare, expect=type_of(bare).view(bare, live))
-    found = settle(connections_to(cluster), clock, [op], {op.id: clock.now()}, wait=False)
+    live = observe(connections_to(cluster), get_operation_type(bare).select(bare))
+    op = replace(bare, expect=get_operation_type(bare).compute_view(bare, live))
+    found = settle_operations(connections_to(cluster), clock, [op], {op.id: clock.now()}, wait=False)
     assert found[op.id].status is status

@@ -6,16 +6,16 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.plans.run import RunResult
-from kdeclare.engine.planning.request import Scope
+from kdeclare.core.plans.run import ApplyResult
+from kdeclare.engine.planning.request import PlanScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.report.outcome import plan_outcome, run_outcome
-from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.run_text import render_run_text
 from tests.engine.world import World, topic
 
 NAMES = [f"t{n}" for n in range(10)]
 DECLARED = [topic(name, partitions=1, replicationFactor=1) for name in NAMES]
-AT_ONCE = Scope(visibility_timeout_s=0)
+AT_ONCE = PlanScope(visibility_timeout_s=0)
 
 
 def created(lag: float, *, names: int = 10) -> World:
@@ -31,7 +31,7 @@ def real(world: World) -> list[str]:
     return sorted(world.cluster.dump()["topics"])
 
 
-def code(run: RunResult) -> ExitCode:
+def code(run: ApplyResult) -> ExitCode:
     return run_outcome(run).exit_code
 
 
@@ -47,13 +47,13 @@ def test_rollback_deletes_topics_that_brokers_show_late(lag: int) -> None:
 
 def test_rollback_names_topics_that_brokers_never_show() -> None:
     world = created(math.inf)
-    plan = world.rollback_plan()
+    plan = world.plan_rollback()
     assert [(d.code, d.resource) for d in plan.diagnostics] == [("pending", f"Topic/{n}") for n in NAMES]
     assert not plan.operations
     assert 120 <= world.clock.monotonic() < 260
     run = world.run(plan)
     assert code(run) is ExitCode.PARTIAL
-    assert "tries again what is left" in run_text(run)
+    assert "tries again what is left" in render_run_text(run)
     assert real(world) == NAMES
     assert world.owned().keys() == {f"Topic/{n}" for n in NAMES}
     world.cluster.catch_up()
@@ -68,7 +68,7 @@ def test_rollback_deletes_what_is_shown_and_names_the_rest() -> None:
     world.cluster.metadata_lag = math.inf
     assert world.apply(*DECLARED).complete
     for name in NAMES[:6]:
-        world.cluster._unseen.pop(world.cluster._state.topics[name].topic_id)
+        world.cluster._invisible_topics.pop(world.cluster._state.topics[name].topic_id)
     run = world.rollback(patience_s=1)
     assert real(world) == NAMES[6:]
     assert code(run) is ExitCode.PARTIAL
@@ -90,7 +90,7 @@ def test_rollback_waits_where_the_controller_cannot_be_asked() -> None:
     world = created(math.inf, names=1)
     refused = Fault("TOPIC_AUTHORIZATION_FAILED", "no")
     world.cluster.faults.fail(refused, method="create_topics", nth=None)
-    assert [d.code for d in world.rollback_plan(patience_s=1).diagnostics] == ["pending"]
+    assert [d.code for d in world.plan_rollback(patience_s=1).diagnostics] == ["pending"]
 
 
 def test_plan_waits_for_owned_topics() -> None:
@@ -114,7 +114,7 @@ def test_topic_that_someone_else_deleted_is_missing_and_is_repaired() -> None:
     world = created(math.inf, names=2)
     world.cluster.elsewhere().delete_topics({"t0": None})
     world.cluster.metadata_lag = 0
-    world.cluster._unseen.pop(world.cluster._state.topics["t1"].topic_id)
+    world.cluster._invisible_topics.pop(world.cluster._state.topics["t1"].topic_id)
     begun = world.clock.monotonic()
     plan = world.plan(*DECLARED[:2])
     assert [(c.id.name, c.reason) for c in plan.changes] == [("t0", "missing")]
@@ -125,17 +125,17 @@ def test_topic_that_someone_else_deleted_is_missing_and_is_repaired() -> None:
 
 def test_deletion_by_id_is_not_stale_while_brokers_do_not_show_the_topic() -> None:
     world = created(0)
-    plan = world.rollback_plan(allow_data_loss=True)
+    plan = world.plan_rollback(allow_data_loss=True)
     for state in world.cluster._state.topics.values():
-        world.cluster._unseen[state.topic_id] = math.inf
+        world.cluster._invisible_topics[state.topic_id] = math.inf
     assert code(world.run(plan, visibility_timeout_s=0)) is ExitCode.OK
     assert real(world) == []
 
 
 def test_topic_that_cannot_be_counted_is_not_deleted() -> None:
     world = created(0, names=1)
-    plan = world.rollback_plan()
-    world.cluster._unseen[world.cluster._state.topics["t0"].topic_id] = math.inf
+    plan = world.plan_rollback()
+    world.cluster._invisible_topics[world.cluster._state.topics["t0"].topic_id] = math.inf
     run = world.run(plan, visibility_timeout_s=0)
     assert [r.error for r in run.results.values()] == ["NOT_VISIBLE"]
     assert code(run) is ExitCode.PARTIAL

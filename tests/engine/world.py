@@ -6,11 +6,11 @@ from typing import Any
 
 from kdeclare.core.parts import Connections, PlanOptions
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.policy_gate import Judge
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.judge import PolicyJudge
+from kdeclare.core.plans.policy_gate import PolicyGate
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.plan_options import KafkaPlanOptions
@@ -26,12 +26,12 @@ from tests.connections import connections_to
 __all__ = ["Secrets", "TestClock", "World", "consistent", "desired", "nothing", "sealed", "topic"]
 
 
-def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
     """A declared resource as the loader would make it; the spec must be a good one."""
     return declare(kind, name, spec, labels)
 
 
-def topic(name: str, **spec: Any) -> Desired:
+def topic(name: str, **spec: Any) -> DesiredResource:
     """A declared topic."""
     return desired("Topic", name, **spec)
 
@@ -49,16 +49,16 @@ class World(world.World):
         """To the cluster, whichever one it is by now."""
         return connections_to(self.cluster, self.workers)
 
-    def find_judge(self) -> Judge:
+    def find_policy_gate(self) -> PolicyGate:
         """The policies of the project."""
-        return PolicyJudge(self.policies)
+        return ProjectPolicyGate(self.policies)
 
-    def rollback_plan(
+    def plan_rollback(
         self, run_id: str | None = None, *, delete_by_name: bool = False, **options: Any
     ) -> Plan:
         """What undoes a run (default: the last)."""
         kafka = KafkaPlanOptions(delete_by_name=delete_by_name)
-        return super().rollback_plan(run_id, options=PlanOptions(kafka, self.pace), **options)
+        return super().plan_rollback(run_id, options=PlanOptions(kafka, self.pace), **options)
 
     def overrides(self, name: str) -> dict[str, str]:
         """What is set on a topic."""
@@ -71,5 +71,5 @@ class World(world.World):
         given = {key.replace("_", "."): value for key, value in values.items()}
         self.cluster.set_overrides(resource, {**self.overrides(name), **given})
 
-    def _request(self, declared: Sequence[Desired], scope: Scope) -> PlanRequest:
-        return super()._request(declared, replace(scope, options=scope.options.with_part(self.pace)))
+    def _build_request(self, declared: Sequence[DesiredResource], scope: PlanScope) -> PlanRequest:
+        return super()._build_request(declared, replace(scope, options=scope.options.with_part(self.pace)))

@@ -122,7 +122,7 @@ def _without_origin(line: Line) -> Line:
 
 def _login(settings: SandboxSettings, broker: int) -> str:
     """The address of a listener with authentication, next to the usual ones."""
-    return f"{HOST}:{settings.broker_port(broker + settings.brokers)}"
+    return f"{HOST}:{settings.get_broker_port(broker + settings.brokers)}"
 
 
 def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
@@ -147,7 +147,7 @@ def _equip(patch: pytest.MonkeyPatch, classes: Path, shown: Path) -> None:
             "default.replication.factor": str(FACTOR),
         }
 
-    def with_class(progress: jars.Progress = jars.silent) -> jars.KafkaJars:
+    def with_class(progress: jars.Progress = jars.ignore_progress) -> jars.KafkaJars:
         found = kafka_jars(progress)
         return replace(found, paths=(*found.paths, classes))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kdeclare.java import find_java
-from kdeclare.sandbox import kafka_classpath
+from kdeclare.sandbox import resolve_kafka_classpath
 
 _COMMAND_LINES = Path(__file__).with_name("CommandLines.java")
 
@@ -16,7 +16,13 @@ def compile_java(source: Path, into: Path) -> None:
     """Compile one file; a warning is an error."""
     javac = shutil.which("javac")
     assert javac is not None, "some tests compile Java, which needs javac on PATH"
-    command = [javac, "-Xlint:all,-classfile,-processing,-serial", "-Werror", "-cp", kafka_classpath()]
+    command = [
+        javac,
+        "-Xlint:all,-classfile,-processing,-serial",
+        "-Werror",
+        "-cp",
+        resolve_kafka_classpath(),
+    ]
     done = subprocess.run(
         [*command, "-d", str(into), str(source)], capture_output=True, text=True, check=False
     )
@@ -36,7 +42,7 @@ class KafkaTools:
 
     def __init__(self, folder: Path) -> None:
         compile_java(_COMMAND_LINES, folder)
-        path = f"{folder}:{kafka_classpath()}"
+        path = f"{folder}:{resolve_kafka_classpath()}"
         self._jvm = subprocess.Popen(
             [find_java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "kdeclare.test.CommandLines"],
             env={"CLASSPATH": path},

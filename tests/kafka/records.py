@@ -168,7 +168,7 @@ def _java() -> tuple[str, ...]:
 
 @cache
 def _environ() -> dict[str, str]:
-    return {**os.environ, "CLASSPATH": kafka_sandbox.kafka_classpath()}
+    return {**os.environ, "CLASSPATH": kafka_sandbox.resolve_kafka_classpath()}
 
 
 def _partitions(text: str) -> dict[TopicPartition, Described]:

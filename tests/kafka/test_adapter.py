@@ -12,10 +12,10 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.cluster import Retrying
+from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from tests.beds import all_created
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def test_reads_see_what_was_written_just_before(kafka: KafkaCluster, prefix: str
         for resource, key in ((topic(name), "retention.ms"), (CLUSTER_WIDE, KEY)):
             value = str(1000 + number)
             op = ConfigOp(key, FieldOp.SET, value)
-            assert kafka.alter_configs([Alteration(resource, (op,))]) == {resource: None}
+            assert kafka.alter_configs([ConfigAlteration(resource, (op,))]) == {resource: None}
             found = kafka.configs([ConfigQuery(resource, overrides=True)])
             assert found[resource][key].value == value
         assert kafka.delete_topics({name: None}) == {name: None}
         assert kafka.topics([name]) == {}
-    kafka.alter_configs([Alteration(CLUSTER_WIDE, (ConfigOp(KEY, FieldOp.DELETE, None),))])
+    kafka.alter_configs([ConfigAlteration(CLUSTER_WIDE, (ConfigOp(KEY, FieldOp.DELETE, None),))])
 
 
 def test_configs_equal_what_kafka_python_describes(
@@ -139,7 +139,7 @@ def test_records_are_counted(kafka: KafkaCluster, prefix: str, sandbox: "Sandbox
     full, empty = f"{prefix}full", f"{prefix}empty"
     kafka.create_topics([new(full, 3), new(empty, 3)])
     # A broker may be a leader in the metadata before it knows it.
-    patient = Retrying(kafka, RetryPolicy())
+    patient = RetryingCluster(kafka, RetryPolicy())
     assert patient.record_counts([full, empty, f"{prefix}absent"]) == {full: 0, empty: 0}
     producer = KafkaProducer(bootstrap_servers=sandbox.bootstrap)
     for number in range(7):
@@ -178,7 +178,7 @@ def test_a_controllers_address_is_told_from_a_brokers(sandbox: "SandboxStatus") 
     settings = sandbox.settings
     assert settings is not None
     with pytest.raises(KdeclareError, match="gives no metadata") as raised:
-        connect(f"127.0.0.1:{settings.controller_port(1)}", {})
+        connect(f"127.0.0.1:{settings.get_controller_port(1)}", {})
     assert "controller" in raised.value.diagnostics[0].hint
 
 
@@ -210,7 +210,7 @@ def test_reads_go_on_when_a_broker_dies(sandbox: "SandboxStatus", kafka: KafkaCl
             kafka.configs([ConfigQuery(three, frozenset({"node.id"}))])
         assert raised.value.kind is FaultKind.RETRIABLE
         owners = [ConfigResource(ConfigScope.BROKER, name) for name in ("", "1", "2", "3")]
-        part = kafka.configs_in_part([ConfigQuery(owner, overrides=True) for owner in owners])
+        part = kafka.describe_configs_partially([ConfigQuery(owner, overrides=True) for owner in owners])
         assert [owner.name for owner in owners if isinstance(part[owner], Fault)] == ["3"]
     finally:
         kafka_sandbox.start_broker(sandbox.folder, 3)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.live.faults import Created, Fault, FaultKind, Outcome
-from kdeclare.core.plans.plan import UNEXPLAINED
-from kdeclare.providers.kafka.port import Alteration, ConfigOp
+from kdeclare.core.live.faults import CreatedObject, Fault, FaultKind, Outcome
+from kdeclare.core.plans.plan import UNEXPLAINED_DENIAL
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp
 from tests.beds import CLUSTER_WIDE, SET, KafkaBed, message, topic_resource
 from tests.kafka.broker_policies import (
     CRASH,
@@ -76,7 +76,7 @@ def test_the_policy_for_configs_denies_creations_as_well_and_first(policies: Pol
     with policies.watched() as lines:
         found = bed.cluster.create_topics([new(bad, configs), new(fine)])
     assert lines == [alter(bad, configs), one(fine)]
-    assert isinstance(found[fine], Created)
+    assert isinstance(found[fine], CreatedObject)
     assert refused(found[bad]) == not_valued(bad)
     assert bed.cluster.topics([bad]) == {}
 
@@ -91,7 +91,7 @@ def test_a_denied_resource_keeps_all_its_configs_and_the_others_change(
         fine: (ConfigOp("retention.ms", SET, "6"),),
         CLUSTER_WIDE: (ConfigOp(BACKOFF, SET, DENIED_VALUE),),
     }
-    items = [Alteration(resource, ops) for resource, ops in changes.items()]
+    items = [ConfigAlteration(resource, ops) for resource, ops in changes.items()]
     found = bed.cluster.alter_configs(items, validate_only=validate_only)
     assert found.keys() == changes.keys()
     assert found[fine] is None
@@ -148,7 +148,7 @@ def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Gov
     verdicts = {
         ("broker", "tuned"): ("deny", not_valued(project.name("tuned"))[1]),
         ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
-        ("broker", SILENT): ("deny", UNEXPLAINED),
+        ("broker", SILENT): ("deny", UNEXPLAINED_DENIAL),
     }
     assert project.verdicts(planned) == verdicts
     said = project.denied("plan").out
@@ -191,7 +191,7 @@ def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
     project.done("plan", "--no-preflight", "--out", "it.plan")
     ran = project.denied("apply", "it.plan", "--yes", "--format", "json")
     assert project.verdicts(ran) == {
-        ("broker", "fewer"): ("deny", UNEXPLAINED),
+        ("broker", "fewer"): ("deny", UNEXPLAINED_DENIAL),
         ("broker", DENIED): ("deny", not_called(project.name(DENIED))[1]),
     }
     left = {
@@ -201,7 +201,7 @@ def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
     }
     assert left.pop(("skipped", "partitions.reassign", "fewer")).startswith("It needs configs.alter")
     assert left == {
-        ("denied", "configs.alter", "fewer"): UNEXPLAINED,
+        ("denied", "configs.alter", "fewer"): UNEXPLAINED_DENIAL,
         ("denied", "topic.create", DENIED): not_called(project.name(DENIED))[1],
     }
 

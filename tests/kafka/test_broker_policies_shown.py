@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kdeclare.core.live.faults import Created
+from kdeclare.core.live.faults import CreatedObject
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import NewTopic
@@ -83,7 +83,7 @@ def test_counts_are_shown_resolved_and_no_assignments(
     name = bed.name()
     with policies.watched() as lines:
         made = bed.cluster.create_topics([NewTopic(name, partitions, factor, None, {})])
-    assert isinstance(made[name], Created)
+    assert isinstance(made[name], CreatedObject)
     assert lines == [create(name, numPartitions=shown[0], replicationFactor=shown[1])]
 
 

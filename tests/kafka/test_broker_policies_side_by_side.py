@@ -10,20 +10,20 @@ from dataclasses import replace
 import pytest
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.provider.registry import OPERATION_TYPES, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.engine.observation import observe
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
     AlterConfigPolicy,
     CreateTopicAdapter,
     CreateTopicPolicy,
 )
-from kdeclare.policy.judge import judge
+from kdeclare.policy.evaluation import evaluate_operations
 from kdeclare.policy.subjects import PolicyContext
 from tests.beds import APPEND, DELETE, SET, SUBTRACT, KafkaBed
 from tests.connections import connections_to
@@ -82,7 +82,7 @@ def planned(bed: KafkaBed, verb: str, topic: str, args: Mapping[str, Json]) -> O
     op = Operation(f"{verb}:{topic}", verb, ResourceId("Topic", topic), bind_arguments(verb, args), {})
     return replace(
         op,
-        expect=OPERATION_TYPES[verb].view(
+        expect=OPERATION_TYPES[verb].compute_view(
             op, observe(connections_to(bed.cluster), OPERATION_TYPES[verb].select(op))
         ),
     )
@@ -115,7 +115,7 @@ def in_python(bed: KafkaBed, *ops: Operation) -> list[Line]:
         ConfiguredPolicy("configs", AlterConfigAdapter(AlterRecorder(lines))),
         ConfiguredPolicy("topics", CreateTopicAdapter(CreateRecorder(lines))),
     ]
-    said = judge(asked, ops, PolicyContext(connections_to(bed.cluster)))
+    said = evaluate_operations(asked, ops, PolicyContext(connections_to(bed.cluster)))
     assert not said.denied
     return lines
 
@@ -124,7 +124,9 @@ def in_java(policies: Policed, bed: KafkaBed, *ops: Operation) -> list[Line]:
     """What Kafka shows of them as they run."""
     with policies.watched() as lines:
         for op in ops:
-            ran = type_of(op).execute(connections_to(bed.cluster), [op], NoSecrets(), validate_only=False)
+            ran = get_operation_type(op).execute(
+                connections_to(bed.cluster), [op], NoSecrets(), validate_only=False
+            )
             assert not isinstance(ran[op.id], Fault)
     return lines
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.engine.state.document import decode
-from kdeclare.fleet.encoding import declared_cluster_row, declared_rows, live_rows
-from kdeclare.fleet.in_process import audit
+from kdeclare.engine.state.document import decode_state
+from kdeclare.fleet.in_process_audit import audit_rows
+from kdeclare.fleet.row_builder import build_declared_cluster_row, build_declared_rows, read_live_rows
 from kdeclare.providers.kafka.client import KafkaCluster, connect
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.sandbox import SandboxStatus, run_kafka_tool
@@ -157,16 +157,16 @@ def test_fleets_collect_quotas_of_brokers_and_find_what_has_drifted(quotas: Quot
     assert quotas.cluster.alter_quotas({QuotaEntity.of(pair): {BYTES: 5}}) == {QuotaEntity.of(pair): None}
 
     with closing(connect(project.bootstrap, {})) as cluster:
-        live = list(live_rows(connections_to(cluster), "lab", {}, datetime.now(UTC)))
-    state = decode((project.state / "state.json").read_text(), "state.json")
-    declared = [declared_cluster_row("lab", {}, cluster_id=state.cluster_id)]
+        live = list(read_live_rows(connections_to(cluster), "lab", {}, datetime.now(UTC)))
+    state = decode_state((project.state / "state.json").read_text(), "state.json")
+    declared = [build_declared_cluster_row("lab", {}, cluster_id=state.cluster_id)]
     specs = {"a": quotas.spec("a", producer_byte_rate="1MiB"), "gone": gone}
     for name, spec in specs.items():
         item = declare("ClientQuota", name, spec)
-        declared += declared_rows("lab", item, item.id, state.resources[str(item.id)])
+        declared += build_declared_rows("lab", item, item.id, state.resources[str(item.id)])
     found = {
         (row["name"], row["finding"], row["path"], row["before"])
-        for row in audit(declared, live)
+        for row in audit_rows(declared, live)
         if row["kind"] == "ClientQuota" and (row["name"] in specs or project.prefix in row["name"])
     }
     assert found == {

@@ -27,7 +27,7 @@ from kdeclare import sandbox
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
 from kdeclare.providers.kafka.port import Cluster, NewTopic
-from kdeclare.report.fleet.fleet_runs import fleet_schemas
+from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
 from kdeclare.sandbox import GroupSettings
 from tests.beds import CLUSTER_WIDE, DELETE, SET, SUBTRACT, KafkaBed, all_created, topic_resource
 from tests.browser.pictures import Picture, take
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 def fitting(schema: str, printed: str) -> dict[str, Any]:
     """What a command printed, which fits its schema."""
     document: dict[str, Any] = json.loads(printed)
-    Draft202012Validator(fleet_schemas()[schema]).validate(document)
+    Draft202012Validator(build_fleet_schemas()[schema]).validate(document)
     return document
 
 

@@ -16,7 +16,7 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.ids import ConfigResource
-from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery, NewTopic
+from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, ConfigQuery, NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import all_created, broker_resource, topic_resource
 from tests.commands import Ran
@@ -92,7 +92,7 @@ class Round:
 
     def clear_broker(self) -> None:
         ops = tuple(ConfigOp(key, FieldOp.DELETE, None) for key in BROKER_KEYS)
-        assert self.cluster.alter_configs([Alteration(BROKER, ops)]) == {BROKER: None}
+        assert self.cluster.alter_configs([ConfigAlteration(BROKER, ops)]) == {BROKER: None}
 
     def end_state(self) -> Any:
         """All that was asked for, without the project's prefix. Where Kafka put what is its own affair."""

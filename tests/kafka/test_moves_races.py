@@ -12,7 +12,11 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
-from kdeclare.providers.kafka.reassignment.throttles import FOLLOWERS, LEADERS, RATES
+from kdeclare.providers.kafka.reassignment.throttles import (
+    FOLLOWER_REPLICAS_KEY,
+    LEADER_REPLICAS_KEY,
+    RATE_KEYS,
+)
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import APPEND, DELETE, KafkaBed, broker_resource, error, message, topic_resource
 from tests.kafka.records import (
@@ -76,7 +80,7 @@ def stage(five: SandboxStatus, tmp_path: Path) -> Iterator[Stage]:
     bed.clean()
     for broker in bed.brokers:
         resource = broker_resource(broker)
-        for key in bed.overrides(resource).keys() & set(RATES):
+        for key in bed.overrides(resource).keys() & set(RATE_KEYS):
             bed.alter(resource, (key, DELETE, None))
     cluster.close()
 
@@ -121,7 +125,7 @@ class Race:
 
 def held(bed: KafkaBed, broker: ConfigResource) -> None:
     """Whether a broker knows of `KafkaBed.hold_moves`."""
-    assert bed.overrides(broker).get(RATES[1]) == "1"
+    assert bed.overrides(broker).get(RATE_KEYS[1]) == "1"
 
 
 @pytest.fixture
@@ -228,9 +232,9 @@ class Throttled:
         process.process.send_signal(signal.SIGKILL)
         process.process.wait(30)
         assert self.stage.in_flight(self.topic), "the moves were over before it was killed"
-        followers = self.stage.bed.overrides(topic_resource(self.topic))[FOLLOWERS]
+        followers = self.stage.bed.overrides(topic_resource(self.topic))[FOLLOWER_REPLICAS_KEY]
         assert "0:3" in (followers or "").split(",")
-        assert self.stage.bed.overrides(broker_resource(5)).keys() == set(RATES)
+        assert self.stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
 
     def expect_others_only(self) -> None:
         """What others have put there is what it was, to the letter, and there is nothing else."""
@@ -259,7 +263,7 @@ def throttled_by_others_too(stage: Stage) -> Throttled:
     file = reassignment_file(stage.project.folder / "theirs.json", {TopicPartition(topic, 1): (3, 4)})
     stage.tools.run(REASSIGN, "--execute", "--reassignment-json-file", file, "--throttle", str(RATE))
     stage.come_to_rest(topic)
-    assert stage.bed.alter(topic_resource(topic), (LEADERS, APPEND, "2:2")) is None
+    assert stage.bed.alter(topic_resource(topic), (LEADER_REPLICAS_KEY, APPEND, "2:2")) is None
     stage.bed.produce(topic, 120, 100_000)
     targets = {TopicPartition(topic, 0): (3, 4), TopicPartition(topic, 2): (4, 5)}
     stage.declare_move(targets, throttle=2 * RATE)
@@ -281,7 +285,7 @@ def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> Non
 def test_a_move_that_fails_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> None:
     it = throttled_by_others_too(stage)
     with held_back(stage.project, "apply", "--yes") as process:
-        assert stage.bed.overrides(broker_resource(5)).keys() == set(RATES)
+        assert stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
         assert stage.bed.move(it.topic, 2, (2, 1, 3), grow=True) is None
         stage.come_to_rest(it.topic)
     ran = process.ended()
@@ -330,10 +334,10 @@ def test_throttle_left_by_a_kill_is_not_taken_for_someone_elses(stage: Stage) ->
     process = stage.project.start("apply", "--yes")
     eventually(lambda: expect(stage.in_flight(it.topic) == [1]), step=0.02)
     rates = [stage.bed.overrides(broker_resource(n)).keys() for n in (1, 2, 3, 5)]
-    followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWERS]
+    followers = stage.bed.overrides(topic_resource(it.topic))[FOLLOWER_REPLICAS_KEY]
     ran = ended(process)
     assert ran.code is ExitCode.OK, ran
     assert "throttle holds" not in ran.out
-    assert rates == [set(RATES)] * 4
+    assert rates == [set(RATE_KEYS)] * 4
     assert set((followers or "").split(",")) == {"1:3", "1:5"}
     it.expect_others_only()

@@ -11,7 +11,7 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.sandbox import SandboxSettings, security
-from kdeclare.sandbox.layout import layout_of
+from kdeclare.sandbox.layout import resolve_layout
 from kdeclare.sandbox.security import ADMIN, READER
 from tests.conftest import free_port
 from tests.kafka.test_secured import Ran, Secured, Typed
@@ -30,14 +30,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     )
     try:
         kafka_sandbox.start(settings, print)
-        made = Secured(settings, layout_of(settings.folder).security)
+        made = Secured(settings, resolve_layout(settings.folder).security)
         cluster = made.admin()
         try:
             [created] = cluster.create_topics([NewTopic("team-b.there", 1, 1, None, {})]).values()
             assert not isinstance(created, Fault), created
         finally:
             cluster.close()
-        security.issue(find_java(), made.files, settings.folder / "team.p12", TEAM)
+        security.issue_keystore(find_java(), made.files, settings.folder / "team.p12", TEAM)
         change_rights(made, "--add", TEAM)
         yield made
     finally:

@@ -10,7 +10,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.cluster import Retrying
+from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.sandbox import SandboxStatus
 from tests.beds import KafkaBed
@@ -33,7 +33,7 @@ def set_quota(cluster: KafkaCluster, rate: float | None) -> None:
         ],
         validate_only=False,
     )
-    codes = cluster._wire.ask_one(request, lambda response: [item.error_code for item in response.entries])
+    codes = cluster._wire.send_one(request, lambda response: [item.error_code for item in response.entries])
     assert codes == [0]
     time.sleep(1)  # until brokers have it
 
@@ -78,7 +78,7 @@ def test_changes_over_the_quota_are_refused_at_once_and_say_for_how_long(quota_b
 
 def test_what_a_quota_refuses_is_done_as_brokers_allow_it(quota_bed: KafkaBed) -> None:
     retries: list[Retry] = []
-    patient = Retrying(quota_bed.cluster, RetryPolicy(on_retry=retries.append))
+    patient = RetryingCluster(quota_bed.cluster, RetryPolicy(on_retry=retries.append))
     new = [NewTopic(quota_bed.name(), 1, 1, None, {}) for _ in range(20)]
     assert not any(isinstance(answer, Fault) for answer in patient.create_topics(new).values())
     assert len(retries) > 6  # more than failed attempts would be allowed

@@ -110,7 +110,7 @@ class Both:
         rates = {
             self.bed.overrides(broker_resource(broker)).get(key)
             for broker in self.bed.brokers
-            for key in throttles.RATES
+            for key in throttles.RATE_KEYS
         }
         return rates, self.bed.overrides(topic_resource(self.topic))
 
@@ -177,7 +177,7 @@ def test_a_throttled_move_from_beginning_to_end(both: Both) -> None:
     still = both.ours("verify", there)
     assert still == both.kafkas("verify", there)
     assert f"Reassignment of partition {both.topic}-1 is still in progress.\n" in still
-    lists = {throttles.LEADERS: "0:1,0:2,1:2,1:1", throttles.FOLLOWERS: "0:3,1:3"}
+    lists = {throttles.LEADER_REPLICAS_KEY: "0:1,0:2,1:2,1:1", throttles.FOLLOWER_REPLICAS_KEY: "0:3,1:3"}
     assert both.throttled() == ({"1000"}, lists)
 
     both.ours("execute", there, code=3)
@@ -256,7 +256,7 @@ def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     assert still == both.kafkas("verify", there)
     assert "Reassignment of replica relocated-0-1 is still in progress.\n" in still
     assert "Reassignment of replica relocated-0-2 completed successfully.\n" in still
-    assert bed.overrides(broker_resource(1)).get(throttles.DIRS_RATE) == "1000"
+    assert bed.overrides(broker_resource(1)).get(throttles.LOG_DIRS_RATE_KEY) == "1000"
 
     both.ours("execute", there, "--replica-alter-log-dirs-throttle", "100000000")
 
@@ -266,7 +266,7 @@ def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
 
     bed.eventually(arrived)
     assert both.ours("verify", there).count("completed successfully.") == 2
-    assert throttles.DIRS_RATE not in bed.overrides(broker_resource(1))
+    assert throttles.LOG_DIRS_RATE_KEY not in bed.overrides(broker_resource(1))
 
     both.kafkas("execute", undo)
     both.expect((1,))
@@ -274,5 +274,5 @@ def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")
     out = both.ours("cancel", there)
     assert f"moving log directory to {held} for replica relocated-0 with broker 1 \n" in out
-    assert throttles.DIRS_RATE not in bed.overrides(broker_resource(1))
+    assert throttles.LOG_DIRS_RATE_KEY not in bed.overrides(broker_resource(1))
     cluster.close()

@@ -15,7 +15,7 @@ import pytest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox import SandboxSettings, SandboxStatus, processes
-from kdeclare.sandbox.layout import layout_of
+from kdeclare.sandbox.layout import resolve_layout
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.kafka
@@ -157,7 +157,7 @@ def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None
             if line.startswith("starting"):
                 process.send_signal(signal.SIGINT)
                 break
-    recorded = processes.load(layout_of(single.folder).broker(1).process)
+    recorded = processes.read_record(resolve_layout(single.folder).broker(1).process)
     assert recorded is not None
     assert not processes.is_alive(recorded)
     assert start(single).ready
@@ -166,7 +166,7 @@ def test_an_interrupted_start_leaves_no_process(single: SandboxSettings) -> None
 def test_a_broker_that_cannot_start_is_quoted_and_gone(single: SandboxSettings) -> None:
     start(single)
     kafka_sandbox.stop(single.folder)
-    data = layout_of(single.folder).broker(1).data
+    data = resolve_layout(single.folder).broker(1).data
     meta = data / "meta.properties"
     meta.write_text(meta.read_text("latin-1").replace("node.id=1", "node.id=7"), "latin-1")
     with pytest.raises(
@@ -180,11 +180,13 @@ def test_a_broker_that_cannot_start_is_quoted_and_gone(single: SandboxSettings) 
 def test_a_pid_that_somebody_else_has_now_is_not_stopped(single: SandboxSettings) -> None:
     start(single)
     kafka_sandbox.kill_broker(single.folder, 1)
-    files = layout_of(single.folder).broker(1)
-    recorded = processes.load(files.process)
+    files = resolve_layout(single.folder).broker(1)
+    recorded = processes.read_record(files.process)
     assert recorded is not None
     with subprocess.Popen(["sleep", "60"]) as stranger:
-        processes.save(processes.Recorded(stranger.pid, recorded.began, recorded.mark), files.process)
+        processes.write_record(
+            processes.ProcessRecord(stranger.pid, recorded.began, recorded.mark), files.process
+        )
         assert not kafka_sandbox.stop(single.folder).running
         time.sleep(0.2)
         assert stranger.poll() is None

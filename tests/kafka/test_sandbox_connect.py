@@ -60,7 +60,7 @@ def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body
 
 def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
     """Whose certificate a worker shows, which the client checks, and for how many days it was issued."""
-    port = now.settings.worker_port(worker_id) if now.settings else 0
+    port = now.settings.get_worker_port(worker_id) if now.settings else 0
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
         trusting(now).wrap_socket(plain, server_hostname="localhost") as secured,
@@ -107,7 +107,7 @@ def test_a_worker_stays_small_and_on_the_loopback_address(running: SandboxStatus
         assert process.memory_info().rss < 400 * 1024 * 1024
         listening = [c.laddr for c in process.net_connections() if c.status == "LISTEN"]
         assert {address.ip for address in listening} <= {"127.0.0.1", "::ffff:127.0.0.1"}
-        assert {address.port for address in listening} == {running.settings.worker_port(worker.id)}
+        assert {address.port for address in listening} == {running.settings.get_worker_port(worker.id)}
 
 
 def test_a_connector_runs_whichever_worker_is_asked(running: SandboxStatus, tmp_path: Path) -> None:

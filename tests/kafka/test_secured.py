@@ -19,11 +19,11 @@ from kdeclare.core.resources.changes import FieldOp
 from kdeclare.java import find_java
 from kdeclare.providers.kafka.client import KafkaCluster, connect, read_properties
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
-from kdeclare.report.doctor import doctor_schemas
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
+from kdeclare.report.doctor import build_doctor_schemas
 from kdeclare.sandbox import SandboxSettings, broker_properties, security
-from kdeclare.sandbox.layout import SecurityFiles, layout_of
-from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, password
+from kdeclare.sandbox.layout import SecurityFiles, resolve_layout
+from kdeclare.sandbox.security import ADMIN, MECHANISMS, READER, get_password
 from kdeclare.sandbox.settings import HOST
 from tests.beds import all_created
 from tests.conftest import free_port
@@ -51,7 +51,7 @@ class Secured:
 
     def at(self, protocol: str) -> str:
         """Where they listen for a security protocol."""
-        return f"{HOST}:{self.settings.listener_port(1, protocol)}"
+        return f"{HOST}:{self.settings.get_listener_port(1, protocol)}"
 
     def properties(
         self, protocol: str, mechanism: str | None = None, user: str = ADMIN, secret: str | None = None
@@ -64,7 +64,7 @@ class Secured:
             found["sasl.mechanism"] = mechanism
             found["sasl.jaas.config"] = (
                 f"org.apache.kafka.common.security.{_MODULES[mechanism]} required "
-                f'username="{user}" password="{secret or password(user)}";'
+                f'username="{user}" password="{secret or get_password(user)}";'
             )
         return found
 
@@ -98,7 +98,7 @@ class Typed:
         shown = self.capsys.readouterr()
         assert "Traceback" not in shown.err
         for user in (ADMIN, READER):
-            assert password(user) not in shown.out + shown.err
+            assert get_password(user) not in shown.out + shown.err
         return Ran(code, shown.out, shown.err, time.monotonic() - begun)
 
 
@@ -123,7 +123,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(security, "broker_properties", with_tokens)
             kafka_sandbox.start(settings, print)
-        made = Secured(settings, layout_of(settings.folder).security)
+        made = Secured(settings, resolve_layout(settings.folder).security)
         cluster = made.admin()
         try:
             assert all_created(cluster.create_topics([NewTopic(_TOPIC, 1, 1, None, {})]))
@@ -208,7 +208,7 @@ def test_tokens_for_client_credentials(secured: Secured, typed: Typed) -> None:
         login = {
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": at.url,
-            "sasl.jaas.config": f'{_BEARER} required clientId="ci" clientSecret="{password(ADMIN)}";',
+            "sasl.jaas.config": f'{_BEARER} required clientId="ci" clientSecret="{get_password(ADMIN)}";',
         }
         works(typed, secured.properties("SASL_PLAINTEXT") | login)
         assert typed(secured.properties("SASL_PLAINTEXT") | login, "plan").code == 0  # as an administrator
@@ -225,8 +225,8 @@ def _token(lives_s: int) -> str:
 
 
 def test_secrets_by_reference(secured: Secured, typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KAFKA_PASSWORD", password(ADMIN))
-    (typed.folder / "password").write_text(password(ADMIN) + "\n")
+    monkeypatch.setenv("KAFKA_PASSWORD", get_password(ADMIN))
+    (typed.folder / "password").write_text(get_password(ADMIN) + "\n")
     for secret in ("${env.KAFKA_PASSWORD}", "${file.password}", "${command.printenv KAFKA_PASSWORD}"):
         works(typed, secured.properties("SASL_SSL", "SCRAM-SHA-512", secret=secret))
 
@@ -237,7 +237,7 @@ def test_nothing_is_told_with_v(secured: Secured, typed: Typed) -> None:
 
 
 def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> None:
-    validator = Draft202012Validator(doctor_schemas()["doctor"])
+    validator = Draft202012Validator(build_doctor_schemas()["doctor"])
     stands = {}
     for user in (ADMIN, READER):
         ran = typed(secured.files.client(user), "doctor", "--format", "json")
@@ -266,7 +266,7 @@ def test_the_doctor_knows_what_one_may_do(secured: Secured, typed: Typed) -> Non
 
 def test_what_goes_wrong_is_said_in_one_sentence(secured: Secured, typed: Typed) -> None:
     other = SecurityFiles(typed.folder / "other")
-    security.make_authority(find_java(), other)
+    security.create_authority(find_java(), other)
     scram, plain = (
         secured.properties("SASL_SSL", mechanism, secret="wrong") for mechanism in ("SCRAM-SHA-512", "PLAIN")
     )
@@ -307,7 +307,7 @@ def test_what_is_not_permitted_is_said_in_one_sentence(secured: Secured, typed: 
 
 def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured, typed: Typed) -> None:
     store = typed.folder / "nobody.p12"
-    security.issue(find_java(), secured.files, store, "nobody")
+    security.issue_keystore(find_java(), secured.files, store, "nobody")
     keys = {
         "ssl.keystore.location": str(store),
         "ssl.keystore.password": security.KEYSTORE_PASSWORD,
@@ -320,13 +320,15 @@ def test_who_may_see_nothing_is_not_told_that_nothing_is_there(secured: Secured,
 
 def test_a_certificate_that_has_expired(secured: Secured, typed: Typed) -> None:
     expired = typed.folder / "expired.p12"
-    security.issue(find_java(), secured.files, expired, "broker", 1, days_ago=10)
+    security.issue_keystore(find_java(), secured.files, expired, "broker", 1, days_ago=10)
     key = "listener.name.sasl_ssl.ssl.keystore.location"
     cluster = connect("", secured.properties("SASL_PLAINTEXT", "PLAIN"))
     broker = ConfigResource(ConfigScope.BROKER, "1")
 
     def alter(op: FieldOp, value: str | None) -> None:
-        assert cluster.alter_configs([Alteration(broker, (ConfigOp(key, op, value),))]) == {broker: None}
+        assert cluster.alter_configs([ConfigAlteration(broker, (ConfigOp(key, op, value),))]) == {
+            broker: None
+        }
 
     properties = secured.properties("SASL_SSL", "SCRAM-SHA-256")
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.collector import find_existing
+from kdeclare.providers.kafka.collector import check_existence
 from tests.kafka.test_bad_input import Project
 from tests.kafka.trailing import Trailing, trailing_broker
 
@@ -57,7 +57,7 @@ def project(trailing: Trailing, tmp_path: Path) -> Iterator[Project]:
 def existing(trailing: Trailing, names: list[str]) -> frozenset[str]:
     """The topics that exist, says the controller."""
     with closing(connect(trailing.bootstrap, {})) as cluster:
-        return find_existing(cluster, names).exists
+        return check_existence(cluster, names).exists
 
 
 def test_rollback_of_400_topics_deletes_those_that_the_broker_shows_late(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kdeclare.providers.kafka.client import connect
 from kdeclare.sandbox import SandboxSettings, broker_properties, launch, processes
-from kdeclare.sandbox.layout import layout_of, write_whole
+from kdeclare.sandbox.layout import resolve_layout, write_atomically
 from tests.conftest import free_port
 
 _FETCH = 1
@@ -123,10 +123,10 @@ class Trailing:
 def trailing_broker(folder: Path) -> Iterator[Trailing]:
     """Node 1 is the controller, node 2 the only broker."""
     settings = SandboxSettings(folder, brokers=2, racks=1, port=free_port(2))
-    layout, kafka = layout_of(folder), launch.runtime()
-    proxy = Proxy(("127.0.0.1", settings.controller_port(1)))
-    launch.format_storage(kafka, layout, settings, launch.new_id())
-    own = f"CONTROLLER://127.0.0.1:{settings.controller_port(1)}"
+    layout, kafka = resolve_layout(folder), launch.resolve_runtime()
+    proxy = Proxy(("127.0.0.1", settings.get_controller_port(1)))
+    launch.format_storage(kafka, layout, settings, launch.generate_id())
+    own = f"CONTROLLER://127.0.0.1:{settings.get_controller_port(1)}"
     told = f"CONTROLLER://127.0.0.1:{proxy.port}"  # where it tells brokers that it is
     different = {
         1: {"process.roles": "controller", "listeners": own, "advertised.listeners": told},
@@ -148,15 +148,15 @@ def trailing_broker(folder: Path) -> Iterator[Trailing]:
             )
             if node == 1:
                 del properties["inter.broker.listener.name"]
-            write_whole(files.properties, broker_properties.render(properties))
+            write_atomically(files.properties, broker_properties.render(properties))
             arguments = ("-Xms64m", "-Xmx512m", "kafka.Kafka", str(files.properties))
             started.append(launch.spawn(kafka, files, "broker", arguments))
-        bootstrap = f"127.0.0.1:{settings.broker_port(2)}"
+        bootstrap = f"127.0.0.1:{settings.get_broker_port(2)}"
         _wait_for(bootstrap)
         yield Trailing(bootstrap, proxy)
     finally:
         proxy.close()
-        processes.end(started, 5, 10)
+        processes.terminate(started, 5, 10)
 
 
 def _wait_for(bootstrap: str, timeout_s: float = 60) -> None:

@@ -37,7 +37,7 @@ def _installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def _forget() -> None:
     find_commands.cache_clear()
-    main._built.cache_clear()
+    main._build_cached_application.cache_clear()
     find_providers.cache_clear()
     load_providers.cache_clear()
 

@@ -9,9 +9,9 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.resources.capabilities import SettingEdit, ValueEdit
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Path
-from kdeclare.core.secrets.secret_refs import SHOWN
-from kdeclare.manifests.editing.fields import refuse_secret
+from kdeclare.core.resources.kind import SpecPath
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+from kdeclare.manifests.editing.fields import validate_not_secret
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -46,7 +46,7 @@ def test_written_back_are_plain_values_and_lists() -> None:
     """A list of references and a text are; a secret and a mapping are refused."""
     fields = (
         FieldChange("flags", FieldOp.CHANGE, None, ["dark-mode"]),
-        FieldChange("token", FieldOp.CHANGE, None, SHOWN),
+        FieldChange("token", FieldOp.CHANGE, None, SENSITIVE_MASK),
         FieldChange("limits", FieldOp.CHANGE, None, {"a": 1}),
     )
     change = Change(ResourceId("FlagClient", "web"), Action.UPDATE, Reason.CHANGED, Risk.SAFE, fields)
@@ -54,11 +54,11 @@ def test_written_back_are_plain_values_and_lists() -> None:
     assert edits.edits == (ValueEdit(("flags",), ["dark-mode"]), SettingEdit(("token",), (fields[1],)))
     assert [problem.diagnostic.code for problem in edits.problems] == ["field-not-written"]
     with pytest.raises(KdeclareError, match="sensitive"):
-        refuse_secret(change.id, fields[1], "token")
+        validate_not_secret(change.id, fields[1], "token")
 
 
 class Nothing:
     """A manifest that declares nothing."""
 
-    def declares(self, path: Path) -> bool:
+    def is_declared(self, path: SpecPath) -> bool:
         return False

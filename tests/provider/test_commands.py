@@ -9,7 +9,7 @@ import pytest
 from kdeclare_flags.provider import CLIENT, FLAG
 from kdeclare_flags.service import FlagService
 
-from kdeclare.api import How, Options, Scope, apply_manifests, make_plan, open_workspace
+from kdeclare.api import ApplyOptions, PlanScope, WorkspaceOptions, apply_manifests, make_plan, open_workspace
 from kdeclare.core.parts import LiveState
 from kdeclare.core.secrets.secret_refs import Secret
 from tests.unit.cli.command_line import CommandLine
@@ -421,12 +421,12 @@ def test_providers_lists_it(kdeclare: CommandLine) -> None:
 
 
 def test_the_library_plans_and_applies(kdeclare: CommandLine) -> None:
-    workspace = open_workspace(Options(project=kdeclare.folder / "kdeclare.yaml", env="lab"))
+    workspace = open_workspace(WorkspaceOptions(project=kdeclare.folder / "kdeclare.yaml", env="lab"))
     assert [str(change.id) for change in make_plan(workspace).plan.changes] == [
         "Flag/dark-mode",
         "FlagClient/web",
     ]
-    result = apply_manifests(workspace, (), Scope(), How("a program"))
+    result = apply_manifests(workspace, (), PlanScope(), ApplyOptions("a program"))
     assert result is not None
     assert result.complete
     assert flags(kdeclare) == {"dark-mode": 10}

@@ -9,15 +9,27 @@ import pyarrow as pa
 from kdeclare_flags.provider import FLAG, PROVIDER
 from kdeclare_flags.service import FlagService
 
-from kdeclare.app.fleet.audit import judge_objects
+from kdeclare.app.fleet.audit import evaluate_objects
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.objects import ObjectBody, ObjectRecord, ObjectWrite
 from kdeclare.core.secrets.secret_refs import Secret
-from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_rows, live_rows, record_batches
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.cluster_pass import (
+    ClusterEvaluation,
+    ClusterTables,
+    KnownResources,
+    LabelsByResource,
+    find_in_cluster,
+)
+from kdeclare.fleet.in_process_audit import audit_rows
+from kdeclare.fleet.row_builder import (
+    Row,
+    batch_rows,
+    build_declared_cluster_row,
+    build_declared_rows,
+    read_live_rows,
+)
 from kdeclare.fleet.rows import LIVE
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -42,23 +54,25 @@ def service(folder: Path) -> FlagService:
 
 def snapshot(flags: FlagService) -> list[Row]:
     connections = connections_to(MemoryCluster(cluster_id="id-1")).with_part(flags)
-    batches = record_batches(live_rows(connections, "eu-1", {}, datetime(2026, 3, 1, tzinfo=UTC)))
+    batches = batch_rows(read_live_rows(connections, "eu-1", {}, datetime(2026, 3, 1, tzinfo=UTC)))
     return [dict(row) for row in pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")]
 
 
-def flag(name: str, rollout: int) -> Desired:
-    return Desired(ResourceId("Flag", name), ObjectBody({"rollout": rollout}))
+def flag(name: str, rollout: int) -> DesiredResource:
+    return DesiredResource(ResourceId("Flag", name), ObjectBody({"rollout": rollout}))
 
 
 def test_drift_missing_and_unmanaged_objects_are_found(tmp_path: Path) -> None:
     live = snapshot(service(tmp_path))
     token = Secret(TOKEN, "${env.WEB_TOKEN}", "a-hash")
-    client = Desired(ResourceId("FlagClient", "web"), ObjectBody({"flags": ["dark-mode"], "token": token}))
-    declared = [declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    client = DesiredResource(
+        ResourceId("FlagClient", "web"), ObjectBody({"flags": ["dark-mode"], "token": token})
+    )
+    declared = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
     applied = {"dark-mode": ObjectRecord({"rollout": 50}), "gone": ObjectRecord({"rollout": 1})}
     for item in (flag("dark-mode", 50), flag("gone", 1), client):
-        declared += declared_rows("eu-1", item, item.id, applied.get(item.id.name, ObjectRecord({})))
-    found = {(row["kind"], row["name"], row["finding"]) for row in audit(declared, live)}
+        declared += build_declared_rows("eu-1", item, item.id, applied.get(item.id.name, ObjectRecord({})))
+    found = {(row["kind"], row["name"], row["finding"]) for row in audit_rows(declared, live)}
     assert {finding for finding in found if finding[0] in ("Flag", "FlagClient")} == {
         ("Flag", "dark-mode", "changed"),
         ("Flag", "gone", "missing"),
@@ -87,14 +101,14 @@ def test_policies_about_objects_of_a_snapshot_are_asked(tmp_path: Path) -> None:
     )
     body, problems = kind.parse("small", spec)
     assert not problems
-    policy = kind.configured(Desired(ResourceId("Policy", "small"), body))
+    policy = kind.configured(DesiredResource(ResourceId("Policy", "small"), body))
 
     def judge(
-        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
-        return judge_objects([policy], live, objects, labels, known)
+        live: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
+        return evaluate_objects([policy], live, objects, labels, known)
 
     (itself, *live) = snapshot(service(tmp_path))
-    found = found_in_cluster(WholeCluster("eu-1", None, itself["body"], [], live), judge)
+    found = find_in_cluster(ClusterTables("eu-1", None, itself["body"], [], live), judge)
     assert [(str(id_), item.path) for id_, _, item in found.found] == [("Flag/dark-mode", "policies.small")]
     assert found.notices == ()

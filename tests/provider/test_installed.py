@@ -168,12 +168,12 @@ def test_doctor_and_completion_know_the_system(kdeclare: Project) -> None:
 SCRIPT = """
 from pathlib import Path
 
-from kdeclare.api import How, Options, Scope, apply_manifests, make_plan, open_workspace
+from kdeclare.api import ApplyOptions, PlanScope, WorkspaceOptions, apply_manifests, make_plan, open_workspace
 
-workspace = open_workspace(Options(project=Path("kdeclare.yaml"), env="lab"))
+workspace = open_workspace(WorkspaceOptions(project=Path("kdeclare.yaml"), env="lab"))
 for change in make_plan(workspace).plan.changes:
     print(change.action, change.id)
-result = apply_manifests(workspace, (), Scope(), How("a program"))
+result = apply_manifests(workspace, (), PlanScope(), ApplyOptions("a program"))
 print("complete" if result.complete else "partial")
 """
 

@@ -13,12 +13,12 @@ import pytest
 from kdeclare.cli.main import main
 from kdeclare.core.documents import dump_document
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.fleet.encoding import Row, live_rows, record_batches
+from kdeclare.fleet.row_builder import Row, batch_rows, read_live_rows
 from kdeclare.fleet.rows import CLUSTER
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 
@@ -160,7 +160,8 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
             assert main(["apply", "--yes", "--project", project, "--env", env]) == 0
     _drift(fleet)
     rows = {
-        name: list(live_rows(connections_to(c), name, {}, TAKEN_AT)) for name, c in fleet.clusters.items()
+        name: list(read_live_rows(connections_to(c), name, {}, TAKEN_AT))
+        for name, c in fleet.clusters.items()
     }
     write_snapshot(fleet.snapshots, rows)
     return fleet
@@ -168,11 +169,11 @@ def real_fleet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> RealFleet:
 
 def write_snapshot(folder: Path, clusters: Mapping[str, Sequence[Row]]) -> None:
     """Rows of clusters, as a snapshot in a folder."""
-    path = snapshot_path(SNAPSHOT, TAKEN_AT)
+    path = format_snapshot_path(SNAPSHOT, TAKEN_AT)
     for name, rows in clusters.items():
         file = folder / path / f"cluster={name}" / "part-0.parquet"
         file.parent.mkdir(parents=True)
-        pq.write_table(pa.Table.from_batches(record_batches(rows)).drop_columns("cluster"), file)
+        pq.write_table(pa.Table.from_batches(batch_rows(rows)).drop_columns("cluster"), file)
     told = tuple(_told(name, rows) for name, rows in clusters.items())
     record = SnapshotRecord(SNAPSHOT, "shop", TAKEN_AT, 1.0, path, told)
     (folder / "snapshots").mkdir()
@@ -197,9 +198,9 @@ def _drift(fleet: RealFleet) -> None:
         fleet.clusters[name].create_topics([NewTopic("Loud", 1, 1, None, {})])
     cluster = fleet.clusters["eu-1"]
     topic = ConfigResource(ConfigScope.TOPIC, "t.1")
-    cluster.alter_configs([Alteration(topic, (ConfigOp("retention.ms", FieldOp.SET, "5"),))])
+    cluster.alter_configs([ConfigAlteration(topic, (ConfigOp("retention.ms", FieldOp.SET, "5"),))])
     broker = ConfigResource(ConfigScope.BROKER, "1")
-    cluster.alter_configs([Alteration(broker, (ConfigOp("log.cleaner.threads", FieldOp.SET, "3"),))])
+    cluster.alter_configs([ConfigAlteration(broker, (ConfigOp("log.cleaner.threads", FieldOp.SET, "3"),))])
     cluster.delete_topics({"t.2": None})
     cluster.reassign({TopicPartition("wide", 0): (1, 3)}, allow_replication_factor_change=False)
     cluster.tick(100)

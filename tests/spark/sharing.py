@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.fleet.spark.problems import explained
 from kdeclare.fleet.spark.session import spark_session
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from tests.spark.programs import SHORT_LIVED
 from tests.spark.real_fleet import SECRETS
 
@@ -32,7 +32,7 @@ def shared(session: SparkSession) -> Iterator[None]:
 
     @contextmanager
     def taken(*_: object, **__: object) -> Iterator[SparkSession]:
-        with explained():
+        with translate_spark_errors():
             yield session
 
     with pytest.MonkeyPatch.context() as patch:

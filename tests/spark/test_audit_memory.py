@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from kdeclare.cli.main import main
 from kdeclare.fleet.rows import FINDINGS
 from kdeclare.fleet.spark import diff
-from kdeclare.fleet.spark.diff import Sight
+from kdeclare.fleet.spark.diff import AuditCoverage
 from tests.spark.real_fleet import RealFleet, real_fleet
 
 pytestmark = pytest.mark.spark
 
 MONDAY, TUESDAY, TODAY = (datetime(2026, 11, day, tzinfo=UTC) for day in (16, 17, 18))
-FLEET = Sight(["eu", "us"])
+FLEET = AuditCoverage(["eu", "us"])
 
 Short = tuple[str, str, str, str | None]
 """Cluster, resource, finding and path."""
@@ -69,30 +69,32 @@ def dates(found: DataFrame) -> dict[Short, tuple[int, str]]:
     [
         ([PENDING], [PENDING], FLEET, set(), set()),
         ([], [PENDING, GONE, UNMANAGED], FLEET, {PENDING, GONE, UNMANAGED}, set()),
-        ([], [PENDING, CHANGED], Sight(["eu"], ["us"]), {PENDING}, {CHANGED}),
-        ([], [PENDING, CHANGED], Sight(["eu"]), {PENDING}, set()),  # us has left the fleet
+        ([], [PENDING, CHANGED], AuditCoverage(["eu"], ["us"]), {PENDING}, {CHANGED}),
+        ([], [PENDING, CHANGED], AuditCoverage(["eu"]), {PENDING}, set()),  # us has left the fleet
         ([US_UNREAD], [PENDING, CHANGED], FLEET, {PENDING}, {CHANGED}),
         ([US_UNREAD], [US_UNREAD, CHANGED], FLEET, set(), {CHANGED}),
         ([B_UNREAD], [CHANGED, LOST], FLEET, {LOST}, {CHANGED}),
         ([CHANGED], [US_UNREAD], FLEET, {US_UNREAD}, set()),
-        ([], [KEY, UNMANAGED], Sight(["eu"], unmanaged_keys=False), {UNMANAGED}, {KEY}),
+        ([], [KEY, UNMANAGED], AuditCoverage(["eu"], unmanaged_keys=False), {UNMANAGED}, {KEY}),
         ([KEY], [], FLEET, set(), set()),
     ],
 )  # fmt: skip
 def test_only_what_was_looked_at_is_mended(
-    spark: SparkSession, now: list[Short], before: list[Short], sight: Sight, mended: set[Short],
+    spark: SparkSession, now: list[Short], before: list[Short], sight: AuditCoverage, mended: set[Short],
     unseen: set[Short],
 ) -> None:  # fmt: skip
     found, earlier = table(spark, now), table(spark, before, MONDAY)
-    assert shorts(diff.mended(found, earlier, sight)) == mended
-    assert shorts(diff.unseen(found, earlier, sight)) == unseen
+    assert shorts(diff.find_fixed(found, earlier, sight)) == mended
+    assert shorts(diff.find_unchecked(found, earlier, sight)) == unseen
 
 
 def test_a_finding_keeps_its_first_time(spark: SparkSession) -> None:
     found = table(spark, [PENDING, GONE, CHANGED]).drop("first_seen", "status")
-    assert dates(diff.dated(found, None, None)) == dict.fromkeys([PENDING, GONE, CHANGED], (18, "new"))
+    assert dates(diff.add_first_seen(found, None, None)) == dict.fromkeys(
+        [PENDING, GONE, CHANGED], (18, "new")
+    )
     newest = table(spark, [PENDING], MONDAY).unionByName(table(spark, [GONE], TUESDAY))
-    assert dates(diff.dated(found, newest, newest)) == {
+    assert dates(diff.add_first_seen(found, newest, newest)) == {
         PENDING: (16, "known"),
         GONE: (17, "known"),
         CHANGED: (18, "new"),
@@ -104,7 +106,7 @@ def test_what_is_new_since_an_older_audit_has_not_begun_today(spark: SparkSessio
     found = table(spark, [PENDING, GONE, CHANGED, KEY]).drop("first_seen", "status")
     newest = table(spark, [PENDING, GONE], TUESDAY)
     since = table(spark, [PENDING, CHANGED], MONDAY)
-    assert dates(diff.dated(found, newest, since)) == {
+    assert dates(diff.add_first_seen(found, newest, since)) == {
         PENDING: (17, "known"),
         GONE: (17, "new"),
         CHANGED: (18, "known"),  # it was mended in between, and came back

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.in_process_audit import audit_rows
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.spark.diff import findings
+from kdeclare.fleet.spark.diff import find_drift_rows
 from tests.spark.test_equality import in_order, table
 from tests.unit.fleet.quotas import random_quotas
 
@@ -33,10 +33,10 @@ def random_tables(random: Random) -> tuple[list[Row], list[Row]]:
 @pytest.mark.parametrize("unmanaged_keys", [True, False])
 def test_spark_finds_what_one_process_finds(spark: SparkSession, unmanaged_keys: bool) -> None:
     declared, live = random_tables(Random(7))
-    expected = in_order(audit(declared, live, unmanaged_keys=unmanaged_keys))
+    expected = in_order(audit_rows(declared, live, unmanaged_keys=unmanaged_keys))
     kinds = {row[3] for row in expected if row[1] == "ClientQuota"}
     assert kinds == {"changed", "missing", "orphaned", "unmanaged", "pending", "unreachable"}
     assert any(row[4] == "limits.request_percentage" for row in expected)
     tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
-    found = findings(*tables, unmanaged_keys=unmanaged_keys)
+    found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
     assert in_order(row.asDict() for row in found.collect()) == expected

@@ -12,18 +12,25 @@ from pyspark.sql import DataFrame, SparkSession
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.cluster_pass import Judge, Judged, KnownResources, Labels, WholeCluster, found_in_cluster
-from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.in_process import audit, proves_order
-from kdeclare.fleet.rows import DECLARED, FOUND, LIVE
-from kdeclare.fleet.spark.audit import notices, told, wide_findings
-from kdeclare.fleet.spark.diff import KEY, duplicates, findings
+from kdeclare.fleet.cluster_pass import (
+    ClusterEvaluation,
+    ClusterEvaluator,
+    ClusterTables,
+    KnownResources,
+    LabelsByResource,
+    find_in_cluster,
+)
+from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
+from kdeclare.fleet.row_builder import Row
+from kdeclare.fleet.rows import DECLARED, FINDING, LIVE
+from kdeclare.fleet.spark.audit import find_in_whole_clusters, read_notices, select_findings
+from kdeclare.fleet.spark.diff import KEY, find_drift_rows, find_duplicates
 from tests.unit.fleet.fleets import Fleet, random_fleet
 from tests.unit.fleet.wholes import NOW, A, RandomCluster, tables
 
 pytestmark = pytest.mark.spark
 
-_COLUMNS = (*KEY, *FOUND.names)
+_COLUMNS = (*KEY, *FINDING.names)
 
 
 def table(spark: SparkSession, rows: Iterable[Row], schema: pa.Schema) -> DataFrame:
@@ -37,7 +44,7 @@ def found_by_spark(
 ) -> list[tuple[Any, ...]]:
     """What Spark finds, in order."""
     tables = table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE)
-    found = findings(*tables, unmanaged_keys=unmanaged_keys)
+    found = find_drift_rows(*tables, unmanaged_keys=unmanaged_keys)
     return in_order(row.asDict() for row in found.collect())
 
 
@@ -49,31 +56,31 @@ def in_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_fleet(spark: SparkSession, seed: int) -> None:
     fleet = random_fleet(Random(seed), clusters=8, topics=60)
-    expected = in_order(audit(fleet.declared, fleet.live))
+    expected = in_order(audit_rows(fleet.declared, fleet.live))
     assert len(expected) > 50
     assert found_by_spark(spark, fleet) == expected
-    fewer = in_order(audit(fleet.declared, fleet.live, unmanaged_keys=False))
+    fewer = in_order(audit_rows(fleet.declared, fleet.live, unmanaged_keys=False))
     assert len(fewer) < len(expected)
     assert found_by_spark(spark, fleet, unmanaged_keys=False) == fewer
 
 
 def test_what_is_in_order_is_not_even_looked_at(spark: SparkSession) -> None:
     fleet = random_fleet(Random(11), clusters=4, topics=200, plain=True)
-    plan = findings(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
+    plan = find_drift_rows(table(spark, fleet.declared, DECLARED), table(spark, fleet.live, LIVE))
     assert "ArrowEvalPython" in plan._jdf.queryExecution().toString()
     proved = sum(
-        proves_order(mine, seen)
+        proves_no_drift(mine, seen)
         for mine in fleet.declared
         for seen in fleet.live
         if all(mine[name] == seen[name] for name in KEY)
     )
     assert proved > 100, "the fleet has enough that is in order for the test to mean something"
-    assert found_by_spark(spark, fleet) == in_order(audit(fleet.declared, fleet.live))
+    assert found_by_spark(spark, fleet) == in_order(audit_rows(fleet.declared, fleet.live))
 
 
 def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
     empty = random_fleet(Random(1), clusters=3, topics=0)
-    assert found_by_spark(spark, empty) == in_order(audit(empty.declared, empty.live))
+    assert found_by_spark(spark, empty) == in_order(audit_rows(empty.declared, empty.live))
     empty.declared.clear()
     empty.live.clear()
     assert found_by_spark(spark, empty) == []
@@ -82,21 +89,21 @@ def test_empty_clusters_and_an_empty_fleet(spark: SparkSession) -> None:
 def test_duplicates_are_told(spark: SparkSession) -> None:
     fleet = random_fleet(Random(2), clusters=2, topics=5)
     live = table(spark, [*fleet.live, fleet.live[-1]], LIVE)
-    assert [row["name"] for row in duplicates(live).collect()] == [fleet.live[-1]["name"]]
-    assert duplicates(table(spark, fleet.live, LIVE)).count() == 0
+    assert [row["name"] for row in find_duplicates(live).collect()] == [fleet.live[-1]["name"]]
+    assert find_duplicates(table(spark, fleet.live, LIVE)).count() == 0
 
 
-def _judge_of(cluster: str) -> Judge | None:
+def _judge_of(cluster: str) -> ClusterEvaluator | None:
     """Policies of every other cluster: they warn of topics by the number of their labels, or cannot tell."""
     if cluster.endswith("1"):
         return None
 
     def judge(
-        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
+        live: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
         words = [(str(item), f"{len(labels.get(item, {}))} of {len(labels)}") for item in objects]
         verdicts = [Verdict("p", topic, VerdictOutcome.WARN, said) for topic, said in words]
-        return Judged(verdicts, ["q", "r"] if cluster.endswith("2") else ())
+        return ClusterEvaluation(verdicts, ["q", "r"] if cluster.endswith("2") else ())
 
     return judge
 
@@ -111,16 +118,16 @@ def test_whole_clusters(spark: SparkSession) -> None:
         mine[0]["always"] = _judge_of(name) is not None
         declared += mine
         live += theirs
-        whole = WholeCluster(name, mine[0]["owned"], theirs[0]["body"], mine[1:], theirs[1:])
-        for id_, labels, item in found_in_cluster(whole, _judge_of(name)).found:
-            row = {column: getattr(item, column) for column in FOUND.names}
+        whole = ClusterTables(name, mine[0]["owned"], theirs[0]["body"], mine[1:], theirs[1:])
+        for id_, labels, item in find_in_cluster(whole, _judge_of(name)).found:
+            row = {column: getattr(item, column) for column in FINDING.names}
             expected.append({"cluster": name, "kind": id_.kind, "name": id_.name, **row, "labels": labels})
-    wide = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
-    found = told(wide).collect()
+    wide = find_in_whole_clusters(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    found = select_findings(wide).collect()
     assert {row["finding"] for row in expected} == {"pending", "changed", "missing", "policy"}
     assert in_order(row.asDict() for row in found) == in_order(expected)
     assert {row["taken_at"].astimezone(UTC) for row in found} == {NOW}
-    (untold,) = notices(wide).items()
+    (untold,) = read_notices(wide).items()
     assert untold[0] == "eu-2"
     assert untold[1].startswith("Policy 'q' asks for what no snapshot holds; ")
     assert " Policy 'r' asks" in untold[1]
@@ -135,5 +142,5 @@ def test_of_clusters_that_are_not_well_nothing_is_looked_at(spark: SparkSession)
     made = RandomCluster(Random(1))
     declared, live = tables(made.cluster, made.declared, made.state)
     declared[0] |= {"cluster_id": "another", "always": True}
-    found = wide_findings(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
+    found = find_in_whole_clusters(table(spark, declared, DECLARED), table(spark, live, LIVE), _judge_of)
     assert found.collect() == []

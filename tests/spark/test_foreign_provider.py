@@ -8,25 +8,25 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.app.fleet.snapshot import find_live_key
+from kdeclare.app.fleet.snapshot import parse_live_key
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.installed_providers import InstalledProvider, find_providers, use_providers
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.history import Turn, turns
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.history import Turn, list_turns
+from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.object_counts import ObjectCount
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import DECLARED, LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
 from kdeclare.fleet.spark import diff
-from kdeclare.fleet.spark.counting import cluster_summaries, snapshot_clusters
-from kdeclare.fleet.spark.diff import findings
-from kdeclare.fleet.spark.history import versions
-from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.tables import workbench
+from kdeclare.fleet.spark.audit_counts import build_cluster_summaries, read_snapshot_clusters
+from kdeclare.fleet.spark.diff import find_drift_rows
+from kdeclare.fleet.spark.history import read_versions
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import open_workbench
 from kdeclare.fleet.storage import LocalStorage
-from kdeclare.report.fleet.snapshot_text import object_history_text
+from kdeclare.report.fleet.snapshot_text import render_object_history_text
 from tests.spark.test_equality import in_order, table
 from tests.unit.fleet.kitchen import JarsRecord, Kettle, KettleRecord, KitchenState
 from tests.unit.fleet.test_foreign_provider import KITCHEN, declared_of, jars, kettle, live_of
@@ -70,11 +70,11 @@ def random_kitchens(random: Random) -> tuple[list[Row], list[Row]]:
 @pytest.mark.parametrize("seed", range(3))
 def test_spark_finds_what_one_process_finds(spark: SparkSession, seed: int) -> None:
     declared, live = random_kitchens(Random(seed))
-    expected = in_order(audit(declared, live))
+    expected = in_order(audit_rows(declared, live))
     kinds = {(row[1], row[3]) for row in expected}
     assert {("Kettle", "changed"), ("Kettle", "missing"), ("Kettle", "unmanaged")} <= kinds
     assert {("Jars", "pending"), ("Jars", "unmanaged"), ("Cluster", "unreachable")} <= kinds
-    found = findings(table(spark, declared, DECLARED), table(spark, live, LIVE))
+    found = find_drift_rows(table(spark, declared, DECLARED), table(spark, live, LIVE))
     assert in_order(row.asDict() for row in found.collect()) == expected
 
 
@@ -84,8 +84,8 @@ def test_task_that_lacks_a_provider_fails_and_names_it(
     absent = InstalledProvider("pantry", "pantry-provider", "1.0", "pantry:PROVIDER")
     monkeypatch.setattr(diff, "list_providers", lambda: (*find_providers(), absent))
     declared, live = random_kitchens(Random(1))
-    found = findings(table(spark, declared, DECLARED), table(spark, live, LIVE))
-    with pytest.raises(KdeclareError) as problem, explained():
+    found = find_drift_rows(table(spark, declared, DECLARED), table(spark, live, LIVE))
+    with pytest.raises(KdeclareError) as problem, translate_spark_errors():
         found.collect()
     (diagnostic,) = problem.value.diagnostics
     assert diagnostic.code == "provider-missing"
@@ -99,7 +99,7 @@ def test_an_audit_says_which_sorts_of_a_cluster_were_not_read_and_why(spark: Spa
     topic |= {"body": None, "error": "Its configs cannot be read."}
     declared = [*declared_of([], name="eu-0"), *declared_of([], name="eu-1")]
     tables = table(spark, declared, DECLARED), table(spark, live, LIVE)
-    summaries = cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
+    summaries = build_cluster_summaries(*tables, {"eu-0": 0, "eu-1": 0}, {}, {})
     reason = "It cannot be read: no power (POWER_CUT)."
     assert {cluster.name: cluster.error for cluster in summaries} == {
         "eu-0": None,
@@ -116,7 +116,7 @@ def test_cluster_counts_are_of_what_its_providers_count(spark: SparkSession) -> 
     topics = [row for row in live if row["kind"] == "Topic"]
     assert len(topics) == 2
     topics[0] |= {"body": f'{topics[0]["body"][:-1]},"internal":true}}'}
-    first, second = snapshot_clusters(table(spark, live, LIVE))
+    first, second = read_snapshot_clusters(table(spark, live, LIVE))
     assert (first.topics, first.internal, second.topics, second.internal) == (1, 1, 1, 0)
     assert first.others == (ObjectCount("jar", "jars", 3), ObjectCount("kettle", "kettles", 2, internal=1))
     assert second.others == ()
@@ -129,8 +129,8 @@ def test_cluster_without_topics_is_read_in_part(spark: SparkSession) -> None:
     ]
     live.append({**live[-1], "name": "k2", "body": None, "error": "It is too hot."})
     tables = table(spark, declared_of([kettle("tea", "k1", 1)]), DECLARED), table(spark, live, LIVE)
-    (summary,) = cluster_summaries(*tables, {"eu-1": 1}, {}, {})
-    assert (summary.topics, summary.read, summary.in_part) == (0, 1, True)
+    (summary,) = build_cluster_summaries(*tables, {"eu-1": 1}, {}, {})
+    assert (summary.topics, summary.read, summary.is_partial) == (0, 1, True)
 
 
 def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: Path) -> None:
@@ -144,23 +144,25 @@ def test_history_of_an_object_of_another_system(spark: SparkSession, tmp_path: P
     for number, (state, fault) in enumerate(story):
         taken = datetime(2026, 3, 1 + number, tzinfo=UTC)
         name, rows = f"s{number}", live_of(state, fault)
-        path = snapshot_path(name, taken)
+        path = format_snapshot_path(name, taken)
         here = SnapshotCluster("eu-1", taken_at=taken, resources=len(rows) - 1)
         records.append(SnapshotRecord(name, "shop", taken, 1.0, path, (here,)))
-        with workbench(spark, storage, name) as bench:
+        with open_workbench(spark, storage, name) as bench:
             bench.write(table(spark, rows, LIVE), "live", ["cluster"])
-            with bench.published({"live": path}):
+            with bench.publish({"live": path}):
                 pass
-    key = find_live_key("Kettle/k1")
-    found = versions(spark, storage, records, "eu-1", key)
-    assert [(turn.turn, turn.error) for turn in turns(found, key.sort)] == [
+    key = parse_live_key("Kettle/k1")
+    found = read_versions(spark, storage, records, "eu-1", key)
+    assert [(turn.turn, turn.error) for turn in list_turns(found, key.sort)] == [
         (Turn.APPEARED, None),
         (Turn.CHANGED, None),
         (Turn.UNKNOWN, "It cannot be read: no power (POWER_CUT)."),
         (Turn.GONE, None),
     ]
-    text = object_history_text("eu-1", key, found)
+    text = render_object_history_text("eu-1", key, found)
     assert text.startswith("Kettle/k1 on eu-1: changed 1 time in 4 snapshots.\n")
     assert "  heat  1 → 5\n" in text
-    topic = find_live_key("orders")
-    assert [turn.turn for turn in turns(versions(spark, storage, records, "eu-1", topic))] == [Turn.APPEARED]
+    topic = parse_live_key("orders")
+    assert [turn.turn for turn in list_turns(read_versions(spark, storage, records, "eu-1", topic))] == [
+        Turn.APPEARED
+    ]

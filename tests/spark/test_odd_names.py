@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.jsontypes import as_list
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.encoding import live_rows, record_batches
+from kdeclare.fleet.row_builder import batch_rows, read_live_rows
 from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, snapshot_path
-from kdeclare.fleet.spark.history import versions
-from kdeclare.fleet.spark.tables import read_table, schema_of, workbench
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, format_snapshot_path
+from kdeclare.fleet.spark.history import read_versions
+from kdeclare.fleet.spark.tables import open_workbench, read_table, to_spark_schema
 from kdeclare.fleet.storage import LocalStorage
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -33,16 +33,16 @@ def test_what_is_written_is_found_again(spark: SparkSession, tmp_path: Path, fol
     for number, name in enumerate(NAMES, start=1):
         cluster = MemoryCluster({1: "a"})
         cluster.create_topics([NewTopic("orders", number, 1, None, {})])
-        found = list(live_rows(connections_to(cluster), name, {}, AT))
-        rows += [row for batch in record_batches(found) for row in batch.to_pylist(maps_as_pydicts="strict")]
+        found = list(read_live_rows(connections_to(cluster), name, {}, AT))
+        rows += [row for batch in batch_rows(found) for row in batch.to_pylist(maps_as_pydicts="strict")]
         clusters.append(SnapshotCluster(name, taken_at=AT, resources=len(found) - 1))
-    path = snapshot_path("one", AT)
+    path = format_snapshot_path("one", AT)
     record = SnapshotRecord("one", "shop", AT, 1.0, path, tuple(clusters))
-    with workbench(spark, storage, "one") as bench:
-        bench.write(spark.createDataFrame(rows, schema_of(LIVE)), "live", ["cluster"])
-        with bench.published({"live": path}):
+    with open_workbench(spark, storage, "one") as bench:
+        bench.write(spark.createDataFrame(rows, to_spark_schema(LIVE)), "live", ["cluster"])
+        with bench.publish({"live": path}):
             assert {r["cluster"] for r in read_table(spark, storage, path, LIVE).collect()} == set(NAMES)
     for number, name in enumerate(NAMES, start=1):
-        (version,) = versions(spark, storage, [record], name, LiveKey("Topic", "orders"))
+        (version,) = read_versions(spark, storage, [record], name, LiveKey("Topic", "orders"))
         assert version.body is not None
         assert len(as_list(version.body["partitions"])) == number

@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.fleet.spark.problems import explained
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
 from tests.spark.programs import run_program
 
 pytestmark = pytest.mark.spark
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 def told_of(action: Callable[[], object]) -> Diagnostic:
     """The one short diagnostic that an action ends with."""
-    with pytest.raises(KdeclareError) as raised, explained():
+    with pytest.raises(KdeclareError) as raised, translate_spark_errors():
         action()
     assert isinstance(raised.value.__cause__, Exception)
     (item,) = raised.value.diagnostics
@@ -133,12 +133,12 @@ def test_a_bug_in_a_query_is_told(spark: SparkSession) -> None:
 
 
 def test_other_exceptions_come_through() -> None:
-    with pytest.raises(ZeroDivisionError), explained():
+    with pytest.raises(ZeroDivisionError), translate_spark_errors():
         raise ZeroDivisionError
 
 
 def test_the_cause_is_spark_s_own(spark: SparkSession) -> None:
-    with pytest.raises(KdeclareError) as raised, explained():
+    with pytest.raises(KdeclareError) as raised, translate_spark_errors():
         spark.range(3).select("nosuch")
     assert isinstance(raised.value.__cause__, (AnalysisException, Py4JJavaError))
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from pyspark.sql import SparkSession
 
-from kdeclare.fleet.spark.progress import watched
+from kdeclare.fleet.spark.progress import report_progress
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ def a_second(number: int) -> int:
 
 def test_tasks_are_counted_to_the_end(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
-    with watched(spark, lambda *told: heard.append(told), "Reading"):
+    with report_progress(spark, lambda *told: heard.append(told), "Reading"):
         spark.sparkContext.parallelize(range(8), 8).map(a_second).count()
     assert heard[-1] == ("Reading", 8, 8)
     assert len(heard) > 2
@@ -30,7 +30,7 @@ def test_tasks_are_counted_to_the_end(spark: SparkSession) -> None:
 def test_stages_that_are_skipped_do_not_count(spark: SparkSession) -> None:
     heard: list[tuple[str, int, int]] = []
     shuffled = spark.sparkContext.parallelize([(n, n) for n in range(8)], 4).groupByKey(2)
-    with watched(spark, lambda *told: heard.append(told), "Twice"):
+    with report_progress(spark, lambda *told: heard.append(told), "Twice"):
         shuffled.count()
         shuffled.count()
     assert heard[-1] == ("Twice", 8, 8)
@@ -40,7 +40,7 @@ def test_only_jobs_of_the_block_count_and_it_ends_with_it(spark: SparkSession) -
     heard: list[tuple[str, int, int]] = []
     threads = threading.active_count()
     spark.sparkContext.setJobGroup("outer", "outer")
-    with watched(spark, lambda *told: heard.append(told), "Nothing"):
+    with report_progress(spark, lambda *told: heard.append(told), "Nothing"):
         pass
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "outer"
     spark.range(3).count()
@@ -49,7 +49,7 @@ def test_only_jobs_of_the_block_count_and_it_ends_with_it(spark: SparkSession) -
 
 
 def test_a_failure_of_the_block_comes_through(spark: SparkSession) -> None:
-    with pytest.raises(ZeroDivisionError), watched(spark, lambda *_: None, "Failing"):
+    with pytest.raises(ZeroDivisionError), report_progress(spark, lambda *_: None, "Failing"):
         raise ZeroDivisionError
 
 
@@ -59,7 +59,7 @@ def test_a_listener_that_fails_does_not_stop_the_job(
     def fails(*_: object) -> None:
         raise RuntimeError("a broken terminal")
 
-    with caplog.at_level(logging.WARNING), watched(spark, fails, "Reading"):
+    with caplog.at_level(logging.WARNING), report_progress(spark, fails, "Reading"):
         assert spark.sparkContext.parallelize(range(4), 4).map(a_second).sum() == 6
     (record,) = caplog.records
     assert "Progress is told no more: Reading" in record.getMessage()

@@ -13,7 +13,7 @@ from pyspark import SparkConf
 
 from kdeclare.cli.main import main
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.spark.settings import refuse_open_network
+from kdeclare.fleet.spark.settings import reject_unsecured_network
 from tests.spark.programs import run_program
 from tests.spark.real_fleet import LITERAL, SECRETS, RealFleet, real_fleet
 from tests.spark.standalone import AUTHENTICATED, ENCRYPTED, SECRET, StandaloneSpark, standalone_spark
@@ -203,7 +203,7 @@ def test_secrets_are_not_sent_to_a_master_that_does_not_protect_them(
 def test_what_a_master_lacks_to_protect_secrets_is_named(settings: dict[str, str], words: str) -> None:
     asked = SparkConf(loadDefaults=False).setAll([*settings.items(), ("spark.master", "spark://there:7077")])
     with pytest.raises(KdeclareError) as raised:
-        refuse_open_network(asked)
+        reject_unsecured_network(asked)
     (item,) = raised.value.diagnostics
     assert item.summary == "Spark does not protect credentials"
     assert "Tasks on spark://there:7077 need the credentials of the clusters" in item.detail

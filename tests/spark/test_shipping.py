@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.fleet.spark.tasks import package_zip
+from kdeclare.fleet.spark.tasks import build_package_zip
 from tests.spark.programs import run_program, told
 from tests.startup_cache import spark_java_options
 
@@ -87,8 +87,8 @@ def test_tasks_run_what_was_shipped_and_outlive_an_executor(tmp_path: Path) -> N
 
 
 def test_the_package_is_whole_and_the_same_each_time() -> None:
-    package = package_zip()
-    assert package == package_zip()
+    package = build_package_zip()
+    assert package == build_package_zip()
     with zipfile.ZipFile(io.BytesIO(package)) as archive:
         names = archive.namelist()
     catalog = "kdeclare/providers/kafka/config/catalog/topic.json"
@@ -111,7 +111,7 @@ print(kdeclare.__file__)
 
 
 def test_all_of_it_is_imported_from_a_zip(tmp_path: Path) -> None:
-    (tmp_path / "kdeclare.zip").write_bytes(package_zip())
+    (tmp_path / "kdeclare.zip").write_bytes(build_package_zip())
     done = subprocess.run(
         [sys.executable, "-c", READS_ALL, str(tmp_path / "kdeclare.zip")],
         cwd=tmp_path,

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.tasks import Read, each_cluster
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tasks import ReadCluster, read_clusters
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ def rows_of(cluster: str, numbers: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"name": cluster, "row": n} for n in numbers], NAMES)
 
 
-def slowly(folder: Path, seconds: float) -> Read:
+def slowly(folder: Path, seconds: float) -> ReadCluster:
     """Reads that leave behind when each of them began and ended."""
 
     def read(cluster: str) -> Iterator[pa.RecordBatch]:
@@ -45,7 +45,7 @@ def most_at_once(folder: Path) -> int:
 def test_no_more_clusters_are_read_at_once_than_may_be(
     spark: SparkSession, tmp_path: Path, at_once: int, partitions: int, most: int
 ) -> None:
-    table = each_cluster(spark, CLUSTERS, slowly(tmp_path, 0.3), NAMES, at_once=at_once)
+    table = read_clusters(spark, CLUSTERS, slowly(tmp_path, 0.3), NAMES, max_concurrency=at_once)
     found = sorted((row["name"], row["row"]) for row in table.collect())
     assert found == [(cluster, n) for cluster in CLUSTERS for n in (1, 2, 3)]
     assert table.rdd.getNumPartitions() == partitions
@@ -53,14 +53,16 @@ def test_no_more_clusters_are_read_at_once_than_may_be(
 
 
 def test_two_tables_are_not_mixed_up(spark: SparkSession) -> None:
-    first = each_cluster(spark, ["a"], lambda name: [rows_of(name, [1])], NAMES, at_once=1)
-    second = each_cluster(spark, ["b"], lambda name: [rows_of(name, [2])], NAMES, at_once=1)
+    first = read_clusters(spark, ["a"], lambda name: [rows_of(name, [1])], NAMES, max_concurrency=1)
+    second = read_clusters(spark, ["b"], lambda name: [rows_of(name, [2])], NAMES, max_concurrency=1)
     assert [tuple(row) for row in first.union(second).collect()] == [("a", 1), ("b", 2)]
 
 
 def test_nothing_of_a_cluster_and_no_cluster_are_no_rows(spark: SparkSession) -> None:
-    assert each_cluster(spark, ["a", "b"], lambda _: [], NAMES, at_once=2).collect() == []
-    assert each_cluster(spark, [], lambda name: [rows_of(name, [1])], NAMES, at_once=2).collect() == []
+    assert read_clusters(spark, ["a", "b"], lambda _: [], NAMES, max_concurrency=2).collect() == []
+    assert (
+        read_clusters(spark, [], lambda name: [rows_of(name, [1])], NAMES, max_concurrency=2).collect() == []
+    )
 
 
 def test_all_types_of_a_table_arrive(spark: SparkSession) -> None:
@@ -73,13 +75,15 @@ def test_all_types_of_a_table_arrive(spark: SparkSession) -> None:
         "has": [-(2**63), 2**63 - 1],
     }
     batch = pa.RecordBatch.from_pylist([row, {"cluster": "a"}], LIVE)
-    got = each_cluster(spark, ["a"], lambda _: [batch], LIVE, at_once=1).toArrow()
+    got = read_clusters(spark, ["a"], lambda _: [batch], LIVE, max_concurrency=1).toArrow()
     assert got.to_pylist() == batch.to_pylist()
 
 
 def test_plans_hold_no_names_and_nothing_of_the_reading(spark: SparkSession) -> None:
     secret = "hunter2"
-    table = each_cluster(spark, ["c-name"], lambda name: [rows_of(name + secret, [1])], NAMES, at_once=1)
+    table = read_clusters(
+        spark, ["c-name"], lambda name: [rows_of(name + secret, [1])], NAMES, max_concurrency=1
+    )
     plan = table._jdf.queryExecution().toString()
     assert secret not in plan
     assert "kdeclare-clusters" in plan
@@ -90,8 +94,11 @@ def test_a_bug_is_an_error(spark: SparkSession) -> None:
         yield rows_of(cluster, [1])
         raise ZeroDivisionError("not for " + cluster)
 
-    table = each_cluster(spark, ["a"], bug, NAMES, at_once=1)
-    with pytest.raises(KdeclareError, match="ZeroDivisionError: not for a") as raised, explained():
+    table = read_clusters(spark, ["a"], bug, NAMES, max_concurrency=1)
+    with (
+        pytest.raises(KdeclareError, match="ZeroDivisionError: not for a") as raised,
+        translate_spark_errors(),
+    ):
         table.collect()
     assert raised.value.diagnostics[0].code == "internal-error"
     assert raised.value.__cause__ is not None

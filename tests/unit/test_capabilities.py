@@ -29,7 +29,7 @@ from kdeclare.core.resources.capabilities import (
 )
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Kind, Problem
+from kdeclare.core.resources.kind import DesiredResource, Difference, Kind, SpecProblem
 from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
 
 
@@ -44,7 +44,7 @@ class LampKind:
     spec: type[BaseModel] = LampSpec
     record: type[OwnedRecord] = NoRecord
 
-    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
         return spec, ()
 
     def select(self, name: str, body: Any | None, owned: OwnedRecord | None) -> Selections:
@@ -53,7 +53,7 @@ class LampKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -63,7 +63,7 @@ class LampKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -81,7 +81,7 @@ class LampKind:
 
 
 LAMP: Kind = LampKind()
-KITCHEN = Desired(ResourceId("Lamp", "kitchen"), LampSpec())
+KITCHEN = DesiredResource(ResourceId("Lamp", "kitchen"), LampSpec())
 
 
 @pytest.fixture(autouse=True)

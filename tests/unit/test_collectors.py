@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from kdeclare.core.live.collector import Collector, Expected, Patience, Sighting
+from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects, WaitPolicy
 from kdeclare.core.parts import Connections, LiveState, Parts
 from kdeclare.core.provider.registry import load_collectors
 from kdeclare.core.resources.ids import ResourceId
@@ -144,29 +144,29 @@ def lamp(name: str) -> ResourceId:
 
 def test_what_is_always_read_needs_no_selection() -> None:
     house = House()
-    always = Collector(Lamps, read_lamps, always=Lamps(frozenset("a")))
+    always = Collector(Lamps, read_lamps, base_selection=Lamps(frozenset("a")))
     assert always.collect(Connections(house), ()) == Lit(frozenset("a"))
     assert always.collect(Connections(house), (Lamps(frozenset("b")),)) == Lit(frozenset("b"))
 
 
 def test_system_that_shows_all_at_once_is_not_waited_for() -> None:
-    expected = Expected(Patience(0), objects=frozenset({lamp("x")}))
+    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({lamp("x")}))
     assert LAMPS.collect_expected(Connections(House()), (), expected) is None
     seen = LAMPS.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
-    assert seen == Sighting(Lit(frozenset("a")))
+    assert seen == CollectResult(Lit(frozenset("a")))
 
 
 def test_system_that_trails_is_asked_for_what_is_expected() -> None:
     asked: list[frozenset[ResourceId]] = []
 
-    def read_expected(connections: Connections, selection: Lamps, expected: Expected) -> Sighting:
+    def read_expected(connections: Connections, selection: Lamps, expected: ExpectedObjects) -> CollectResult:
         asked.append(expected.objects)
-        return Sighting(Lit(frozenset()), pending=expected.objects & set(map(lamp, selection.names)))
+        return CollectResult(Lit(frozenset()), pending=expected.objects & set(map(lamp, selection.names)))
 
     trailing = Collector(Lamps, read_lamps, read_expected=read_expected)
-    expected = Expected(Patience(0), objects=frozenset({lamp("a"), lamp("b")}))
+    expected = ExpectedObjects(WaitPolicy(0), objects=frozenset({lamp("a"), lamp("b")}))
     seen = trailing.collect_expected(Connections(House()), (Lamps(frozenset("a")),), expected)
-    assert seen == Sighting(Lit(frozenset()), pending=frozenset({lamp("a")}))
+    assert seen == CollectResult(Lit(frozenset()), pending=frozenset({lamp("a")}))
     assert asked == [frozenset({lamp("a"), lamp("b")})]
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from kdeclare.providers.kafka.config.catalog import catalog, split_list
-from kdeclare.providers.kafka.config.catalog.hover import choices
+from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
+from kdeclare.providers.kafka.config.catalog.key_docs import list_choices
 from kdeclare.providers.kafka.ids import ConfigScope
 
 
 @pytest.mark.parametrize("scope", ConfigScope)
 def test_a_default_is_one_of_the_choices(scope: ConfigScope) -> None:
-    known = catalog(scope)
-    limited = {key: found for key in known.keys if (found := choices(known, key))}
+    known = load_catalog(scope)
+    limited = {key: found for key in known.keys if (found := list_choices(known, key))}
     assert len(limited) > 5
     for key, found in limited.items():
         default = known.keys[key].default
@@ -20,8 +20,8 @@ def test_a_default_is_one_of_the_choices(scope: ConfigScope) -> None:
 
 
 def test_what_is_chosen_from() -> None:
-    topic, broker = catalog(ConfigScope.TOPIC), catalog(ConfigScope.BROKER)
-    assert choices(topic, "preallocate") == ("true", "false")
-    assert choices(topic, "retention.ms") == ()
-    assert choices(topic, "nope") == ()
-    assert choices(broker, "listener.name.x.ssl.client.auth") == ("required", "requested", "none")
+    topic, broker = load_catalog(ConfigScope.TOPIC), load_catalog(ConfigScope.BROKER)
+    assert list_choices(topic, "preallocate") == ("true", "false")
+    assert list_choices(topic, "retention.ms") == ()
+    assert list_choices(topic, "nope") == ()
+    assert list_choices(broker, "listener.name.x.ssl.client.auth") == ("required", "requested", "none")

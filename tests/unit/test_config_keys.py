@@ -5,15 +5,15 @@ import pytest
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import encode_body
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, narrow
-from kdeclare.core.secrets.secret_refs import SHOWN, Secret
+from kdeclare.core.resources.kind import DesiredResource, narrow
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.providers.kafka.broker_config import BrokerConfigBody
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope, parse_broker_id
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 
-BROKER_KEYS = catalog(ConfigScope.BROKER)
+BROKER_KEYS = load_catalog(ConfigScope.BROKER)
 JAAS = "listener.name.external.scram-sha-256.sasl.jaas.config"
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required password=hunter2;"
 
@@ -82,15 +82,15 @@ def test_literal_login_of_a_mechanism_is_a_secret() -> None:
     assert isinstance(narrow(body, BrokerConfigBody).configs[JAAS], Secret)
     assert [problem.diagnostic.code for problem in problems] == ["literal-secret"]
     assert "hunter2" not in str(problems)
-    assert "hunter2" not in str(encode_body(Desired(ResourceId("BrokerConfig", "1"), body)))
+    assert "hunter2" not in str(encode_body(DesiredResource(ResourceId("BrokerConfig", "1"), body)))
 
 
 @pytest.mark.parametrize("key", [JAAS, JAAS.upper(), "listener.name.EXTERNAL.plain.sasl.jaas.config"])
 def test_manifest_diff_hides_the_login_of_a_mechanism(key: str) -> None:
     text = f"  configs:\n    {key}: {LOGIN}\n".encode()
-    shown = manifest_diff([FileEdit("broker.yaml", None, text)])
+    shown = render_manifest_diff([FileEdit("broker.yaml", None, text)])
     assert "hunter2" not in shown
-    assert f"{key}: {SHOWN}" in shown
+    assert f"{key}: {SENSITIVE_MASK}" in shown
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("1", 1), ("2147483647", 2147483647), ("20", 20)])

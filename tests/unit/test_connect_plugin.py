@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.providers.connect.client.plugin.jar import EXTENSION, jar_name
+from kdeclare.providers.connect.client.plugin.jar import EXTENSION, get_jar_name
 from kdeclare.sandbox import connect_jars
 from tests.unit.test_sandbox_jars import connect_home, java_home
 
@@ -71,7 +71,7 @@ def test_a_jar_names_its_service_and_its_version_and_is_made_once(tmp_path: Path
     environment = compiler(tmp_path, "exit 0")
     said: list[str] = []
     jar = connect_jars.build(tmp_path / "out", said.append, environment)
-    assert (jar.name, len(said)) == (jar_name(), 1)
+    assert (jar.name, len(said)) == (get_jar_name(), 1)
     with zipfile.ZipFile(jar) as content:
         service = content.read("META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension")
         manifest = content.read("META-INF/MANIFEST.MF").decode()
@@ -90,18 +90,18 @@ def test_installing_takes_the_place_of_other_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made(out: Path, _: object) -> Path:
-        (out / jar_name()).write_bytes(b"new")
-        return out / jar_name()
+        (out / get_jar_name()).write_bytes(b"new")
+        return out / get_jar_name()
 
     monkeypatch.setattr(connect_jars, "build", made)
     folder = tmp_path / "plugins"
     folder.mkdir()
-    for name in ("kdeclare-connect-0.0.9.jar", jar_name(), "other.jar"):
+    for name in ("kdeclare-connect-0.0.9.jar", get_jar_name(), "other.jar"):
         (folder / name).write_bytes(b"old")
     done = connect_jars.install(folder)
     assert done.jar.read_bytes() == b"new"
     assert [path.name for path in done.removed] == ["kdeclare-connect-0.0.9.jar"]
-    assert sorted(p.name for p in folder.iterdir()) == sorted([jar_name(), "other.jar"])
+    assert sorted(p.name for p in folder.iterdir()) == sorted([get_jar_name(), "other.jar"])
     assert done.worker_lines == (
         f"plugin.path={folder}",
         "rest.extension.classes=io.kdeclare.connect.WorkerConfigExtension",

@@ -15,11 +15,11 @@ from kdeclare.core.documents import (
     OneOf,
     Opaque,
     Second,
-    describe_as,
+    build_document,
     dump_document,
     publish_schemas,
 )
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 
 class Colour(StrEnum):
@@ -114,6 +114,6 @@ def test_enumerations_can_be_defined_by_name() -> None:
 
 
 def test_a_document_is_made_of_what_it_shares_with_another_value() -> None:
-    loan = describe_as(Loan, BOOK, reader=Shelf(1), pages=20)
+    loan = build_document(Loan, BOOK, reader=Shelf(1), pages=20)
     assert (loan.is_thick, loan.bought, loan.shelf) == (False, BOUGHT, BOOK.shelf)
     assert dump_document(loan)["reader"] == {"row": 1, "colours": []}

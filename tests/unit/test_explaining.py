@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, type_of
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.connect.client.port import NOT_AUTHORIZED
 from kdeclare.providers.connect.operations import PatchWorkersArgs
@@ -48,7 +48,7 @@ KAFKAS = [name for name in OPERATION_TYPES if not name.startswith("connect.")]
 def explain(verb: str, error: str, args: Arguments | None = None) -> Explanation:
     usual = ARGUMENTS[OPERATION_TYPES[verb].arguments]
     op = Operation("it", verb, ResourceId("Topic", "orders"), args or usual, {})
-    return type_of(op).explain(op, Fault(error, "so it is"))
+    return get_operation_type(op).explain(op, Fault(error, "so it is"))
 
 
 @pytest.mark.parametrize("verb", KAFKAS)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 library = dataclasses.dataclass
 Decorator = Callable[..., Callable[[type], Any]]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.kafka.live import Condition, Move, Partition, conditions
+from kdeclare.providers.kafka.live import Move, Partition, PartitionCondition, list_conditions
 
-OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
+OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = PartitionCondition
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
         (Partition((1,), 1, (1,)), 1, (AT_MIN,)),
     ],
 )
-def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[Condition, ...]) -> None:
-    assert conditions(partition, None, min_isr) == expected
+def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[PartitionCondition, ...]) -> None:
+    assert list_conditions(partition, None, min_isr) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[Cond
         (Partition((3, 1, 2), 1, (3, 1, 2)), Move((3, 1, 2), (), (3,)), (MOVING,)),
     ],
 )
-def test_during_a_move(partition: Partition, move: Move, expected: tuple[Condition, ...]) -> None:
-    assert conditions(partition, move, None) == expected
+def test_during_a_move(partition: Partition, move: Move, expected: tuple[PartitionCondition, ...]) -> None:
+    assert list_conditions(partition, move, None) == expected
 
 
 @given(st.permutations(range(5)), st.integers(0, 5), st.integers(0, 5), st.integers(1, 6))
 def test_minimum_and_factor(replicas: list[int], factor: int, in_sync: int, min_isr: int) -> None:
     partition = Partition(tuple(replicas[:factor]), 0, tuple(replicas[: min(factor, in_sync)]))
-    found = conditions(partition, None, min_isr)
+    found = list_conditions(partition, None, min_isr)
     assert (UNDER_MIN in found) == (len(partition.isr) < min_isr)
     assert (AT_MIN in found) == (len(partition.isr) == min_isr)
     assert (UNDER in found) == (len(partition.isr) < factor)

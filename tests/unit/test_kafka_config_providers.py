@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.properties import provided
+from kdeclare.providers.kafka.client.properties import resolve_config_providers
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 
@@ -28,7 +28,7 @@ def test_values_come_from_where_they_are_said_to_be(tmp_path: Path) -> None:
         "c": f"${{dir:{tmp_path}:password}}",
         "d": "${vault:path:key} ${env.NAME}",
     }
-    assert provided(ALL | given, {"NAME": "${env:NAME}"}) == {
+    assert resolve_config_providers(ALL | given, {"NAME": "${env:NAME}"}) == {
         "a": "<${env:NAME}>",
         "b": "from a file",
         "c": "from a folder",
@@ -37,7 +37,7 @@ def test_values_come_from_where_they_are_said_to_be(tmp_path: Path) -> None:
 
 
 def test_without_providers_nothing_is_replaced() -> None:
-    assert provided({"a": "${env:NAME}"}, {"NAME": "x"}) == {"a": "${env:NAME}"}
+    assert resolve_config_providers({"a": "${env:NAME}"}, {"NAME": "x"}) == {"a": "${env:NAME}"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_without_providers_nothing_is_replaced() -> None:
 )
 def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]) -> None:
     with pytest.raises(KdeclareError) as raised:
-        provided(properties, {})
+        resolve_config_providers(properties, {})
     (found,) = raised.value.diagnostics
     for word in words:
         assert word in f"{found.detail} {found.hint}"
@@ -65,7 +65,7 @@ def test_what_cannot_be_had_is_said(properties: dict[str, str], words: list[str]
 def test_what_is_no_text_is_no_value(tmp_path: Path, placeholder: str) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(KdeclareError, match=r"x: .*: (it is not text|there is no such value|No such file)"):
-        provided(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
+        resolve_config_providers(ALL | {"x": placeholder.replace("FOLDER", str(tmp_path))}, {})
 
 
 def test_addresses_can_be_kept_elsewhere_like_all_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from kafka import errors as client
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.connection_problems import explain, explain_brokers
+from kdeclare.providers.kafka.client.connection_problems import explain_broker_error, explain_connection_error
 from tests.fake_broker import fake_broker
 from tests.pems import pems
 
@@ -163,7 +163,7 @@ def test_a_broker_with_tls_is_recognised_when_asked_without(pems: Path) -> None:
     ],
 )
 def test_explanations(exc: Exception, what: str, hint: str) -> None:
-    seen = explain(exc, tls=True)
+    seen = explain_connection_error(exc, tls=True)
     assert what in seen.what
     assert hint in seen.hint
 
@@ -214,7 +214,7 @@ def test_brokers_that_advertise_a_wrong_address_are_named() -> None:
 
 def test_a_broker_that_was_reached_is_not_advertised_wrongly() -> None:
     def hint(exc: Exception) -> str:
-        return explain_brokers(exc, "b1:9093", tls=True).hint
+        return explain_broker_error(exc, "b1:9093", tls=True).hint
 
     expired = client.KafkaConnectionError("CERTIFICATE_VERIFY_FAILED: certificate has expired")
     assert hint(expired) == "Renew it."

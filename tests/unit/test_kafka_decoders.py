@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from kdeclare.providers.kafka.client.configs_decoder import read_configs
-from kdeclare.providers.kafka.client.topics import read_topics
+from kdeclare.providers.kafka.client.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.client.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
@@ -81,8 +81,8 @@ def test_configs_equal_kafka_pythons(
     answer: tuple[bytes, Mapping[ConfigResource, ConfigQuery]],
 ) -> None:
     body, queries = answer
-    theirs = read_configs(DescribeConfigsResponse.decode(body, version=4), queries)
-    assert read_configs(RawResponse(body, 4), queries) == theirs
+    theirs = decode_configs(DescribeConfigsResponse.decode(body, version=4), queries)
+    assert decode_configs(RawResponse(body, 4), queries) == theirs
 
 
 @pytest.mark.parametrize("length", [1, 50, 200])
@@ -94,7 +94,7 @@ def test_long_override_of_one_topic_hides_no_override_of_the_next(length: int) -
     body = DescribeConfigsResponse(throttle_time_ms=0, results=results).encode(version=4)
     resources = [ConfigResource(ConfigScope.TOPIC, f"t{n}") for n in range(3)]
     queries = {resource: ConfigQuery(resource, overrides=True) for resource in resources}
-    found = [described.entries for described in read_configs(RawResponse(body, 4), queries)]
+    found = [described.entries for described in decode_configs(RawResponse(body, 4), queries)]
     assert [{key: item.value for key, item in entries.items()} for entries in found] == [
         {"a": "v" * length},
         {"x": "mine"},
@@ -129,7 +129,7 @@ def ours(query: ConfigQuery, *results: Any) -> list[Mapping[str, ConfigEntry]]:
         resource = ConfigResource(scope, item.resource_name)
         queries[resource] = ConfigQuery(resource, query.keys, query.overrides)
     body = DescribeConfigsResponse(throttle_time_ms=0, results=list(results)).encode(version=4)
-    return [item.entries for item in read_configs(RawResponse(body, 4), queries)]
+    return [item.entries for item in decode_configs(RawResponse(body, 4), queries)]
 
 
 TOPIC = ConfigResource(ConfigScope.TOPIC, "")
@@ -230,8 +230,8 @@ def test_topics_equal_kafka_pythons(
     body = MetadataResponse(
         throttle_time_ms=1, brokers=known, cluster_id=cluster_id, controller_id=1, topics=topics, error_code=0
     ).encode(version=version)
-    theirs = read_topics(MetadataResponse.decode(body, version=version))
-    assert read_topics(RawResponse(body, version)) == theirs
+    theirs = decode_topics(MetadataResponse.decode(body, version=version))
+    assert decode_topics(RawResponse(body, version)) == theirs
 
 
 def test_topic_ids_are_uuids_as_text() -> None:
@@ -242,7 +242,7 @@ def test_topic_ids_are_uuids_as_text() -> None:
     body = MetadataResponse(
         throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=1, topics=[topic], error_code=0
     ).encode(version=12)
-    (found,) = read_topics(RawResponse(body, 12))
+    (found,) = decode_topics(RawResponse(body, 12))
     assert found.topic.topic_id == str(topic_id)
     assert found.topic.internal
 

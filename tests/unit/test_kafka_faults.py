@@ -4,7 +4,11 @@ import pytest
 from kafka import errors as client
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.providers.kafka.client.faults import error_name, fault_for_code, fault_for_exception
+from kdeclare.providers.kafka.client.faults import (
+    build_fault_from_code,
+    build_fault_from_exception,
+    get_error_name,
+)
 
 REFUSED, RETRIABLE, UNKNOWN = FaultKind.REFUSED, FaultKind.RETRIABLE, FaultKind.UNKNOWN
 
@@ -34,7 +38,7 @@ REFUSED, RETRIABLE, UNKNOWN = FaultKind.REFUSED, FaultKind.RETRIABLE, FaultKind.
     ],
 )
 def test_names_are_those_of_kafkas_own_tools(code: int, name: str) -> None:
-    assert error_name(code) == name
+    assert get_error_name(code) == name
 
 
 @pytest.mark.parametrize(
@@ -53,9 +57,9 @@ def test_names_are_those_of_kafkas_own_tools(code: int, name: str) -> None:
     ],
 )
 def test_kinds_of_codes(code: int, of_a_read: FaultKind, of_a_change: FaultKind) -> None:
-    assert fault_for_code(code, "why", changes=False).kind is of_a_read
-    assert fault_for_code(code, "why", changes=True).kind is of_a_change
-    assert ("quota" in fault_for_code(code, None, changes=True).message) is (code == 89)
+    assert build_fault_from_code(code, "why", changes=False).kind is of_a_read
+    assert build_fault_from_code(code, "why", changes=True).kind is of_a_change
+    assert ("quota" in build_fault_from_code(code, None, changes=True).message) is (code == 89)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_kinds_of_codes(code: int, of_a_read: FaultKind, of_a_change: FaultKind)
 )
 def test_what_the_client_saw_is_unknown_only_for_a_change_that_left(exc: Exception) -> None:
     kinds = {
-        (sent, changes): fault_for_exception(exc, sent=sent, changes=changes).kind
+        (sent, changes): build_fault_from_exception(exc, sent=sent, changes=changes).kind
         for sent in (False, True)
         for changes in (False, True)
     }
@@ -72,23 +76,23 @@ def test_what_the_client_saw_is_unknown_only_for_a_change_that_left(exc: Excepti
 
 
 def test_exceptions_keep_their_words_without_python_names() -> None:
-    fault = fault_for_exception(
+    fault = build_fault_from_exception(
         client.KafkaConnectionError("broker 1 at a:9092: gone"), sent=False, changes=True
     )
     assert (fault.error, fault.message) == ("NETWORK_EXCEPTION", "broker 1 at a:9092: gone")
-    fault = fault_for_exception(client.RequestTimedOutError("after 10 ms"), sent=True, changes=True)
+    fault = build_fault_from_exception(client.RequestTimedOutError("after 10 ms"), sent=True, changes=True)
     assert (fault.error, fault.message, fault.kind) == ("REQUEST_TIMED_OUT", "after 10 ms", UNKNOWN)
-    fault = fault_for_exception(client.KafkaTimeoutError("x"), sent=False, changes=True)
+    fault = build_fault_from_exception(client.KafkaTimeoutError("x"), sent=False, changes=True)
     assert (fault.error, fault.kind) == ("REQUEST_TIMED_OUT", RETRIABLE)
 
 
 def test_versions_and_authentication_are_refusals_with_their_names() -> None:
-    fault = fault_for_exception(client.IncompatibleBrokerVersion("no"), sent=False, changes=True)
+    fault = build_fault_from_exception(client.IncompatibleBrokerVersion("no"), sent=False, changes=True)
     assert (fault.error, fault.kind) == ("UNSUPPORTED_VERSION", REFUSED)
-    fault = fault_for_exception(client.SaslAuthenticationFailedError("no"), sent=False, changes=True)
+    fault = build_fault_from_exception(client.SaslAuthenticationFailedError("no"), sent=False, changes=True)
     assert (fault.error, fault.kind) == ("SASL_AUTHENTICATION_FAILED", REFUSED)
 
 
 def test_a_fault_stays_itself() -> None:
     fault = Fault("X", "y", UNKNOWN)
-    assert fault_for_exception(fault, sent=False, changes=False) is fault
+    assert build_fault_from_exception(fault, sent=False, changes=False) is fault

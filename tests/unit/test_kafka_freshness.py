@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import freshness
 from kdeclare.providers.kafka.client.freshness import Freshness
@@ -26,12 +26,12 @@ class Brokers:
     def brokers(self) -> list[int]:
         return list(self.epochs)
 
-    def ask_one(self, _request: Any, _read: Callable[[Any], Any]) -> int:
+    def send_one(self, _request: Any, _read: Callable[[Any], Any]) -> int:
         if isinstance(self.committed, Fault):
             raise self.committed
         return self.committed + 1  # a high watermark is one past the last offset
 
-    def ask_each(
+    def send_each(
         self, requests: Mapping[int, Sequence[Any]], _read: Callable[[Any], Any]
     ) -> dict[int, list[int | Fault]]:
         self.rounds += 1
@@ -92,7 +92,7 @@ def test_it_is_asked_again_after_a_write_only() -> None:
     made.nodes()
     made.nodes()
     assert brokers.rounds == 1
-    made.wrote()
+    made.mark_written()
     brokers.committed = 12
     brokers.epochs = {1: [10, 11, 12]}
     assert made.nodes() == [1]
@@ -117,9 +117,9 @@ def test_the_end_of_a_move_is_waited_for_where_the_controller_has_told_of_it(
 ) -> None:
     brokers = Brokers(10, {1: [10]})
     made = fresh(brokers)
-    made.listed_moves(first)
+    made.record_moves(first)
     made.nodes()
-    made.listed_moves(then)
+    made.record_moves(then)
     brokers.committed = 11
     brokers.epochs = {1: [10, 11]}
     made.nodes()
@@ -131,7 +131,7 @@ def test_moves_that_ended_before_they_were_ever_listed_count_as_well() -> None:
     brokers = Brokers(10, {1: [10]})
     made = fresh(brokers)
     made.nodes()
-    made.listed_moves([])
+    made.record_moves([])
     brokers.committed = 11
     brokers.epochs = {1: [10, 11]}
     made.nodes()
@@ -140,27 +140,27 @@ def test_moves_that_ended_before_they_were_ever_listed_count_as_well() -> None:
 
 def test_moves_listed_before_the_check_need_not_be_listed_again(clock: Clock) -> None:
     made = fresh(Brokers(10, {1: [10]}))
-    assert made.moves_before() is None
-    made.listed_moves([MOVE])
-    assert made.moves_before() is None, "the brokers have not been asked"
+    assert made.get_earlier_moves() is None
+    made.record_moves([MOVE])
+    assert made.get_earlier_moves() is None, "the brokers have not been asked"
     assert made.is_caught_up()
-    assert made.moves_before() == frozenset({MOVE})
-    made.listed_moves([MOVE, OTHER])
-    assert made.moves_before() == frozenset({MOVE}), "the other list came after the check"
-    made.listed_moves([OTHER])
-    assert made.moves_before() is None, "they have to be asked again"
+    assert made.get_earlier_moves() == frozenset({MOVE})
+    made.record_moves([MOVE, OTHER])
+    assert made.get_earlier_moves() == frozenset({MOVE}), "the other list came after the check"
+    made.record_moves([OTHER])
+    assert made.get_earlier_moves() is None, "they have to be asked again"
     made.nodes()
-    assert made.moves_before() == frozenset({OTHER})
+    assert made.get_earlier_moves() == frozenset({OTHER})
     clock.sleep(2)
-    assert made.moves_before() is None
+    assert made.get_earlier_moves() is None
 
 
 def test_an_old_list_of_moves_is_none(clock: Clock) -> None:
     made = fresh(Brokers(10, {1: [10]}))
-    made.listed_moves([MOVE])
+    made.record_moves([MOVE])
     clock.sleep(2)
     made.nodes()
-    assert made.moves_before() is None
+    assert made.get_earlier_moves() is None
 
 
 @pytest.mark.parametrize("error", ["UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"])
@@ -180,7 +180,7 @@ def test_other_faults_pass() -> None:
 def test_is_caught_up_asks_again_each_time(clock: Clock) -> None:
     brokers = Brokers(10, {1: [*[3] * 10, 11], 2: [3]})
     found = fresh(brokers)
-    found.wrote()
+    found.mark_written()
     assert found.is_caught_up()  # broker 1 follows while it is waited for
     brokers.committed = 20
     before = clock.at
@@ -201,12 +201,12 @@ def test_catching_up_is_waited_for_as_long_as_patience_lasts(
 ) -> None:
     brokers = Brokers(10, {1: [3], 2: [4]})
     found = fresh(brokers)
-    found.await_committed(Patience(limit_s))
+    found.await_committed(WaitPolicy(limit_s))
     assert waits <= clock.at < waits + 1
     before = clock.at
     assert found.nodes() == [1, 2], "an old answer is better than none, and it has been waited for"
     assert clock.at == before
-    found.wrote()
+    found.mark_written()
     assert found.nodes() == [1, 2]
     assert clock.at - before < waits + 1, "later waits are no longer"
 
@@ -217,12 +217,12 @@ def test_catching_up_tells_what_takes_long(clock: Clock) -> None:
     def tell(what: str, done: int, total: int, moves: object = None) -> None:
         told.append((what, done, total))
 
-    fresh(Brokers(10, {1: [*[3] * 10, 10], 2: [10]})).await_committed(Patience(5, tell))
+    fresh(Brokers(10, {1: [*[3] * 10, 10], 2: [10]})).await_committed(WaitPolicy(5, tell))
     assert told == []
-    fresh(Brokers(10, {1: [*[3] * 60, 10], 2: [4]})).await_committed(Patience(5, tell))
+    fresh(Brokers(10, {1: [*[3] * 60, 10], 2: [4]})).await_committed(WaitPolicy(5, tell))
     assert set(told) == {("Waiting for brokers to catch up with the controller", 0, 2)}
 
 
 def test_catching_up_where_it_cannot_be_known_waits_for_nothing(clock: Clock) -> None:
-    fresh(Brokers(Fault("UNSUPPORTED_VERSION", ""), {1: [0]})).await_committed(Patience(5))
+    fresh(Brokers(Fault("UNSUPPORTED_VERSION", ""), {1: [0]})).await_committed(WaitPolicy(5))
     assert clock.at == 0

@@ -17,8 +17,8 @@ from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.configs_decoder import read_configs
-from kdeclare.providers.kafka.client.topics import read_topics
+from kdeclare.providers.kafka.client.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.client.wire_format import (
     MalformedResponse,
     RawResponse,
@@ -47,8 +47,8 @@ QUERIES: Mapping[ConfigResource, ConfigQuery] = {
 def read(name: str, body: bytes) -> list[Any]:
     version = int(name.rpartition("-v")[2])
     if name.startswith("metadata"):
-        return list(read_topics(RawResponse(body, version)))
-    return list(read_configs(RawResponse(body, version), QUERIES))
+        return list(decode_topics(RawResponse(body, version)))
+    return list(decode_configs(RawResponse(body, version), QUERIES))
 
 
 def real(name: str) -> bytes:

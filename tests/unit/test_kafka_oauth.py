@@ -18,8 +18,8 @@ from kafka import errors as client
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.oauth import Tokens
-from kdeclare.providers.kafka.client.properties import client_arguments
+from kdeclare.providers.kafka.client.oauth import TokenProvider
+from kdeclare.providers.kafka.client.properties import build_client_arguments
 from tests.unit.connect.https_stub import https, pair
 from tests.unit.connect.raw_server import answering, drip, took
 
@@ -76,12 +76,12 @@ def properties(url: str, login: str = LOGIN, **more: str) -> dict[str, str]:
     }
 
 
-def tokens(given: dict[str, str]) -> Tokens:
-    arguments, warnings = client_arguments(given)
+def tokens(given: dict[str, str]) -> TokenProvider:
+    arguments, warnings = build_client_arguments(given)
     plain = given["sasl.oauthbearer.token.endpoint.url"].startswith("http:")
     assert [found.code for found in warnings] == ["plain-http"] * plain
     made = arguments["sasl_oauth_token_provider"]
-    assert isinstance(made, Tokens)
+    assert isinstance(made, TokenProvider)
     return made
 
 
@@ -237,7 +237,7 @@ def test_an_endpoint_over_tls_that_drips_is_given_up_on_in_time(tmp_path: Path) 
 
 
 def test_an_address_without_encryption_is_warned_of() -> None:
-    _, (found,) = client_arguments(properties("http://tokens.example/"))
+    _, (found,) = build_client_arguments(properties("http://tokens.example/"))
     assert (found.code, found.is_error) == ("plain-http", False)
     assert "sasl.oauthbearer.token.endpoint.url is an http:// address" in found.detail
 

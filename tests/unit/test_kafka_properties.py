@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.providers.kafka.client.properties import client_arguments, read_properties
+from kdeclare.providers.kafka.client.properties import build_client_arguments, read_properties
 from tests.pems import pems
 
 __all__ = ["pems"]
@@ -19,7 +19,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required userna
 def fails(properties: dict[str, str]) -> str:
     """The error's sentence and hint; never with a secret in it."""
     with pytest.raises(KdeclareError) as raised:
-        client_arguments(properties)
+        build_client_arguments(properties)
     (diagnostic,) = raised.value.diagnostics
     assert diagnostic.code == "client-properties"
     assert "s3cret" not in f"{diagnostic}"
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_the_plain_ones() -> None:
-    arguments, warnings = client_arguments(
+    arguments, warnings = build_client_arguments(
         {"bootstrap.servers": "a:1", "client.id": "x", "request.timeout.ms": "1500", "retries": "3"}
     )
     assert arguments == {"security_protocol": "PLAINTEXT", "client_id": "x", "request_timeout_ms": 1500}
@@ -73,11 +73,11 @@ def test_the_plain_ones() -> None:
 
 
 def test_properties_without_effect_are_named_once() -> None:
-    _, warnings = client_arguments({"acks": "all", "group.id": "g"})
+    _, warnings = build_client_arguments({"acks": "all", "group.id": "g"})
     (only,) = warnings
     assert only.code == "unused-client-property"
     assert "acks, group.id" in only.detail
-    _, [only] = client_arguments({"security.protocol": "SSL", "ssl.truststore.loaction": "x"})
+    _, [only] = build_client_arguments({"security.protocol": "SSL", "ssl.truststore.loaction": "x"})
     assert "ssl.truststore.loaction" in only.detail
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_said(properties: dict[str, str], words: list[str
 
 
 def test_plain_and_scram_logins() -> None:
-    arguments, _ = client_arguments(
+    arguments, _ = build_client_arguments(
         {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN}
     )
     assert arguments == {
@@ -181,7 +181,7 @@ def test_plain_and_scram_logins() -> None:
         "sasl_plain_username": "ann",
         "sasl_plain_password": "s3cret",
     }
-    arguments, _ = client_arguments(
+    arguments, _ = build_client_arguments(
         {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": SCRAM}
     )
     assert arguments["sasl_plain_password"] == "s'3"
@@ -200,7 +200,7 @@ def test_a_jks_store_is_refused_with_the_way_out(tmp_path: Path) -> None:
 
 
 def context(properties: dict[str, str]) -> ssl.SSLContext:
-    arguments, _ = client_arguments({"security.protocol": "SSL", **properties})
+    arguments, _ = build_client_arguments({"security.protocol": "SSL", **properties})
     made = arguments["ssl_context"]
     assert isinstance(made, ssl.SSLContext)
     return made

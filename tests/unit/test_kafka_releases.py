@@ -8,7 +8,7 @@ from kafka.protocol.admin import DescribeClusterResponse
 from kafka.protocol.metadata import ApiVersionsResponse
 
 from kdeclare.providers.kafka.client import connect
-from kdeclare.providers.kafka.client.describe_cluster import release_of_level
+from kdeclare.providers.kafka.client.describe_cluster import find_release
 from kdeclare.providers.kafka.live import ClusterInfo
 from tests.fake_broker import Answer, FakeBroker, fake_broker
 
@@ -102,4 +102,4 @@ def test_a_broker_that_is_too_old_is_not_asked() -> None:
     ],
 )
 def test_releases(level: int, name: str) -> None:
-    assert release_of_level(level) == name
+    assert find_release(level) == name

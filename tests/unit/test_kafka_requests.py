@@ -20,9 +20,9 @@ from kafka.protocol.admin import (
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.client import KafkaCluster, connect
-from kdeclare.providers.kafka.client.wire import LONGEST_THROTTLE_S, _throttled_until, chunks
+from kdeclare.providers.kafka.client.wire import MAX_THROTTLE_S, _compute_throttle_end, batch_items
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery, NewPartitions, NewTopic
 from tests.beds import all_created
 from tests.cases import case
 from tests.fake_broker import Answer, FakeBroker, fake_broker
@@ -141,19 +141,19 @@ def test_changes_under_a_quota_are_sent_one_after_the_other() -> None:
 
 
 def test_a_throttled_connection_is_waited_for_beyond_the_time_to_connect() -> None:
-    """`_throttled_until` goes by what the broker said, up to a limit."""
+    """`_compute_throttle_end` goes by what the broker said, up to a limit."""
     connection = type("Throttled", (), {"_throttle_time": time.monotonic() + 15})()
-    assert 14 < _throttled_until(connection) - time.monotonic() < 16
+    assert 14 < _compute_throttle_end(connection) - time.monotonic() < 16
     connection._throttle_time = time.monotonic() + 10**9
-    assert _throttled_until(connection) - time.monotonic() < LONGEST_THROTTLE_S + 1
+    assert _compute_throttle_end(connection) - time.monotonic() < MAX_THROTTLE_S + 1
     connection._throttle_time = 0
-    assert _throttled_until(connection) == 0
+    assert _compute_throttle_end(connection) == 0
 
 
 def test_chunks_never_lose_an_item() -> None:
-    assert chunks(range(5), 2) == [[0, 1], [2, 3], [4]]
-    assert chunks([1, 9000, 1], records=lambda n: n) == [[1], [9000], [1]]
-    assert chunks([]) == []
+    assert batch_items(range(5), 2) == [[0, 1], [2, 3], [4]]
+    assert batch_items([1, 9000, 1], count_metadata_records=lambda n: n) == [[1], [9000], [1]]
+    assert batch_items([]) == []
 
 
 def test_no_request_for_no_items() -> None:
@@ -314,7 +314,7 @@ def test_config_ops_as_kip_339_has_them() -> None:
         ConfigResource(ConfigScope.BROKER, "1"),
     )
     with cluster({ALTER: answer}) as (kafka, broker):
-        items = [Alteration(resource, ops) for resource in (topic, everywhere, one)]
+        items = [ConfigAlteration(resource, ops) for resource in (topic, everywhere, one)]
         assert kafka.alter_configs(items) == {topic: None, everywhere: None, one: None}
     first, second = broker.asked(ALTER)
     assert [(r.resource_type, r.resource_name) for r in first.resources] == [(2, "t"), (4, "")]
@@ -369,7 +369,7 @@ def test_a_broker_that_has_only_the_old_alter_configs_is_not_asked_for_it() -> N
     topic = ConfigResource(ConfigScope.TOPIC, "t1")
     with cluster({}, {ALTER: -1, LEGACY_ALTER: 2}) as (kafka, broker):
         with pytest.raises(Fault) as raised:
-            kafka.alter_configs([Alteration(topic, (ConfigOp("k2", FieldOp.SET, "901"),))])
+            kafka.alter_configs([ConfigAlteration(topic, (ConfigOp("k2", FieldOp.SET, "901"),))])
         asked = {request.API_KEY for request in broker.requests}
     assert (raised.value.error, raised.value.kind) == ("UNSUPPORTED_VERSION", FaultKind.REFUSED)
     assert not asked & {ALTER, LEGACY_ALTER}
@@ -402,7 +402,9 @@ def test_what_does_not_exist_is_left_out_and_what_is_forbidden_is_not() -> None:
 def test_what_is_forbidden_is_told_of_that_one_alone(version: int) -> None:
     one, other = (ConfigResource(ConfigScope.TOPIC, name) for name in ("one", "other"))
     with cluster(*describes(29, version, of="one")) as (kafka, broker):
-        found = kafka.configs_in_part([ConfigQuery(topic, overrides=True) for topic in (one, other)])
+        found = kafka.describe_configs_partially(
+            [ConfigQuery(topic, overrides=True) for topic in (one, other)]
+        )
     assert list(found) == [one, other]
     refused = found[one]
     assert isinstance(refused, Fault)

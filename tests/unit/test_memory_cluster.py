@@ -10,7 +10,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.resources.changes import FieldOp
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Move
-from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, NewPartitions, NewTopic
+from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, NewPartitions, NewTopic
 from kdeclare.providers.kafka.testing import Crash, MemoryCluster
 
 ORDERS = ConfigResource(ConfigScope.TOPIC, "orders")
@@ -22,10 +22,10 @@ def new(name: str, *replicas: tuple[int, ...]) -> NewTopic:
     return NewTopic(name, None, None, dict(enumerate(replicas or ((1,),))), {})
 
 
-def alteration(name: str, value: str = "7") -> Alteration:
+def alteration(name: str, value: str = "7") -> ConfigAlteration:
     """retention.ms of a topic."""
     resource = ConfigResource(ConfigScope.TOPIC, name)
-    return Alteration(resource, (ConfigOp("retention.ms", FieldOp.SET, value),))
+    return ConfigAlteration(resource, (ConfigOp("retention.ms", FieldOp.SET, value),))
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_validate_only_is_not_counted_as_a_change(cluster: MemoryCluster) -> Non
 
 
 def test_someone_else_can_be_faster(cluster: MemoryCluster) -> None:
-    cluster.faults.meanwhile(lambda other: other.delete_topics({"orders": None}), method="alter_configs")
+    cluster.faults.run_before(lambda other: other.delete_topics({"orders": None}), method="alter_configs")
     result = cluster.alter_configs([alteration("orders")])[ORDERS]
     assert result is not None
     assert result.error == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -362,9 +362,12 @@ def test_without_elr_min_isr_is_a_key_like_others() -> None:
     one = ConfigResource(ConfigScope.BROKER, "1")
     assert cluster.overrides(wide) == {}
     ops = (ConfigOp("min.insync.replicas", FieldOp.SET, "2"),)
-    assert cluster.alter_configs([Alteration(one, ops), Alteration(wide, ops)]) == {one: None, wide: None}
+    assert cluster.alter_configs([ConfigAlteration(one, ops), ConfigAlteration(wide, ops)]) == {
+        one: None,
+        wide: None,
+    }
     gone = (ConfigOp("min.insync.replicas", FieldOp.DELETE, None),)
-    assert cluster.alter_configs([Alteration(wide, gone)]) == {wide: None}
+    assert cluster.alter_configs([ConfigAlteration(wide, gone)]) == {wide: None}
 
 
 def test_internal_topics_and_moved_brokers(cluster: MemoryCluster) -> None:

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from kdeclare.providers.kafka.testing.partitions import PartitionState, cancelled, caught_up, reassigned
+from kdeclare.providers.kafka.testing.partitions import (
+    PartitionState,
+    cancel_move,
+    catch_up,
+    start_reassignment,
+)
 
 ROWS = (Path(__file__).parent / "memory_data" / "partition_changes.jsonl").read_text().splitlines()
 
@@ -29,7 +34,7 @@ def test_decides_as_kafka_does(op: str) -> None:
     for row in rows:
         before, active = state(row["before"]), frozenset(row["active"])
         if op == "reassign":
-            after = reassigned(before, tuple(row["target"]), active)
+            after = start_reassignment(before, tuple(row["target"]), active)
         else:
-            after = (cancelled if op == "cancel" else caught_up)(before, active)
+            after = (cancel_move if op == "cancel" else catch_up)(before, active)
         assert after == state(row["after"]), row

@@ -12,13 +12,13 @@ from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Outcome
 from kdeclare.core.operations.operation import Inverse, Operation
-from kdeclare.core.operations.operation_type import Access, Touch
+from kdeclare.core.operations.operation_type import Access, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider import registry
 from kdeclare.core.resources.capabilities import PREVENT_DESTROY, Exportable, ExportRequest, FleetComparable
 from kdeclare.core.resources.changes import Action, Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.object_system import ObjectSystem, SystemObjectKind, SystemObjects
 from kdeclare.core.resources.objects import (
     Fields,
@@ -33,7 +33,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import (
-    SHOWN,
+    SENSITIVE_MASK,
     Referenced,
     Secret,
     SecretRef,
@@ -73,23 +73,25 @@ ID = ResourceId("FrontDoor", "main")
 HASHER = SecretHasher("test")
 
 
-def declared(**spec: Json) -> Desired:
+def declared(**spec: Json) -> DesiredResource:
     body, problems = DOOR.parse("main", DoorSpec.model_validate(spec))
     assert not problems
     fields = {
         name: replace(v, digest=HASHER.make_hash(str(ID), name, v.value)) if isinstance(v, Secret) else v
         for name, v in body.fields.items()
     }
-    return Desired(ID, replace(body, fields=fields))
+    return DesiredResource(ID, replace(body, fields=fields))
 
 
 def compare(
-    desired: Desired | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None
+    desired: DesiredResource | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None
 ) -> Difference:
     return DOOR.diff(ID, desired, LiveState(House(doors)), owned, PlanContext())
 
 
-def plan(desired: Desired | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None) -> Operation:
+def plan(
+    desired: DesiredResource | None, doors: Mapping[str, Fields], owned: OwnedRecord | None = None
+) -> Operation:
     change = compare(desired, doors, owned).change
     assert change is not None
     (op,) = DOOR.plan_operations(change, desired, LiveState(House(doors)), owned, PlanContext())
@@ -138,7 +140,7 @@ def test_a_secret_is_the_same_by_its_value_or_its_hash() -> None:
     assert compare(read_back, there).change is None
     difference = compare(desired, {"main": {"key": hide("another-value")}})
     assert difference.change is not None
-    assert [(f.before, f.after) for f in difference.change.fields] == [(SHOWN, SHOWN)]
+    assert [(f.before, f.after) for f in difference.change.fields] == [(SENSITIVE_MASK, SENSITIVE_MASK)]
 
 
 def test_an_update_is_undone_field_by_field() -> None:
@@ -184,10 +186,10 @@ def test_an_object_that_must_not_be_deleted_is_not() -> None:
 def test_references_are_found_before_and_after() -> None:
     owned = ObjectRecord({"rooms": ["hall"]})
     op = plan(declared(rooms=["attic"]), {"main": {"rooms": ["hall"]}}, owned)
-    assert set(DOOR.update.footprint(op)) == {
-        Touch(ID.kind, ID.name, Access.UPDATE),
-        Touch("Room", "attic", Access.REQUIRES),
-        Touch("Room", "hall", Access.AFTER),
+    assert set(DOOR.update.compute_footprint(op)) == {
+        FootprintEntry(ID.kind, ID.name, Access.UPDATE),
+        FootprintEntry("Room", "attic", Access.REQUIRES),
+        FootprintEntry("Room", "hall", Access.AFTER),
     }
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.operations.binding import bind_arguments, dump_arguments, get_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments, dump_arguments, get_arguments
 from kdeclare.core.operations.operation import Operation, UnboundArguments
-from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, type_of
+from kdeclare.core.provider.registry import OPERATION_TYPES, UnknownOperationType, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.kafka.operations.arguments import (
@@ -94,7 +94,7 @@ def test_operation_with_arguments_of_another_version_is_kept_and_does_nothing(
     args = bind_arguments("topic.delete", json)
     assert args == UnboundArguments(json, problem)
     assert dump_arguments(args) == json
-    assert isinstance(type_of(delete(args)), UnknownOperationType)
+    assert isinstance(get_operation_type(delete(args)), UnknownOperationType)
 
 
 @pytest.mark.parametrize("number", ["01", " 1", "+1", "-1", "1_0", "1.0", "²", "", "9" * 5000])

@@ -12,7 +12,7 @@ TEA, KETTLE = ResourceId("Tea", "green"), ResourceId("Kettle", "kitchen")
 class Boil(UnknownOperationType):
     """Making tea changes a kettle."""
 
-    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+    def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
         return frozenset({KETTLE})
 
 

@@ -6,20 +6,20 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.plans.plan import Base, ClusterRef, Ownership, Plan, Summary
+from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import (
     OwnedRecord,
     UnboundRecord,
+    get_owned_labels,
     is_protected,
     narrow_record,
-    read_owned_labels,
 )
 from kdeclare.core.resources.record_binding import bind_record, dump_record, protect_record
 from kdeclare.core.secrets.secret_refs import SecretRef, find_records
-from kdeclare.engine.executor.ownership import owned_after
+from kdeclare.engine.executor.ownership import compute_owned
 from kdeclare.engine.planning.plan_integrity import find_inconsistencies
-from kdeclare.engine.state.document import decode, encode
+from kdeclare.engine.state.document import decode_state, encode_state
 from kdeclare.providers.kafka.client_quota.diff import QuotaRecord
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 from kdeclare.providers.kafka.topic.record import TopicRecord
@@ -67,7 +67,7 @@ def state_text(**resources: JsonValue) -> str:
 
 def plan(before: OwnedRecord | None, after: OwnedRecord | None) -> Plan:
     ownership = (Ownership(ResourceId("ClientQuota", "x"), before, after),)
-    return Plan("p", "e", ClusterRef("c", "c"), Base("l", 1), Summary(), ownership=ownership)
+    return Plan("p", "e", ClusterRef("c", "c"), PlanBase("l", 1), Summary(), ownership=ownership)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_record_comes_back_as_it_was_written(kind: str, record: dict[str, JsonVa
     assert isinstance(bound, OwnedRecord)
     assert not isinstance(bound, UnboundRecord)
     assert json.dumps(dump_record(bound), sort_keys=True) == json.dumps(record, sort_keys=True)
-    assert read_owned_labels(bound) == record.get("labels", {})
+    assert get_owned_labels(bound) == record.get("labels", {})
     assert bound == bind_record(kind, dump_record(bound))
 
 
@@ -103,7 +103,7 @@ def test_secrets_of_a_record_are_found_where_its_body_has_them() -> None:
 def test_record_of_a_kind_says_what_it_is_about() -> None:
     record = narrow_record(bind_record("ClientQuota", QUOTA), QuotaRecord)
     assert record is not None
-    assert record.whose == QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
+    assert record.quota_entity == QuotaEntity.of({EntityType.USER: "alice", EntityType.CLIENT_ID: None})
     with pytest.raises(TypeError, match="a record is dict, not QuotaRecord"):
         narrow_record(QUOTA, QuotaRecord)
 
@@ -147,22 +147,24 @@ def test_record_of_a_topic_that_cannot_be_read_is_kept_as_it_is(record: JsonValu
 @pytest.mark.parametrize("kind", ["Queue", "Nobody"])
 def test_record_of_a_kind_that_is_not_installed_is_kept_as_it_is(kind: str) -> None:
     assert dump_record(bind_record(kind, OTHER)) == OTHER
-    text = encode(decode(state_text(**{f"{kind}__x": OTHER}), "state.json"))
+    text = encode_state(decode_state(state_text(**{f"{kind}__x": OTHER}), "state.json"))
     assert json.loads(text)["resources"] == {f"{kind}/x": OTHER}
-    assert encode(decode(text, "state.json")) == text
+    assert encode_state(decode_state(text, "state.json")) == text
 
 
 def test_state_holds_records_and_its_text_stays_the_same() -> None:
-    text = encode(decode(state_text(ClientQuota__x=QUOTA, Topic__t=TOPIC, Nobody__n=OTHER), "state.json"))
-    state = decode(text, "state.json")
+    text = encode_state(
+        decode_state(state_text(ClientQuota__x=QUOTA, Topic__t=TOPIC, Nobody__n=OTHER), "state.json")
+    )
+    state = decode_state(text, "state.json")
     assert isinstance(state.resources["ClientQuota/x"], QuotaRecord)
-    assert encode(state) == text
+    assert encode_state(state) == text
     assert json.loads(text)["resources"] == {"ClientQuota/x": QUOTA, "Topic/t": TOPIC, "Nobody/n": OTHER}
 
 
 def test_malformed_record_in_a_state_is_reported_with_file_and_resource() -> None:
     with pytest.raises(KdeclareError) as caught:
-        decode(state_text(ClientQuota__x={**QUOTA, "limits": {"a": "5"}}), "/some/state.json")
+        decode_state(state_text(ClientQuota__x={**QUOTA, "limits": {"a": "5"}}), "/some/state.json")
     (problem,) = caught.value.diagnostics
     assert problem.code == "state-corrupt"
     assert problem.detail.startswith("/some/state.json: the record of ClientQuota/x cannot be read (limits.a")
@@ -178,7 +180,7 @@ def test_run_of_another_version_changes_no_record_that_it_cannot_read() -> None:
     unreadable, record = bind_record("ClientQuota", {"limits": {}}), bind_record("ClientQuota", QUOTA)
     assert record is not None
     owned = {"ClientQuota/x": record}
-    assert owned_after(plan(record, unreadable), {}, owned) == owned
+    assert compute_owned(plan(record, unreadable), {}, owned) == owned
 
 
 def test_protection_is_part_of_a_record() -> None:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kdeclare.core.operations.binding import dump_arguments
-from kdeclare.core.units import seconds
+from kdeclare.core.operations.argument_binding import dump_arguments
+from kdeclare.core.units import parse_duration
 from kdeclare.providers.kafka.reassignment.pace import (
     Pace,
     PaceSpec,
-    bytes_per_second,
-    pace_of,
+    build_pace,
+    parse_rate,
 )
 from tests.jsontypes import untyped
 
@@ -32,7 +32,7 @@ from tests.jsontypes import untyped
     ],
 )
 def test_durations(text: str, expected: float) -> None:
-    assert seconds(text) == pytest.approx(expected)
+    assert parse_duration(text) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_durations(text: str, expected: float) -> None:
 )
 def test_what_is_no_duration_is_shown_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="write 30s, 10m or 1h30m") as caught:
-        seconds(text)
+        parse_duration(text)
     assert f"'{text}'" in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [30, 1.5, True, None, ["30s"]])
 def test_a_duration_needs_its_unit(value: object) -> None:
     with pytest.raises(ValueError, match="with its unit"):
-        seconds(value)
+        parse_duration(value)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_duration_needs_its_unit(value: object) -> None:
     ],
 )
 def test_rates(value: object, expected: int) -> None:
-    assert bytes_per_second(value) == expected
+    assert parse_rate(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_rates(value: object, expected: int) -> None:
 )
 def test_what_is_no_rate_is_shown_with_an_example(value: object) -> None:
     with pytest.raises(ValueError, match="write 50MiB/s, or a number of bytes a second") as caught:
-        bytes_per_second(value)
+        parse_rate(value)
     assert f"'{value}'" in str(caught.value)
 
 
@@ -124,8 +124,8 @@ def test_a_manifest_cannot_say(field: dict[str, object]) -> None:
 
 def test_a_manifest_says() -> None:
     said = {"throttle": "50MiB/s", "batchSize": 20, "interBatchPause": "30s", "timeout": "2h"}
-    assert pace_of(PaceSpec.model_validate(said)) == Pace(50 * 2**20, 20, 30.0, 7200.0)
-    assert pace_of(PaceSpec()) == Pace()
+    assert build_pace(PaceSpec.model_validate(said)) == Pace(50 * 2**20, 20, 30.0, 7200.0)
+    assert build_pace(PaceSpec()) == Pace()
 
 
 paces = st.builds(
@@ -158,4 +158,4 @@ def test_what_is_said_nearer_holds(a: Pace, b: Pace, c: Pace) -> None:
 @given(st.integers(0, 10**6), st.sampled_from(["ms", "s", "m", "h", "d"]))
 def test_a_duration_of_one_part(number: int, unit: str) -> None:
     scale = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}[unit]
-    assert math.isclose(seconds(f"{number}{unit}"), number * scale)
+    assert math.isclose(parse_duration(f"{number}{unit}"), number * scale)

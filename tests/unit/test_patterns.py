@@ -19,11 +19,11 @@ NAME = "a" * 60
 
 
 def match_reassignment() -> bool:
-    return bool(ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).matching([NAME]))
+    return bool(ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).filter_topics([NAME]))
 
 
 def find_idle_patterns() -> bool:
-    return not ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).idle_patterns([NAME])
+    return not ReassignmentBody(topics=(f"/{HANGS_IN_PYTHON}/",)).find_unmatched_patterns([NAME])
 
 
 def match_defaults() -> bool:

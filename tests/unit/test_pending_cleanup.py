@@ -10,13 +10,13 @@ from kdeclare.core.plans.state import PendingCleanup, State
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.provider import Cleanup, CleanupRequest, Provider
 from kdeclare.core.provider.registry import find_cleanups
-from kdeclare.engine.state.document import decode, encode
+from kdeclare.engine.state.document import decode_state, encode_state
 from kdeclare.providers.kafka.reassignment.cleanup import find_cleanup
-from kdeclare.providers.kafka.reassignment.leftovers import (
-    Leftovers,
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
+    PendingMoveCleanup,
     ThrottledReplicas,
-    leftovers_of,
-    read_leftovers,
+    bind_move_cleanup,
+    get_move_cleanup,
 )
 
 LAMPS = {"lamps": {"kitchen": "on"}}
@@ -26,7 +26,7 @@ names = st.text("ab", min_size=1, max_size=2)
 elements = st.lists(names, unique=True, max_size=2).map(tuple)
 throttles = names | elements | st.builds(ThrottledReplicas, elements, st.booleans())
 leftovers = st.builds(
-    Leftovers,
+    PendingMoveCleanup,
     st.dictionaries(names, st.dictionaries(names, throttles, min_size=1), max_size=2),
     st.dictionaries(names, st.integers(1, 3), max_size=2),
     elements,
@@ -34,23 +34,25 @@ leftovers = st.builds(
 
 
 @given(leftovers)
-def test_leftovers_are_read_as_they_were_written(left: Leftovers) -> None:
-    assert read_leftovers(left.write_to(LAMPS)) == left
-    state = State("l", 1, "c", pending_cleanup=left.write_to(LAMPS))
-    assert decode(encode(state), "state.json") == state
+def test_leftovers_are_read_as_they_were_written(left: PendingMoveCleanup) -> None:
+    assert bind_move_cleanup(left.merge_into(LAMPS)) == left
+    state = State("l", 1, "c", pending_cleanup=left.merge_into(LAMPS))
+    assert decode_state(encode_state(state), "state.json") == state
 
 
 @given(leftovers, leftovers)
-def test_sections_of_other_providers_stay_as_they_are(first: Leftovers, then: Leftovers) -> None:
-    cleanup = then.write_to(first.write_to(LAMPS))
+def test_sections_of_other_providers_stay_as_they_are(
+    first: PendingMoveCleanup, then: PendingMoveCleanup
+) -> None:
+    cleanup = then.merge_into(first.merge_into(LAMPS))
     assert cleanup["lamps"] == LAMPS["lamps"]
-    assert read_leftovers(cleanup) == then
+    assert bind_move_cleanup(cleanup) == then
 
 
 def test_nothing_left_writes_nothing() -> None:
-    assert Leftovers().write_to(Leftovers(moves=("t-0",)).write_to({})) == {}
-    assert "leftovers" not in encode(State("l", 1, "c"))
-    assert not leftovers_of(None)
+    assert PendingMoveCleanup().merge_into(PendingMoveCleanup(moves=("t-0",)).merge_into({})) == {}
+    assert "leftovers" not in encode_state(State("l", 1, "c"))
+    assert not get_move_cleanup(None)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_nothing_left_writes_nothing() -> None:
 )
 def test_section_of_a_wrong_type_is_named(damaged: PendingCleanup) -> None:
     with pytest.raises(KdeclareError) as problem:
-        read_leftovers(damaged)
+        bind_move_cleanup(damaged)
     (found,) = problem.value.diagnostics
     assert (found.code, found.detail) == (
         "state-corrupt",
@@ -81,9 +83,9 @@ def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
         '{"elections": {"t-0": 1}, "moves": ["t-0"], "throttles": {"BROKER/1": {"rate": "9"}, '
         '"BROKER/2": {"rate": ["8", "9"]}, "TOPIC/t": {"list": {"elements": ["0:1"], "fresh": true}}}}}'
     )
-    state = decode(text, "state.json")
-    left = leftovers_of(state)
-    assert left == Leftovers(
+    state = decode_state(text, "state.json")
+    left = get_move_cleanup(state)
+    assert left == PendingMoveCleanup(
         {
             "BROKER/1": {"rate": "9"},
             "BROKER/2": {"rate": ("8", "9")},
@@ -92,7 +94,7 @@ def test_file_of_an_earlier_version_keeps_its_leftovers() -> None:
         {"t-0": 1},
         ("t-0",),
     )
-    assert left.write_to({}) == state.pending_cleanup
+    assert left.merge_into({}) == state.pending_cleanup
 
 
 def test_provider_without_leftovers_asks_nothing() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kdeclare.providers.kafka.live import Broker
 from kdeclare.providers.kafka.reassignment.placement import FewerPartitions, Load, NotEnoughBrokers
-from kdeclare.providers.kafka.reassignment.placement import place as place_topics
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Wish
+from kdeclare.providers.kafka.reassignment.placement import place_replicas as place_topics
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, PlacementRequest
 
 Replicas = tuple[int, ...]
 
@@ -25,7 +25,7 @@ def place(
     load: Mapping[int, int] | None = None,
 ) -> tuple[Replicas, ...]:
     """One topic, and nothing but its numbers."""
-    return place_topics(brokers, {"t": current}, Wish(partitions, factor), Load(load or {}))["t"]
+    return place_topics(brokers, {"t": current}, PlacementRequest(partitions, factor), Load(load or {}))["t"]
 
 
 def cluster(*racks: str | None, fenced: Iterable[int] = ()) -> list[Broker]:

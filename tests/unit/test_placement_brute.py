@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kdeclare.providers.kafka.live import Broker
-from kdeclare.providers.kafka.reassignment.placement import place
-from kdeclare.providers.kafka.reassignment.placement_request import Wish
+from kdeclare.providers.kafka.reassignment.placement import place_replicas
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest
 
 Replicas = tuple[int, ...]
 Sets = tuple[frozenset[int], ...]
@@ -38,9 +38,12 @@ class Case:
     def unspread(self, brokers: Iterable[int]) -> int:
         return squares(Counter(self.racks[b] for b in brokers))
 
-    def placed(self, wish: Wish) -> list[Replicas]:
+    def placed(self, wish: PlacementRequest) -> list[Replicas]:
         """The result, in the order of `partitions`."""
-        topics = {name: iter(replicas) for name, replicas in place(self.brokers, self.current, wish).items()}
+        topics = {
+            name: iter(replicas)
+            for name, replicas in place_replicas(self.brokers, self.current, wish).items()
+        }
         return [next(topics[topic]) for topic, _ in self.partitions]
 
 
@@ -118,7 +121,7 @@ def compare(case: Case, placed: Sequence[Replicas], allowed: Sequence[list[froze
 @given(cases(), st.integers(1, 3))
 def test_a_factor(case: Case, factor: int) -> None:
     assume(factor <= len(case.racks))
-    placed = case.placed(Wish(replication_factor=factor))
+    placed = case.placed(PlacementRequest(replication_factor=factor))
     ids = range(len(case.racks))
     same = all(len(replicas) == factor for _, replicas in case.partitions)
     if same:
@@ -131,7 +134,7 @@ def test_a_factor(case: Case, factor: int) -> None:
 def test_a_drain(case: Case, drained: int) -> None:
     left = [b for b in range(len(case.racks)) if b != drained]
     assume(all(len(replicas) <= len(left) for _, replicas in case.partitions))
-    placed = case.placed(Wish(without=frozenset({drained})))
+    placed = case.placed(PlacementRequest(excluded_brokers=frozenset({drained})))
     allowed = [
         least_sets(case, replicas, len(replicas), left) if drained in replicas else [frozenset(replicas)]
         for _, replicas in case.partitions
@@ -163,7 +166,7 @@ def rebalanced(case: Case) -> None:
     possible: list[Sets] = [
         *product([s for s in sets if case.unspread(s) == spread], repeat=len(case.partitions))
     ]
-    placed = case.placed(Wish(even=True))
+    placed = case.placed(PlacementRequest(rebalance=True))
     chosen = tuple(frozenset(replicas) for replicas in placed)
     assert chosen in possible
     assert gap(everywhere(chosen), ids) == min(gap(everywhere(c), ids) for c in possible)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kdeclare.providers.kafka.live import Broker, ClusterInfo, KafkaState, Partition, Topic
 from kdeclare.providers.kafka.reassignment.placement import (
     Load,
+    LoadAwarePlacer,
     NotEnoughBrokers,
-    SharedLoad,
-    place,
-    rack_findings,
+    explain_rack_layout,
+    place_replicas,
 )
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Strategy, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, PlacementRequest, Strategy
 
 Replicas = tuple[int, ...]
 Topics = Mapping[str, Sequence[Replicas]]
@@ -59,34 +59,40 @@ SIX = cluster("a", "a", "b", "b", "c", "c")
 class TestDrain:
     def test_moves_just_what_has_to(self) -> None:
         current = {"x": [(0, 2, 4), (1, 3, 5)], "y": [(2, 4, 1)]}
-        placed = place(SIX, current, Wish(without=frozenset({4})))
+        placed = place_replicas(SIX, current, PlacementRequest(excluded_brokers=frozenset({4})))
         assert placed == {"x": ((0, 2, 5), (1, 3, 5)), "y": ((2, 1, 5),)}
 
     def test_the_new_leader_balances(self) -> None:
         three = cluster(None, None, None)
-        placed = place(three, {"t": [(0, 1), (1, 2)]}, Wish(without=frozenset({0})))
+        placed = place_replicas(
+            three, {"t": [(0, 1), (1, 2)]}, PlacementRequest(excluded_brokers=frozenset({0}))
+        )
         assert placed["t"] == ((2, 1), (1, 2))
-        placed = place(three, {"t": [(0, 1), (2, 1)]}, Wish(without=frozenset({0})))
+        placed = place_replicas(
+            three, {"t": [(0, 1), (2, 1)]}, PlacementRequest(excluded_brokers=frozenset({0}))
+        )
         assert placed["t"] == ((1, 2), (2, 1))
 
     def test_takes_unregistered_ones_along(self) -> None:
         current = {"t": [(0, 9, 2), (2, 9, 4)]}
-        placed = place(SIX, current, Wish(without=frozenset({0})))["t"]
+        placed = place_replicas(SIX, current, PlacementRequest(excluded_brokers=frozenset({0})))["t"]
         assert placed[1] == (2, 9, 4)
         assert {9, 0}.isdisjoint(placed[0])
 
     def test_too_few_are_left(self) -> None:
         brokers = cluster("a", "b", "c", "d", fenced=[3])
         with pytest.raises(NotEnoughBrokers) as few:
-            place(brokers, {"t": [(1, 2), (0, 1, 2)]}, Wish(without=frozenset({2})))
+            place_replicas(
+                brokers, {"t": [(1, 2), (0, 1, 2)]}, PlacementRequest(excluded_brokers=frozenset({2}))
+            )
         assert (few.value.topic, few.value.partition, few.value.usable) == ("t", 1, (0, 1))
         assert str(few.value) == (
             "Partition 1 of t cannot have 3 replicas: 2 brokers can take new ones (0, 1)"
         )
 
     def test_fixed_partitions_stay(self) -> None:
-        wish = Wish(without=frozenset({0}), even=True, fixed={"t": frozenset({0})})
-        placed = place(SIX, {"t": [(0, 1), (0, 1)]}, wish)["t"]
+        wish = PlacementRequest(excluded_brokers=frozenset({0}), rebalance=True, fixed={"t": frozenset({0})})
+        placed = place_replicas(SIX, {"t": [(0, 1), (0, 1)]}, wish)["t"]
         assert placed[0] == (0, 1)
         assert 0 not in placed[1]
 
@@ -94,89 +100,94 @@ class TestDrain:
 class TestEven:
     def test_fills_an_empty_broker(self) -> None:
         current = {"t": [(0, 1), (1, 2), (2, 0), (0, 1), (1, 2), (2, 0)]}
-        placed = place(cluster(*[None] * 4), current, Wish(even=True))
+        placed = place_replicas(cluster(*[None] * 4), current, PlacementRequest(rebalance=True))
         assert counts((r for p in placed["t"] for r in p), range(4)) == [3, 3, 3, 3]
         assert moved(current, placed) == 3
         assert gap(counts((p[0] for p in placed["t"]), range(4))) == 1
 
     def test_what_is_balanced_stays(self) -> None:
         current = {"t": ((0, 2), (2, 4), (4, 1), (1, 3), (3, 5), (5, 0))}
-        assert place(SIX, current, Wish(even=True)) == current
+        assert place_replicas(SIX, current, PlacementRequest(rebalance=True)) == current
 
     def test_leaders_change_by_order_alone(self) -> None:
         current = {"t": [(0, 1), (0, 1)]}
-        placed = place(cluster(None, None), current, Wish(even=True))["t"]
+        placed = place_replicas(cluster(None, None), current, PlacementRequest(rebalance=True))["t"]
         assert sorted(placed) == [(0, 1), (1, 0)]
 
     def test_racks_come_first(self) -> None:
         current = {"t": [(0, 1), (2, 3), (4, 5)]}
-        placed = place(SIX, current, Wish(even=True))
+        placed = place_replicas(SIX, current, PlacementRequest(rebalance=True))
         assert all(len({r // 2 for r in p}) == 2 for p in placed["t"])
         assert moved(current, placed) == 3
         assert gap(counts((r for p in placed["t"] for r in p), range(6))) == 0
 
     def test_an_unregistered_broker_is_replaced(self) -> None:
-        assert place(cluster(None, None), {"t": [(0, 9)]}, Wish(even=True)) == {"t": ((0, 1),)}
+        assert place_replicas(cluster(None, None), {"t": [(0, 9)]}, PlacementRequest(rebalance=True)) == {
+            "t": ((0, 1),)
+        }
 
     def test_each_topic_is_even_too(self) -> None:
         four = cluster(*[None] * 4)
         current = {"x": [(0, 1), (0, 1)], "y": [(2, 3), (2, 3)]}
-        placed = place(four, current, Wish(even=True))
+        placed = place_replicas(four, current, PlacementRequest(rebalance=True))
         assert all(gap(counts((r for p in placed[t] for r in p), range(4))) == 0 for t in "xy")
 
 
 class TestStrategies:
     def test_any_knows_no_racks(self) -> None:
         current = {"t": [(0, 1), (0, 1), (0, 1)]}
-        placed = place(SIX, current, Wish(strategy=Strategy.ANY, even=True))
+        placed = place_replicas(SIX, current, PlacementRequest(strategy=Strategy.ANY, rebalance=True))
         assert moved(current, placed) == 4
 
     def test_cross_rack(self) -> None:
-        wish = Wish(strategy=Strategy.CROSS_RACK)
+        wish = PlacementRequest(strategy=Strategy.CROSS_RACK)
         kept = {"t": ((0, 2), (0, 3))}
-        assert place(SIX, kept, wish) == kept
-        assert place(SIX, {"t": [(0, 1, 2)]}, wish)["t"] in {((0, 2, 4),), ((0, 2, 5),)}
-        assert place(SIX, {"t": [(0, 1, 2)]}, Wish(strategy=None)) == {"t": ((0, 1, 2),)}
-        assert place(SIX, {"t": [(0, 1)]}, replace(wish, without=frozenset({1})))["t"][0][0] == 0
+        assert place_replicas(SIX, kept, wish) == kept
+        assert place_replicas(SIX, {"t": [(0, 1, 2)]}, wish)["t"] in {((0, 2, 4),), ((0, 2, 5),)}
+        assert place_replicas(SIX, {"t": [(0, 1, 2)]}, PlacementRequest(strategy=None)) == {"t": ((0, 1, 2),)}
+        assert (
+            place_replicas(SIX, {"t": [(0, 1)]}, replace(wish, excluded_brokers=frozenset({1})))["t"][0][0]
+            == 0
+        )
 
     def test_in_rack(self) -> None:
-        wish = Wish(strategy=Strategy.IN_RACK)
-        assert place(SIX, {"t": [(0, 1), (5, 4)]}, wish) == {"t": ((0, 1), (5, 4))}
-        assert place(SIX, {"t": [(0, 2), (3, 4)]}, wish) == {"t": ((0, 1), (3, 2))}
+        wish = PlacementRequest(strategy=Strategy.IN_RACK)
+        assert place_replicas(SIX, {"t": [(0, 1), (5, 4)]}, wish) == {"t": ((0, 1), (5, 4))}
+        assert place_replicas(SIX, {"t": [(0, 2), (3, 4)]}, wish) == {"t": ((0, 1), (3, 2))}
         small = cluster("a", "b", "b", "b")
-        assert place(small, {"t": [(0, 1, 2)]}, wish) == {"t": ((1, 2, 3),)}
+        assert place_replicas(small, {"t": [(0, 1, 2)]}, wish) == {"t": ((1, 2, 3),)}
         with pytest.raises(PlacementError, match="rack a has 1, rack b has 3"):
-            place(small, {"t": [(0, 1, 2)]}, replace(wish, replication_factor=4))
-        fresh = place(SIX, {"t": []}, Wish(6, 2, Strategy.IN_RACK))["t"]
+            place_replicas(small, {"t": [(0, 1, 2)]}, replace(wish, replication_factor=4))
+        fresh = place_replicas(SIX, {"t": []}, PlacementRequest(6, 2, Strategy.IN_RACK))["t"]
         assert counts((r for p in fresh for r in p), range(6)) == [2] * 6
 
     def test_static_in_rack(self) -> None:
-        wish = Wish(2, 2, Strategy.STATIC_IN_RACK, ("b", "c"))
-        assert place(SIX, {"t": [(2, 3), (5, 4)]}, wish) == {"t": ((2, 3), (5, 4))}
-        assert place(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
+        wish = PlacementRequest(2, 2, Strategy.STATIC_IN_RACK, ("b", "c"))
+        assert place_replicas(SIX, {"t": [(2, 3), (5, 4)]}, wish) == {"t": ((2, 3), (5, 4))}
+        assert place_replicas(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
         with pytest.raises(PlacementError, match="in rack z, and no broker is in it"):
-            place(SIX, {"t": []}, replace(wish, racks=("b", "z")))
+            place_replicas(SIX, {"t": []}, replace(wish, racks=("b", "z")))
         with pytest.raises(PlacementError, match="Partition 1 of t has no rack: 1 rack is listed"):
-            place(SIX, {"t": []}, replace(wish, racks=("b",)))
+            place_replicas(SIX, {"t": []}, replace(wish, racks=("b",)))
         with pytest.raises(PlacementError, match="3 replicas in rack b, which has room for 2"):
-            place(SIX, {"t": []}, replace(wish, replication_factor=3))
+            place_replicas(SIX, {"t": []}, replace(wish, replication_factor=3))
 
     def test_static(self) -> None:
-        wish = Wish(strategy=Strategy.STATIC)
-        assert place(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
-        others: list[Wish] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
+        wish = PlacementRequest(strategy=Strategy.STATIC)
+        assert place_replicas(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
+        others: list[PlacementRequest] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
         for other in others:
             with pytest.raises(PlacementError, match="would have to be chosen"):
-                place(SIX, {"t": [(0, 1)]}, other)
+                place_replicas(SIX, {"t": [(0, 1)]}, other)
 
     def test_balanced_leaders_by_order_and_by_moving(self) -> None:
-        wish = Wish(strategy=Strategy.BALANCED_LEADERS)
+        wish = PlacementRequest(strategy=Strategy.BALANCED_LEADERS)
         current = {"t": [(0, 2), (1, 4), (0, 3)]}
-        placed = place(SIX, current, wish)
+        placed = place_replicas(SIX, current, wish)
         assert moved(current, placed) == 0
         assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
         alone = {"t": [(0,), (1,), (0,)]}
-        placed = place(SIX, alone, wish)
+        placed = place_replicas(SIX, alone, wish)
         assert moved(alone, placed) == 2
         assert counts((p[0] // 2 for p in placed["t"]), range(3)) == [1, 1, 1]
 
@@ -187,37 +198,37 @@ class TestSharedLoad:
         topics = {name: Topic(name, name, (Partition(replicas),)) for name, replicas in before.items()}
         brokers = cluster(None, None, None, None)
         barred = dict.fromkeys(("x", "y", "z"), frozenset({0}))
-        shared = SharedLoad(KafkaState(ClusterInfo("id", tuple(brokers)), topics), barred)
-        (x,) = shared(brokers, {"x": [(0, 1)]}, Wish(without=frozenset({0})))["x"]
+        shared = LoadAwarePlacer(KafkaState(ClusterInfo("id", tuple(brokers)), topics), barred)
+        (x,) = shared(brokers, {"x": [(0, 1)]}, PlacementRequest(excluded_brokers=frozenset({0})))["x"]
         assert 0 not in x
-        (y,) = shared(brokers, {"y": [(1,)]}, Wish(replication_factor=2))["y"]
+        (y,) = shared(brokers, {"y": [(1,)]}, PlacementRequest(replication_factor=2))["y"]
         assert y[0] == 1
         assert {0, *x}.isdisjoint(y[1:])
-        (z,) = shared(brokers, {"z": []}, Wish(1, 3))["z"]
+        (z,) = shared(brokers, {"z": []}, PlacementRequest(1, 3))["z"]
         assert 0 not in z
-        (free,) = shared(brokers, {"free": []}, Wish(1, 4))["free"]
+        (free,) = shared(brokers, {"free": []}, PlacementRequest(1, 4))["free"]
         assert 0 in free
 
     def test_placing_again_counts_once(self) -> None:
         brokers = cluster(None, None)
-        shared = SharedLoad(KafkaState(ClusterInfo("id", tuple(brokers))))
+        shared = LoadAwarePlacer(KafkaState(ClusterInfo("id", tuple(brokers))))
         for _ in range(3):
-            shared(brokers, {"x": []}, Wish(1, 1))
-        first = shared(brokers, {"x": []}, Wish(1, 1))["x"]
-        assert shared(brokers, {"y": []}, Wish(1, 1))["y"] != first
+            shared(brokers, {"x": []}, PlacementRequest(1, 1))
+        first = shared(brokers, {"x": []}, PlacementRequest(1, 1))["x"]
+        assert shared(brokers, {"y": []}, PlacementRequest(1, 1))["y"] != first
 
 
 class TestRackFindings:
     def test_nothing_odd(self) -> None:
-        assert rack_findings(SIX) == rack_findings(cluster(None, None)) == ()
+        assert explain_rack_layout(SIX) == explain_rack_layout(cluster(None, None)) == ()
 
     def test_no_rack(self) -> None:
-        assert rack_findings(cluster("a", None, "b", None)) == (
+        assert explain_rack_layout(cluster("a", None, "b", None)) == (
             "Brokers 1 and 3 have no rack. Together they count as one rack.",
         )
 
     def test_unequal(self) -> None:
-        assert rack_findings(cluster("a", "a", "b", None)) == (
+        assert explain_rack_layout(cluster("a", "a", "b", None)) == (
             "Broker 3 has no rack. It counts as a rack of its own.",
             "The racks are of unequal size: a has brokers 0 and 1; b has broker 2. Where replicas are "
             "spread over racks, the brokers of rack b will hold more of them than the others.",
@@ -226,8 +237,8 @@ class TestRackFindings:
 
 def test_a_new_topic_needs_a_factor() -> None:
     with pytest.raises(PlacementError, match="its replication factor is not given"):
-        place(SIX, {"t": []}, Wish(partitions=1))
-    assert len(place(SIX, {"t": [(0, 1)]}, Wish(partitions=2))["t"][1]) == 2
+        place_replicas(SIX, {"t": []}, PlacementRequest(partitions=1))
+    assert len(place_replicas(SIX, {"t": [(0, 1)]}, PlacementRequest(partitions=2))["t"][1]) == 2
 
 
 @dataclass(frozen=True)
@@ -239,8 +250,8 @@ class Case:
     def racks(self) -> dict[int, str | None]:
         return {b.id: b.rack for b in self.brokers}
 
-    def usable(self, wish: Wish) -> set[int]:
-        return {b.id for b in self.brokers if not b.fenced} - wish.without
+    def usable(self, wish: PlacementRequest) -> set[int]:
+        return {b.id for b in self.brokers if not b.fenced} - wish.excluded_brokers
 
 
 @st.composite
@@ -260,22 +271,22 @@ STRATEGIES = st.sampled_from(
     [None, Strategy.ANY, Strategy.BALANCED_LEADERS, Strategy.CROSS_RACK, Strategy.IN_RACK]
 )
 WISHES = st.builds(
-    Wish,
+    PlacementRequest,
     replication_factor=st.none() | st.integers(1, 3),
     strategy=STRATEGIES,
-    without=st.frozensets(st.integers(0, 7), max_size=2),
-    even=st.booleans(),
+    excluded_brokers=st.frozensets(st.integers(0, 7), max_size=2),
+    rebalance=st.booleans(),
 )
 
 
-def is_kept(case: Case, wish: Wish, after: Topics) -> bool:
+def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
     """Whether the strategy is kept, by its documentation; leaders apart."""
     racks, usable = case.racks, case.usable(wish)
     for replicas in flat(after):
         used = Counter(racks.get(r) for r in replicas)
         if wish.strategy is Strategy.IN_RACK and len(used) > 1:
             return False
-        if wish.strategy is Strategy.CROSS_RACK or (wish.even and wish.strategy is None):
+        if wish.strategy is Strategy.CROSS_RACK or (wish.rebalance and wish.strategy is None):
             empty = min((used[racks[b]] for b in usable.difference(replicas)), default=9)
             if max(used.values()) >= empty + 2:
                 return False
@@ -284,35 +295,35 @@ def is_kept(case: Case, wish: Wish, after: Topics) -> bool:
 
 @settings(max_examples=3 * settings().max_examples)
 @given(cases(), WISHES, st.randoms(use_true_random=False))
-def test_whatever_is_wished_for(case: Case, wish: Wish, dice: random.Random) -> None:
+def test_whatever_is_wished_for(case: Case, wish: PlacementRequest, dice: random.Random) -> None:
     """Valid, as the strategy says, the same from shuffled input, and content with itself."""
     try:
-        placed = place(case.brokers, case.current, wish)
+        placed = place_replicas(case.brokers, case.current, wish)
     except PlacementError:
         return
     usable = case.usable(wish)
     for old, new in pairs(case.current, placed):
         assert len(set(new)) == len(new) == (wish.replication_factor or len(old))
         assert set(new).difference(old) <= usable
-        assert wish.without.isdisjoint(new)
+        assert wish.excluded_brokers.isdisjoint(new)
         if new != old:
             assert set(new) <= case.racks.keys()
         rest = [r for r in old if r in new and r != new[0]]
         assert [r for r in new[1:] if r in old] == rest
     assert is_kept(case, wish, placed)
-    assert place(case.brokers, placed, wish) == placed
+    assert place_replicas(case.brokers, placed, wish) == placed
 
     shuffled = [*case.current.items()]
     dice.shuffle(shuffled)
     brokers = [*case.brokers]
     dice.shuffle(brokers)
-    assert place(brokers, dict(shuffled), wish) == placed
+    assert place_replicas(brokers, dict(shuffled), wish) == placed
 
 
 @given(cases(), st.frozensets(st.integers(0, 7), max_size=2))
 def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) -> None:
     try:
-        placed = place(case.brokers, case.current, Wish(without=without))
+        placed = place_replicas(case.brokers, case.current, PlacementRequest(excluded_brokers=without))
     except NotEnoughBrokers:
         return
     for old, new in pairs(case.current, placed):
@@ -328,7 +339,9 @@ def test_a_drain_moves_exactly_the_drained(case: Case, without: frozenset[int]) 
 def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strategy: Strategy | None) -> None:
     if factor > len(case.brokers):
         return
-    placed = place(case.brokers, case.current, Wish(replication_factor=factor, strategy=strategy))
+    placed = place_replicas(
+        case.brokers, case.current, PlacementRequest(replication_factor=factor, strategy=strategy)
+    )
     for old, new in pairs(case.current, placed):
         assert len(set(old) & set(new)) == min(len(old), factor)
         assert new[0] == old[0]
@@ -338,8 +351,8 @@ def test_a_factor_changes_exactly_the_difference(case: Case, factor: int, strate
 
 @given(cases(odd=False), st.sampled_from([None, Strategy.CROSS_RACK]))
 def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
-    wish = Wish(strategy=Strategy.BALANCED_LEADERS, even=then is None)
-    placed = place(case.brokers, case.current, wish)
+    wish = PlacementRequest(strategy=Strategy.BALANCED_LEADERS, rebalance=then is None)
+    placed = place_replicas(case.brokers, case.current, wish)
     racks = case.racks
     for topic in placed.values():
         leads = Counter(racks[replicas[0]] for replicas in topic)
@@ -349,7 +362,9 @@ def test_balanced_leaders_always(case: Case, then: Strategy | None) -> None:
 @given(cases(odd=False))
 def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
     ids = range(len(case.brokers))
-    placed = place(case.brokers, case.current, Wish(strategy=Strategy.ANY, even=True))
+    placed = place_replicas(
+        case.brokers, case.current, PlacementRequest(strategy=Strategy.ANY, rebalance=True)
+    )
     assert gap(counts((r for p in flat(placed) for r in p), ids)) <= 1
     before = counts((r for p in flat(case.current) for r in p), ids)
     if len(case.current) == 1:
@@ -359,11 +374,20 @@ def test_without_a_rack_rule_a_rebalance_ends_even(case: Case) -> None:
         assert moved(case.current, placed) == least
 
 
-@given(cases(), st.sampled_from([Wish(even=True), Wish(without=frozenset({0})), Wish(replication_factor=2)]))
-def test_fixed_stay_whatever_is_wished_for(case: Case, wish: Wish) -> None:
+@given(
+    cases(),
+    st.sampled_from(
+        [
+            PlacementRequest(rebalance=True),
+            PlacementRequest(excluded_brokers=frozenset({0})),
+            PlacementRequest(replication_factor=2),
+        ]
+    ),
+)
+def test_fixed_stay_whatever_is_wished_for(case: Case, wish: PlacementRequest) -> None:
     fixed = {name: frozenset(range(0, len(topic), 2)) for name, topic in case.current.items()}
     try:
-        placed = place(case.brokers, case.current, replace(wish, fixed=fixed))
+        placed = place_replicas(case.brokers, case.current, replace(wish, fixed=fixed))
     except NotEnoughBrokers:
         return
     for name, numbers in fixed.items():
@@ -376,10 +400,10 @@ def test_10000_partitions_are_fast(topics: int, each: int) -> None:
     thirty = cluster(*(f"r{n % 5}" for n in range(30)))
     more = cluster(*(f"r{n % 5}" for n in range(33)))
     start = time.process_time()
-    two = place(thirty, {f"t{n}": () for n in range(topics)}, Wish(each, 2))
-    three = place(thirty, two, Wish(replication_factor=3))
-    drained = place(thirty, three, Wish(without=frozenset({7})))
-    evened = place(more, three, Wish(even=True))
+    two = place_replicas(thirty, {f"t{n}": () for n in range(topics)}, PlacementRequest(each, 2))
+    three = place_replicas(thirty, two, PlacementRequest(replication_factor=3))
+    drained = place_replicas(thirty, three, PlacementRequest(excluded_brokers=frozenset({7})))
+    evened = place_replicas(more, three, PlacementRequest(rebalance=True))
     assert time.process_time() - start < 10  # CPU time of four; the target is 2 s for each
     assert moved(three, drained) == 1000
     assert moved(three, evened) == 2727  # 909 for each new broker
@@ -389,5 +413,5 @@ def test_10000_partitions_are_fast(topics: int, each: int) -> None:
 
 def test_load_of_others_decides_among_equals() -> None:
     three = cluster(None, None, None)
-    assert place(three, {"t": []}, Wish(1, 1), Load({0: 5, 2: 5}))["t"] == ((1,),)
-    assert place(three, {"t": []}, Wish(1, 3), Load({}, {0: 5, 1: 5}))["t"][0][0] == 2
+    assert place_replicas(three, {"t": []}, PlacementRequest(1, 1), Load({0: 5, 2: 5}))["t"] == ((1,),)
+    assert place_replicas(three, {"t": []}, PlacementRequest(1, 3), Load({}, {0: 5, 1: 5}))["t"][0][0] == 2

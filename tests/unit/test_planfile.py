@@ -15,26 +15,26 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
-from kdeclare.core.jsontypes import fingerprint
-from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, SourcePosition
+from kdeclare.core.jsontypes import hash_json
+from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Arguments, Inverse, Operation
-from kdeclare.core.plans.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
+from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict, VerdictOutcome
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.engine.planning.planfile import (
+    build_plan_document,
+    compute_plan_id,
     find_written_kinds,
     is_plan_file,
     load_plan,
-    plan_document,
-    plan_file_text,
-    plan_id,
-    read_plan,
-    read_plan_file,
+    parse_plan,
+    parse_plan_file,
+    render_plan_file,
     write_plan,
 )
-from kdeclare.engine.planning.planfile_schema import plan_schema
+from kdeclare.engine.planning.planfile_schema import build_plan_schema
 from kdeclare.providers.kafka.operations.arguments import (
     AlterConfigsArgs,
     ConfigOpArgs,
@@ -44,7 +44,7 @@ from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_schema
 
-VALIDATOR = Draft202012Validator(plan_schema())
+VALIDATOR = Draft202012Validator(build_plan_schema())
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 texts = st.text(max_size=12)
@@ -56,7 +56,7 @@ values = st.recursive(
 )
 records = st.dictionaries(texts, values, max_size=3)
 ids = st.builds(ResourceId, words, words)
-places = st.none() | st.builds(Place, texts, st.integers(1, 999), st.integers(1, 99))
+places = st.none() | st.builds(SourcePosition, texts, st.integers(1, 999), st.integers(1, 99))
 fields = st.builds(FieldChange, texts, st.sampled_from(FieldOp), values, values, values)
 changes = st.builds(
     Change,
@@ -113,7 +113,7 @@ plans = st.builds(
     words,
     words,
     st.builds(ClusterRef, texts, texts),
-    st.builds(Base, st.none() | texts, counts),
+    st.builds(PlanBase, st.none() | texts, counts),
     st.builds(Summary, *[counts] * 10),
     st.lists(changes, max_size=3).map(tuple),
     graphs(),
@@ -142,7 +142,7 @@ def small() -> Plan:
         "payments",
         "sandbox",
         ClusterRef("c1", "here"),
-        Base(None, 0),
+        PlanBase(None, 0),
         Summary(create=1),
         (change,),
         (first, second),
@@ -164,12 +164,12 @@ def signed(document: dict[str, Any]) -> str:
     """A document as somebody would forge it: with an id that fits."""
     left_out = ("plan_id", "created_at", "signature")
     body = {key: value for key, value in document.items() if key not in left_out}
-    return json.dumps(document | {"plan_id": fingerprint(body)})
+    return json.dumps(document | {"plan_id": hash_json(body)})
 
 
 def code_of(text: str) -> str:
     with pytest.raises(KdeclareError) as caught:
-        read_plan(text, "x.plan.json")
+        parse_plan(text, "x.plan.json")
     (problem,) = caught.value.diagnostics
     assert "x.plan.json" in problem.detail
     assert problem.hint
@@ -178,35 +178,35 @@ def code_of(text: str) -> str:
 
 @given(plans)
 def test_a_plan_survives_its_file(plan: Plan) -> None:
-    text, identity = plan_file_text(plan, NOW)
-    file = read_plan_file(text, "x")
+    text, identity = render_plan_file(plan, NOW)
+    file = parse_plan_file(text, "x")
     assert file.plan == plan
-    assert file.plan_id == identity == plan_id(plan) == plan_id(file.plan)
+    assert file.plan_id == identity == compute_plan_id(plan) == compute_plan_id(file.plan)
     assert file.created_at == "2026-01-31T12:00:00Z"
 
 
 @given(plans)
 def test_the_document_fits_its_schema_and_its_file(plan: Plan) -> None:
-    document: Json = plan_document(plan, NOW)
+    document: Json = build_plan_document(plan, NOW)
     VALIDATOR.validate(document)
-    assert json.loads(plan_file_text(plan, NOW)[0]) == document
+    assert json.loads(render_plan_file(plan, NOW)[0]) == document
 
 
 @given(plans, plans)
 def test_ids_are_equal_when_plans_are(one: Plan, other: Plan) -> None:
-    assert (plan_id(one) == plan_id(other)) == (one == other)
+    assert (compute_plan_id(one) == compute_plan_id(other)) == (one == other)
 
 
 def test_a_verdict_says_topic_and_override_only_where_there_are_some() -> None:
     bare = Verdict("bounds", "Topic/orders", VerdictOutcome.DENY, "too many")
     full = replace(bare, outcome=VerdictOutcome.WARN, topic="orders", override="a migration")
-    document: Json = plan_document(replace(small(), verdicts=(bare, full)))
+    document: Json = build_plan_document(replace(small(), verdicts=(bare, full)))
     assert set(document["verdicts"][0]) == {"policy", "resource", "outcome", "message"}
     assert document["verdicts"][1]["topic"] == "orders"
     assert document["verdicts"][1]["override"] == "a migration"
-    read = read_plan(signed(document), "x").verdicts
+    read = parse_plan(signed(document), "x").verdicts
     assert read == (bare, full)
-    assert [v.denies for v in read] == [True, False]
+    assert [v.is_denial for v in read] == [True, False]
 
 
 def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:
@@ -214,40 +214,44 @@ def test_the_order_of_a_mapping_means_nothing_to_the_id() -> None:
 
     def made(needs: dict[str, str]) -> Plan:
         op = Operation("z", "v", resource, Arguments(), {}, needs, None, "no")
-        return Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=(op,))
+        return Plan("p", "e", ClusterRef("", ""), PlanBase(None, 0), Summary(), operations=(op,))
 
-    assert plan_id(made({"a": "1", "b": "2"})) == plan_id(made({"b": "2", "a": "1"}))
+    assert compute_plan_id(made({"a": "1", "b": "2"})) == compute_plan_id(made({"b": "2", "a": "1"}))
 
 
 def test_the_time_is_not_in_the_id_and_the_version_is() -> None:
-    assert plan_document(small(), NOW)["plan_id"] == plan_document(small())["plan_id"] == plan_id(small())
-    assert plan_id(small(), "9.9.9") != plan_id(small())
+    assert (
+        build_plan_document(small(), NOW)["plan_id"]
+        == build_plan_document(small())["plan_id"]
+        == compute_plan_id(small())
+    )
+    assert compute_plan_id(small(), "9.9.9") != compute_plan_id(small())
 
 
 def test_a_plan_of_another_kdeclare_keeps_the_id_of_its_file() -> None:
-    text, identity = plan_file_text(small(), NOW, "0.0.9")
-    file = read_plan_file(text, "x")
+    text, identity = render_plan_file(small(), NOW, "0.0.9")
+    file = parse_plan_file(text, "x")
     assert (file.plan_id, file.kdeclare_version) == (identity, "0.0.9")
-    assert file.plan_id != plan_id(file.plan)
+    assert file.plan_id != compute_plan_id(file.plan)
 
 
 @settings(max_examples=3 * settings().max_examples)
 @given(st.data())
 def test_tampering_with_any_byte_is_refused_or_changes_nothing(data: st.DataObject) -> None:
-    content = bytearray(plan_file_text(small(), NOW)[0].encode())
+    content = bytearray(render_plan_file(small(), NOW)[0].encode())
     position = data.draw(st.integers(0, len(content) - 1))
     byte = data.draw(st.integers(0, 255))
     assume(content[position] != byte)
     content[position] = byte
     try:
-        plan = read_plan(content.decode("utf-8", "surrogateescape"), "x")
+        plan = parse_plan(content.decode("utf-8", "surrogateescape"), "x")
     except KdeclareError:
         return
     assert plan == small()  # white space, or the time, which the id does not cover
 
 
 def test_every_value_that_the_id_covers_is_guarded() -> None:
-    document: Json = plan_document(small(), NOW)
+    document: Json = build_plan_document(small(), NOW)
     for key in document:
         if key not in ("created_at", "signature"):
             assert code_of(json.dumps(document | {key: "other"})) in ("plan-tampered", "plan-format-version")
@@ -268,8 +272,8 @@ def test_every_value_that_the_id_covers_is_guarded() -> None:
         ('{"format_version": "1.0", "plan_id": "x"}', "plan-tampered"),
         ('{"format_version": "1.0", "plan_id": null, "x": "\\ud800"}', "plan-tampered"),
         (signed({"format_version": "1.0"}), "plan-malformed"),
-        (signed(plan_document(small()) | {"more": 1}), "plan-malformed"),
-        (signed(plan_document(small()) | {"changes": 1}), "plan-malformed"),
+        (signed(build_plan_document(small()) | {"more": 1}), "plan-malformed"),
+        (signed(build_plan_document(small()) | {"changes": 1}), "plan-malformed"),
     ],
 )
 def test_what_is_refused(text: str, code: str) -> None:
@@ -277,11 +281,11 @@ def test_what_is_refused(text: str, code: str) -> None:
 
 
 def test_a_cut_file_is_refused() -> None:
-    assert code_of(plan_file_text(small())[0][:-40]) == "plan-not-json"
+    assert code_of(render_plan_file(small())[0][:-40]) == "plan-not-json"
 
 
 def operations_with(**changed: Any) -> str:
-    document: Json = plan_document(small())
+    document: Json = build_plan_document(small())
     document["operations"][0] |= changed
     return signed(document)
 
@@ -295,20 +299,20 @@ def test_a_forged_graph_is_refused() -> None:
 
 def test_an_operation_has_exactly_one_way() -> None:
     neither = Operation("a", "v", ResourceId("Topic", "t"), Arguments(), {})
-    plan = Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=(neither,))
+    plan = Plan("p", "e", ClusterRef("", ""), PlanBase(None, 0), Summary(), operations=(neither,))
     with pytest.raises(ValueError, match="inverse"):
-        plan_id(plan)
+        compute_plan_id(plan)
 
 
 def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
-    check_schema("plan", plan_schema())
+    check_schema("plan", build_plan_schema())
 
 
 def test_the_schema_refuses_what_the_reader_refuses() -> None:
-    document: Json = plan_document(small())
+    document: Json = build_plan_document(small())
     document["operations"][0]["irreversible"] = "both"
     assert not VALIDATOR.is_valid(document)
-    assert not VALIDATOR.is_valid(plan_document(small()) | {"more": 1})
+    assert not VALIDATOR.is_valid(build_plan_document(small()) | {"more": 1})
 
 
 def test_writing_and_loading(tmp_path: Path) -> None:
@@ -323,7 +327,7 @@ def test_writing_and_loading(tmp_path: Path) -> None:
 
 def test_a_file_that_another_tool_touched_is_still_a_plan(tmp_path: Path) -> None:
     path = tmp_path / "sorted.json"
-    document: Json = plan_document(real(), NOW)
+    document: Json = build_plan_document(real(), NOW)
     path.write_text("\ufeff" + json.dumps(document, indent=4, sort_keys=True), encoding="utf-8")
     assert is_plan_file(path)
     assert load_plan(path).plan == real()
@@ -363,10 +367,10 @@ def test_five_thousand_operations_are_quick() -> None:
         Operation(str(r), "configs.alter", r, a, configs, {}, Inverse("configs.alter", a))
         for r, a in zip(resources, args, strict=True)
     ]
-    plan = Plan("p", "e", ClusterRef("", ""), Base(None, 0), Summary(), operations=tuple(operations))
+    plan = Plan("p", "e", ClusterRef("", ""), PlanBase(None, 0), Summary(), operations=tuple(operations))
     gc.collect()
     begin = time.process_time()
-    plan_file_text(plan, NOW)
+    render_plan_file(plan, NOW)
     assert time.process_time() - begin < 1.5  # 0.1 s on an idle core; the bound is for a busy one
 
 
@@ -375,13 +379,13 @@ def test_written_kinds_are_found_without_decoding_the_plan(plan: Plan) -> None:
     written = frozenset((op.verb, op.resource.kind) for op in plan.operations)
     is_escaped = any(letter in word for word in sum(written, ()) for letter in '"\\')
 
-    found = find_written_kinds(StringIO(plan_file_text(plan, NOW)[0], newline="\n"))
+    found = find_written_kinds(StringIO(render_plan_file(plan, NOW)[0], newline="\n"))
 
     assert found == written or (found is None and is_escaped)
 
 
 def test_written_kinds_of_another_text_are_not_known() -> None:
-    lines = plan_file_text(small(), NOW)[0].splitlines(keepends=True)
+    lines = render_plan_file(small(), NOW)[0].splitlines(keepends=True)
 
     assert find_written_kinds(["".join(lines).replace("\n", "")]) is None
     assert find_written_kinds(line.replace('"2.0"', '"9.0"') for line in lines) is None

@@ -11,7 +11,11 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, KafkaState, ReplicaDirs
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
-from kdeclare.providers.kafka.reassignment.operations.reassign import RelocateReplicas, name_replica, parse
+from kdeclare.providers.kafka.reassignment.operations.reassign import (
+    RelocateReplicas,
+    format_replica,
+    parse_replica,
+)
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
 from tests.engine.world import Secrets
@@ -34,14 +38,14 @@ def live(**dirs: ReplicaDirs) -> LiveState:
 
 
 def test_names_of_replicas() -> None:
-    assert parse(name_replica((AT, 12))) == (AT, 12)
+    assert parse_replica(format_replica((AT, 12))) == (AT, 12)
 
 
 def test_a_replica_counts_where_it_is_heading() -> None:
     op = operation(b1="/b", b2="/b", b3="/b")
     now = live(b1=ReplicaDirs("/a"), b2=ReplicaDirs("/a", "/b"))
-    assert VERB.view(op, now) == {"a-b-0@1": "/a", "a-b-0@2": "/b", "a-b-0@3": None}
-    planned = replace(op, expect=VERB.view(op, now))
+    assert VERB.compute_view(op, now) == {"a-b-0@1": "/a", "a-b-0@2": "/b", "a-b-0@3": None}
+    planned = replace(op, expect=VERB.compute_view(op, now))
     assert VERB.expected_state(planned) == dict.fromkeys(planned.expect, "/b")
     assert [f.path for f in VERB.fields(planned)] == ["log_dir.a-b-0@1", "log_dir.a-b-0@3"]
     assert VERB.select(op) == (KafkaSelection(log_dirs=frozenset({"a-b"})),)
@@ -50,8 +54,8 @@ def test_a_replica_counts_where_it_is_heading() -> None:
 def test_undoing_leaves_alone_what_others_moved_and_what_was_not_there() -> None:
     op = operation(b1="/b", b2="/b", b3="/b", b4="/b")
     before = live(b1=ReplicaDirs("/a"), b2=ReplicaDirs("/a"), b4=ReplicaDirs("/a"))
-    planned = replace(op, expect=VERB.view(op, before))
-    now = VERB.view(op, live(b1=ReplicaDirs("/b"), b2=ReplicaDirs("/c"), b3=ReplicaDirs("/b")))
+    planned = replace(op, expect=VERB.compute_view(op, before))
+    now = VERB.compute_view(op, live(b1=ReplicaDirs("/b"), b2=ReplicaDirs("/c"), b3=ReplicaDirs("/b")))
     undo = VERB.invert(planned, now, allow_data_loss=False)
     assert (undo.args, undo.conflicts) == (RelocateArgs({"a-b-0@1": "/a"}), ("a-b-0@2",))
     assert VERB.invert(planned, planned.expect, allow_data_loss=False).args is None

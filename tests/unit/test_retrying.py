@@ -9,7 +9,7 @@ from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.operations.retry import Retry, RetryPolicy
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import RetryingWorkers
-from kdeclare.providers.kafka.client.cluster import Retrying
+from kdeclare.providers.kafka.client.cluster import RetryingCluster
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import Topic
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir, NewTopic
@@ -36,7 +36,9 @@ class Script:
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         return cast(Mapping[str, Topic], self._next(names))
 
-    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
         found = self._next([query.resource.name for query in queries])
         return cast(Mapping[ConfigResource, Configs | Fault], found)
 
@@ -64,8 +66,8 @@ class Waits(list[float]):
     def __init__(self) -> None:
         self.retries: list[Retry] = []
 
-    def around(self, script: Script, attempts: int = 3) -> Retrying:
-        return Retrying(
+    def around(self, script: Script, attempts: int = 3) -> RetryingCluster:
+        return RetryingCluster(
             cast(Cluster, script),
             RetryPolicy(attempts, 1.0, 5.0, self.append, self.retries.append, jitter=lambda: 0.0),
         )
@@ -170,7 +172,7 @@ def test_moves_of_log_directories_keep_their_paths() -> None:
 def test_of_configs_only_those_that_failed_are_asked_for_again() -> None:
     a, b, c, gone = (ConfigResource(ConfigScope.TOPIC, name) for name in ("a", "b", "c", "gone"))
     script = Script({a: {}, b: RETRIABLE, c: REFUSED}, {b: {}})
-    found = Waits().around(script).configs_in_part([ConfigQuery(r) for r in (a, b, c, gone)])
+    found = Waits().around(script).describe_configs_partially([ConfigQuery(r) for r in (a, b, c, gone)])
     assert found == {a: {}, b: {}, c: REFUSED}
     assert script.asked == [["a", "b", "c", "gone"], ["b"]]
 
@@ -182,7 +184,7 @@ def test_waits_grow_to_a_limit_and_are_cut_at_random() -> None:
     assert waits == [1.0, 2.0, 4.0, 5.0, 5.0]
 
     halved: list[float] = []
-    retrying = Retrying(
+    retrying = RetryingCluster(
         cast(Cluster, Script(RETRIABLE, {})),
         RetryPolicy(base_delay_s=1.0, sleep=halved.append, jitter=lambda: 1.0),
     )
@@ -224,7 +226,7 @@ def test_a_worker_that_is_not_ready_is_told_again(call: str) -> None:
     assert len(slept) == 2
 
 
-@pytest.mark.parametrize("call", ["status", "handshake", "overrides", "validate"])
+@pytest.mark.parametrize("call", ["status", "read_served_certificate", "overrides", "validate"])
 def test_a_worker_is_looked_at_once(call: str) -> None:
     worker = Worker(1)
     policy = RetryPolicy(sleep=lambda _: pytest.fail("waited"))

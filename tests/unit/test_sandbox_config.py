@@ -7,9 +7,9 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox import security
 from kdeclare.sandbox.broker_properties import broker_properties, render
-from kdeclare.sandbox.launch import meta_properties, new_id
-from kdeclare.sandbox.layout import layout_of
-from kdeclare.sandbox.settings import SandboxSettings, check
+from kdeclare.sandbox.launch import generate_id, render_meta_properties
+from kdeclare.sandbox.layout import resolve_layout
+from kdeclare.sandbox.settings import SandboxSettings, validate_settings
 
 
 def test_ports_and_racks_follow_from_the_settings() -> None:
@@ -46,18 +46,18 @@ def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[i
 )
 def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettings, message: str) -> None:
     with pytest.raises(KdeclareError, match=message) as failed:
-        check(settings)
+        validate_settings(settings)
     assert failed.value.diagnostics[0].hint
 
 
 def test_default_settings_are_possible() -> None:
-    check(SandboxSettings(Path("/s")))
+    validate_settings(SandboxSettings(Path("/s")))
 
 
 def test_a_secure_broker_listens_for_every_protocol_and_speaks_tls_inside() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
     assert settings.ports(2) == (19093, 19113, 19153, 19173, 19193)
-    assert settings.open_port(2) == 19173
+    assert settings.get_unauthenticated_port(2) == 19173
     made = broker_properties(settings, 2, Path("/s/data"))
     assert made["listeners"] == (
         "SASL_SSL://127.0.0.1:19093,SSL://127.0.0.1:19113,SASL_PLAINTEXT://127.0.0.1:19153,"
@@ -69,20 +69,20 @@ def test_a_secure_broker_listens_for_every_protocol_and_speaks_tls_inside() -> N
 
 def test_listeners_of_as_many_brokers_as_there_can_be_do_not_meet() -> None:
     settings = SandboxSettings(Path("/s"), brokers=20, secure=True)
-    check(settings)
+    validate_settings(settings)
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
     assert len(set(ports)) == len(ports) == 20 * 4 + 3
 
 
 def test_client_properties_fit_what_the_brokers_are_told() -> None:
     settings = SandboxSettings(Path("/s"), secure=True)
-    files = layout_of(Path("/s")).security
-    told = " ".join(security.format_arguments())
+    files = resolve_layout(Path("/s")).security
+    told = " ".join(security.build_format_arguments())
     for user in security.USERS:
-        made = security.client_properties(files, settings, user)
+        made = security.build_client_properties(files, settings, user)
         assert made["sasl.mechanism"] in security.broker_properties(files)["sasl.enabled.mechanisms"]
-        assert f'username="{user}" password="{security.password(user)}"' in made["sasl.jaas.config"]
-        assert f"{made['sasl.mechanism']}=[name={user},password={security.password(user)}]" in told
+        assert f'username="{user}" password="{security.get_password(user)}"' in made["sasl.jaas.config"]
+        assert f"{made['sasl.mechanism']}=[name={user},password={security.get_password(user)}]" in told
 
 
 def test_a_combined_broker_listens_for_clients_and_controllers_on_loopback() -> None:
@@ -117,12 +117,12 @@ def test_values_are_escaped_as_java_reads_them() -> None:
 
 def test_a_nodes_meta_properties_differ_in_two_lines() -> None:
     template = "#\n#Sat Nov 21\nnode.id=1\ndirectory.id=AAA\nversion=1\ncluster.id=abc\n"
-    assert meta_properties(template, 3, "BBB") == (
+    assert render_meta_properties(template, 3, "BBB") == (
         "#\n#Sat Nov 21\nnode.id=3\ndirectory.id=BBB\nversion=1\ncluster.id=abc\n"
     )
 
 
 def test_ids_look_like_kafkas() -> None:
-    ids = {new_id() for _ in range(200)}
+    ids = {generate_id() for _ in range(200)}
     assert len(ids) == 200
     assert all(len(i) == 22 and not i.startswith("-") for i in ids)

@@ -7,8 +7,8 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox import SandboxSettings, is_free, kill_broker, reset, start, status, stop
-from kdeclare.sandbox.layout import Marker, layout_of, read_marker, write_marker
-from kdeclare.sandbox.readiness import last_lines
+from kdeclare.sandbox.layout import Marker, read_marker, resolve_layout, write_marker
+from kdeclare.sandbox.readiness import read_last_lines
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
@@ -24,7 +24,7 @@ def refused(settings: SandboxSettings) -> KdeclareError:
 
 def sandbox_in(folder: Path) -> Path:
     """Make a stopped sandbox as far as its files go."""
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
     (layout.broker(1).data / "meta.properties").write_text("node.id=1\n")
     write_marker(layout, MARKER)
@@ -32,7 +32,7 @@ def sandbox_in(folder: Path) -> Path:
 
 
 def test_the_marker_survives_a_round_trip(tmp_path: Path) -> None:
-    layout = layout_of(tmp_path)
+    layout = resolve_layout(tmp_path)
     assert read_marker(layout) is None
     write_marker(layout, MARKER)
     assert read_marker(layout) == MARKER
@@ -40,7 +40,7 @@ def test_the_marker_survives_a_round_trip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kdeclare_sandbox": 2}', '{"kdeclare_sandbox": 1}'])
 def test_a_marker_of_somebody_else_is_an_error(tmp_path: Path, text: str) -> None:
-    layout_of(tmp_path).marker.write_text(text)
+    resolve_layout(tmp_path).marker.write_text(text)
     with pytest.raises(KdeclareError) as failed:
         status(tmp_path)
     assert failed.value.diagnostics[0].code == "sandbox-unreadable"
@@ -113,9 +113,9 @@ def test_a_broker_that_is_not_there_cannot_be_killed(tmp_path: Path) -> None:
 
 def test_the_last_lines_of_a_log_are_its_messages(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert last_lines(log, 2) == []
+    assert read_last_lines(log, 2) == []
     log.write_text("one\ntwo\n\tat a.b(C.java:1)\nthree\n")
-    assert last_lines(log, 2) == ["two", "three"]
+    assert read_last_lines(log, 2) == ["two", "three"]
 
 
 def test_start_that_is_refused_leaves_no_folder_behind(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from kdeclare.sandbox import (
     stop_group,
 )
 from kdeclare.sandbox.broker_properties import broker_properties
-from kdeclare.sandbox.layout import Marker, layout_of, write_marker
-from kdeclare.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, check_group
+from kdeclare.sandbox.layout import Marker, resolve_layout, write_marker
+from kdeclare.sandbox.settings import MAX_BROKERS, MAX_CLUSTERS, validate_group
 
 MADE = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port": 19092}
 
@@ -30,10 +30,10 @@ MADE = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port"
 def made_in(folder: Path) -> GroupSettings:
     """Make two stopped clusters as far as their files go."""
     folder.mkdir(exist_ok=True)
-    layout_of(folder).group_marker.write_text(json.dumps(MADE))
+    resolve_layout(folder).group_marker.write_text(json.dumps(MADE))
     settings = GroupSettings(folder, 2, 1, 1)
     for number, member in enumerate(settings.members, start=1):
-        layout = layout_of(member.folder)
+        layout = resolve_layout(member.folder)
         layout.broker(1).data.mkdir(parents=True)
         write_marker(layout, Marker(1, 1, member.port, f"id-{number}", "4.3.1", formatted=True))
     return settings
@@ -56,7 +56,7 @@ def test_each_cluster_is_a_sandbox_in_a_folder_of_its_own() -> None:
 @given(clusters=st.integers(1, MAX_CLUSTERS), brokers=st.integers(1, MAX_BROKERS))
 def test_no_port_is_anothers(clusters: int, brokers: int) -> None:
     settings = GroupSettings(Path("/s"), clusters, brokers, 1)
-    check_group(settings)
+    validate_group(settings)
     ports = [port for one in settings.members for i in one.broker_ids for port in one.ports(i)]
     assert len(set(ports)) == len(ports)
 
@@ -92,7 +92,7 @@ def test_stopped_clusters_are_shown_with_their_addresses(tmp_path: Path) -> None
 
 def test_one_cluster_that_is_gone_is_not_ready_and_no_error(tmp_path: Path) -> None:
     settings = made_in(tmp_path)
-    layout_of(settings.members[0].folder).marker.unlink()
+    resolve_layout(settings.members[0].folder).marker.unlink()
     assert [one.exists for one in group_status(settings).clusters] == [False, True]
 
 
@@ -114,10 +114,10 @@ def test_another_number_is_refused(tmp_path: Path) -> None:
 
 
 def test_several_are_refused_where_there_is_one(tmp_path: Path) -> None:
-    write_marker(layout_of(tmp_path), Marker(1, 1, 19092, "id", "4.3.1", formatted=True))
+    write_marker(resolve_layout(tmp_path), Marker(1, 1, 19092, "id", "4.3.1", formatted=True))
     failure = refused(GroupSettings(tmp_path, 2, 1, 1))
     assert failure.diagnostics[0].code == "sandbox-differs"
-    assert not layout_of(tmp_path).group_marker.exists()
+    assert not resolve_layout(tmp_path).group_marker.exists()
 
 
 def test_one_is_refused_where_there_are_several(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_folder_with_other_content_is_left_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"kdeclare_sandboxes": 2}', '{"kdeclare_sandboxes": 1}'])
 def test_a_marker_of_somebody_else_is_an_error(tmp_path: Path, text: str) -> None:
-    layout_of(tmp_path).group_marker.write_text(text)
+    resolve_layout(tmp_path).group_marker.write_text(text)
     with pytest.raises(KdeclareError) as failed:
         group_settings(tmp_path)
     assert failed.value.diagnostics[0].code == "sandbox-unreadable"

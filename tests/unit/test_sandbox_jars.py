@@ -24,7 +24,7 @@ from kdeclare.sandbox import connect_jars, ivy, jars
     ],
 )
 def test_the_version_of_java_is_read(text: str, version: int | None) -> None:
-    assert java.major_version(text) == version
+    assert java.parse_major_version(text) == version
 
 
 def java_home(folder: Path, script: str) -> dict[str, str]:
@@ -71,12 +71,14 @@ def test_a_stub_that_is_no_java_counts_as_missing(tmp_path: Path) -> None:
 
 
 def test_the_ivy_jar_is_found_in_pyspark() -> None:
-    assert re.fullmatch(r"ivy-[\d.]+\.jar", ivy.find_ivy().name)
+    assert re.fullmatch(r"ivy-[\d.]+\.jar", ivy.get_ivy_jar().name)
 
 
 def test_the_ivy_file_names_the_dependencies() -> None:
     root = ElementTree.fromstring(
-        ivy.ivy_file([ivy.Dependency("o", "a&b", "1"), ivy.Dependency("o", "c", "2", transitive=False)])
+        ivy.render_ivy_file(
+            [ivy.Dependency("o", "a&b", "1"), ivy.Dependency("o", "c", "2", transitive=False)]
+        )
     )
     assert [(d.get("name"), d.get("rev"), d.get("conf")) for d in root.iter("dependency")] == [
         ("a&b", "1", "default->default"),
@@ -85,7 +87,7 @@ def test_the_ivy_file_names_the_dependencies() -> None:
 
 
 def test_a_mirror_is_the_only_repository() -> None:
-    root = ElementTree.fromstring(ivy.mirror_settings("https://mirror.example/maven?a=1&b=2"))
+    root = ElementTree.fromstring(ivy.render_mirror_settings("https://mirror.example/maven?a=1&b=2"))
     assert [r.get("root") for r in root.iter("ibiblio")] == ["https://mirror.example/maven?a=1&b=2"]
 
 
@@ -103,7 +105,7 @@ def test_a_mirror_is_the_only_repository() -> None:
     ],
 )
 def test_the_reason_of_a_failure_is_found_in_what_ivy_prints(log: str, expected: str) -> None:
-    assert ivy.reason(log) == expected
+    assert ivy.find_failure_reason(log) == expected
 
 
 def test_settings_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -123,12 +125,12 @@ def test_no_jar_is_missing_changed_or_too_many(tmp_path: Path) -> None:
     for path in (good, bad, extra):
         path.write_bytes(path.name.encode())
     pins = {p.name: hashlib.sha256(p.name.encode()).hexdigest() for p in (good, bad)}
-    assert jars.altered([good, bad], pins) == ()
+    assert jars.find_altered([good, bad], pins) == ()
     bad.write_bytes(b"something else")
-    assert jars.altered([good, bad, extra], pins) == ("bad.jar", "extra.jar")
-    assert jars.altered([good], pins) == ("bad.jar",)
+    assert jars.find_altered([good, bad, extra], pins) == ("bad.jar", "extra.jar")
+    assert jars.find_altered([good], pins) == ("bad.jar",)
     good.unlink()
-    assert jars.altered([good, bad], pins) == ("bad.jar", "good.jar")
+    assert jars.find_altered([good, bad], pins) == ("bad.jar", "good.jar")
 
 
 def no_network(folder: Path) -> dict[str, str]:
@@ -210,7 +212,7 @@ def connect_home(folder: Path, *names: str) -> dict[str, str]:
 
 def test_the_file_connectors_of_an_installed_kafka_stand_apart(tmp_path: Path) -> None:
     home = connect_home(tmp_path, "connect-runtime-4.1.0.jar", "connect-file-4.1.0.jar")
-    found = connect_jars.connect_jars(environment=home)
+    found = connect_jars.resolve_connect_jars(environment=home)
     assert (found.version, found.file_connectors.name) == ("4.1.0", "connect-file-4.1.0.jar")
     assert found.file_connectors not in found.paths
     assert len(found.paths) == 2
@@ -218,7 +220,7 @@ def test_the_file_connectors_of_an_installed_kafka_stand_apart(tmp_path: Path) -
 
 def test_an_installed_kafka_without_connect_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as failed:
-        connect_jars.connect_jars(environment=connect_home(tmp_path, "connect-file-4.1.0.jar"))
+        connect_jars.resolve_connect_jars(environment=connect_home(tmp_path, "connect-file-4.1.0.jar"))
     (only,) = failed.value.diagnostics
     assert only.code == "kafka-home"
     assert "Kafka 4.1.0 without the jars of Kafka Connect" in only.detail

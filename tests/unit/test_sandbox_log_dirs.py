@@ -7,8 +7,8 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.sandbox.broker_properties import broker_properties
-from kdeclare.sandbox.layout import BrokerFiles, Marker, layout_of, read_marker, write_marker
-from kdeclare.sandbox.settings import SandboxSettings, check
+from kdeclare.sandbox.layout import BrokerFiles, Marker, read_marker, resolve_layout, write_marker
+from kdeclare.sandbox.settings import SandboxSettings, validate_settings
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
@@ -27,11 +27,11 @@ def test_a_broker_is_told_all_of_them() -> None:
 @pytest.mark.parametrize("count", [0, 11])
 def test_there_is_at_least_one_and_not_too_many(count: int) -> None:
     with pytest.raises(KdeclareError, match=f"1 to 10 log directories, not {count}"):
-        check(SandboxSettings(Path("/s"), log_dirs=count))
+        validate_settings(SandboxSettings(Path("/s"), log_dirs=count))
 
 
 def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
-    layout = layout_of(tmp_path)
+    layout = resolve_layout(tmp_path)
     write_marker(layout, replace(MARKER, log_dirs=2))
     found = read_marker(layout)
     assert found is not None
@@ -39,7 +39,7 @@ def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
 
 
 def test_a_marker_from_before_means_one(tmp_path: Path) -> None:
-    layout = layout_of(tmp_path)
+    layout = resolve_layout(tmp_path)
     write_marker(layout, MARKER)
     text = layout.marker.read_text().replace(',\n  "log_dirs": 1', "")
     assert "log_dirs" not in text

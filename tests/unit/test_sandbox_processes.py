@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from kdeclare.sandbox import health, processes
-from kdeclare.sandbox.folder_lock import held
+from kdeclare.sandbox.folder_lock import hold_lock
 
 MARK = "-Dkdeclare.test=/some/folder"
 
 
 @pytest.fixture
-def sleeper(tmp_path: Path) -> Iterator[processes.Recorded]:
+def sleeper(tmp_path: Path) -> Iterator[processes.ProcessRecord]:
     """A process that sleeps."""
     program = "import time; print('up', flush=True); time.sleep(60)"
     out = tmp_path / "out"
@@ -26,17 +26,17 @@ def sleeper(tmp_path: Path) -> Iterator[processes.Recorded]:
     while "up" not in out.read_text():  # while it is being started, its command line may be empty
         time.sleep(0.01)
     yield recorded
-    processes.end([recorded], 5, 5)
+    processes.terminate([recorded], 5, 5)
 
 
-def test_a_process_is_known_by_more_than_its_pid(sleeper: processes.Recorded) -> None:
+def test_a_process_is_known_by_more_than_its_pid(sleeper: processes.ProcessRecord) -> None:
     assert processes.is_alive(sleeper)
     assert not processes.is_alive(dataclasses.replace(sleeper, began="1"))
     assert not processes.is_alive(dataclasses.replace(sleeper, mark="/another/folder"))
 
 
-def test_an_ended_process_is_gone_and_no_zombie(sleeper: processes.Recorded) -> None:
-    processes.end([sleeper], 5, 5)
+def test_an_ended_process_is_gone_and_no_zombie(sleeper: processes.ProcessRecord) -> None:
+    processes.terminate([sleeper], 5, 5)
     assert not processes.is_alive(sleeper)
     assert processes.observe(sleeper.pid) is None
 
@@ -50,29 +50,29 @@ def test_a_process_that_does_not_listen_is_killed(tmp_path: Path) -> None:
     recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, out, MARK)
     while not out.read_text():
         assert processes.is_alive(recorded)
-    processes.end([recorded], 0.2, 0.2)
+    processes.terminate([recorded], 0.2, 0.2)
     assert not processes.is_alive(recorded)
 
 
 def test_a_strangers_process_gets_no_signal() -> None:
     with subprocess.Popen(["sleep", "60"]) as stranger:
-        processes.end([processes.Recorded(stranger.pid, "1", MARK)], 1, 1)
+        processes.terminate([processes.ProcessRecord(stranger.pid, "1", MARK)], 1, 1)
         assert stranger.poll() is None
         stranger.kill()
 
 
-def test_a_record_survives_a_round_trip(tmp_path: Path, sleeper: processes.Recorded) -> None:
+def test_a_record_survives_a_round_trip(tmp_path: Path, sleeper: processes.ProcessRecord) -> None:
     path = tmp_path / "process.json"
-    assert processes.load(path) is None
-    processes.save(sleeper, path)
-    assert processes.load(path) == sleeper
+    assert processes.read_record(path) is None
+    processes.write_record(sleeper, path)
+    assert processes.read_record(path) == sleeper
     path.write_text("{")
-    assert processes.load(path) is None
+    assert processes.read_record(path) is None
 
 
 def test_ps_is_read_where_there_is_no_proc() -> None:
     line = "Ss   Sat Nov 21 13:14:33 2026     /usr/bin/java -Dx=/a b kafka.Kafka\n"
-    assert processes.parse_ps(line) == processes.Observed(
+    assert processes.parse_ps(line) == processes.ObservedProcess(
         "Sat Nov 21 13:14:33 2026", "/usr/bin/java -Dx=/a b kafka.Kafka", False
     )
     ended = processes.parse_ps("Z    Sat Nov 21 13:14:33 2026     \n")
@@ -90,18 +90,18 @@ def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
 
 
 def test_the_unfenced_brokers_are_read_from_the_answer() -> None:
-    view = health.parse(answer(1, 3))
+    view = health.parse_response(answer(1, 3))
     assert view == health.ClusterView("abc", frozenset({1, 3}))
 
 
 def test_an_answer_that_is_cut_short_is_refused() -> None:
     for length in (0, 3, 11, 20, 40):
         with pytest.raises(ValueError, match="cut short"):
-            health.parse(answer(1, 3)[:length])
+            health.parse_response(answer(1, 3)[:length])
 
 
 def test_a_request_says_how_long_it_is() -> None:
-    request = health.request()
+    request = health.build_request()
     assert struct.unpack(">i", request[:4])[0] == len(request) - 4
 
 
@@ -115,10 +115,10 @@ def test_the_lock_is_for_one_at_a_time_even_when_its_file_is_deleted(tmp_path: P
     waits = threading.Event()
 
     def second() -> None:
-        with held(path, waits.set):
+        with hold_lock(path, waits.set):
             order.append("second")
 
-    with held(path, pytest.fail):
+    with hold_lock(path, pytest.fail):
         other = threading.Thread(target=second)
         other.start()
         assert waits.wait(5)

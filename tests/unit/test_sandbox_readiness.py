@@ -6,7 +6,7 @@ import pytest
 
 from kdeclare.sandbox import health, readiness
 from kdeclare.sandbox.health import ClusterView
-from kdeclare.sandbox.layout import Marker, layout_of
+from kdeclare.sandbox.layout import Marker, resolve_layout
 
 MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1", formatted=True)
 
@@ -22,7 +22,9 @@ def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(readiness, "running_process", lambda files: object())
     monkeypatch.setattr(health, "ask", ask)
-    readiness.wait([readiness.Awaited(layout_of(folder), MARKER, started, said.append)], 60)
+    readiness.await_brokers(
+        [readiness.StartedSandbox(resolve_layout(folder), MARKER, started, said.append)], 60
+    )
     assert len(asked) == 3, "whoever ran before has to see the others, too"
     return [line.partition(" after")[0] for line in said]
 

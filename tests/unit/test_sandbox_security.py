@@ -7,8 +7,8 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.providers.kafka.client import read_properties
-from kdeclare.providers.kafka.client.properties import client_arguments
-from kdeclare.sandbox import launch, starting
+from kdeclare.providers.kafka.client.properties import build_client_arguments
+from kdeclare.sandbox import launch, startup
 from kdeclare.sandbox.layout import SecurityFiles
 from kdeclare.sandbox.settings import SandboxSettings
 from tests.pems import pems
@@ -36,15 +36,15 @@ def test_rights_are_given_once_and_files_written_each_time(
 ) -> None:
     files = SecurityFiles(tmp_path)
     files.authority_pem.write_text((pems / "cert").read_text())
-    starting.admit(files, SETTINGS, print)
+    startup.grant_access(files, SETTINGS, print)
     assert len(tool) == 1
     assert str(files.client("admin")) in tool[0]
     assert {"User:reader", "Describe", "DescribeConfigs", "--cluster"} <= set(tool[0])
     files.client("admin").write_text("")
-    starting.admit(files, SETTINGS, print)
+    startup.grant_access(files, SETTINGS, print)
     assert len(tool) == 1
     for user in ("admin", "reader"):
-        arguments, unused = client_arguments(read_properties(files.client(user)))
+        arguments, unused = build_client_arguments(read_properties(files.client(user)))
         assert (arguments["sasl_plain_username"], unused) == (user, ())
 
 
@@ -53,6 +53,6 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(launch, "run_kafka_tool", lambda *_: failed)
     files = SecurityFiles(tmp_path)
     with pytest.raises(KdeclareError, match="ended with 1:\nno brokers") as raised:
-        starting.admit(files, SETTINGS, print)
+        startup.grant_access(files, SETTINGS, print)
     assert raised.value.diagnostics[0].code == "sandbox-access"
     assert not files.client("reader").exists(), "the next start tries again"

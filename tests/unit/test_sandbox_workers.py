@@ -27,11 +27,11 @@ from kdeclare.sandbox import (
 )
 from kdeclare.sandbox.broker_properties import render
 from kdeclare.sandbox.connect_jars import ConnectJars
-from kdeclare.sandbox.layout import Layout, Marker, layout_of, read_marker, write_marker
-from kdeclare.sandbox.settings import MAX_BROKERS, MAX_WORKERS, check
-from kdeclare.sandbox.workers import crew, plugins
-from kdeclare.sandbox.workers.crew import Crew
-from kdeclare.sandbox.workers.properties import worker_environment, worker_properties
+from kdeclare.sandbox.layout import Layout, Marker, read_marker, resolve_layout, write_marker
+from kdeclare.sandbox.settings import MAX_BROKERS, MAX_WORKERS, validate_settings
+from kdeclare.sandbox.workers import plugins, worker_startup
+from kdeclare.sandbox.workers.properties import build_worker_environment, build_worker_properties
+from kdeclare.sandbox.workers.worker_startup import WorkerStartup
 from tests.conftest import free_port
 
 MARKER = Marker(1, 1, 19092, "abc", "4.3.1", formatted=True, connect_workers=2)
@@ -40,7 +40,7 @@ EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtensi
 
 def sandbox_in(folder: Path) -> Layout:
     """Make a stopped sandbox with one broker and two workers as far as its files go."""
-    layout = layout_of(folder)
+    layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
     for worker_id in (1, 2):
         files = layout.connect.worker(worker_id)
@@ -66,9 +66,9 @@ def refused(settings: SandboxSettings) -> KdeclareError:
 @given(brokers=st.integers(1, MAX_BROKERS), workers=st.integers(0, MAX_WORKERS))
 def test_no_port_of_a_worker_is_anothers(brokers: int, workers: int) -> None:
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=workers)
-    check(settings)
+    validate_settings(settings)
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
-    ports += map(settings.worker_port, settings.worker_ids)
+    ports += map(settings.get_worker_port, settings.worker_ids)
     assert len(set(ports)) == len(ports)
     assert max(ports) < settings.port + 200, "the next cluster of a folder begins there"
 
@@ -76,7 +76,7 @@ def test_no_port_of_a_worker_is_anothers(brokers: int, workers: int) -> None:
 @pytest.mark.parametrize("workers", [-1, 11])
 def test_an_impossible_number_is_refused(workers: int) -> None:
     with pytest.raises(KdeclareError, match=f"0 to 10 Connect workers, not {workers}"):
-        check(SandboxSettings(Path("/s"), connect_workers=workers))
+        validate_settings(SandboxSettings(Path("/s"), connect_workers=workers))
 
 
 def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_marker_remembers_how_many(tmp_path: Path) -> None:
 
 
 def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
-    layout = layout_of(tmp_path)
+    layout = resolve_layout(tmp_path)
     write_marker(layout, replace(MARKER, connect_workers=0))
     text = layout.marker.read_text().replace(',\n  "connect_workers": 0', "")
     assert "connect_workers" not in text
@@ -100,7 +100,7 @@ def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
 def made(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
     """A worker's properties."""
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=3)
-    return worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
+    return build_worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
 
 
 def test_a_worker_serves_https_on_loopback_with_a_certificate_of_its_own() -> None:
@@ -131,8 +131,8 @@ def test_placeholders_mean_something_else_on_each_worker() -> None:
     shared = Layout(Path("/s")).connect
     named = made()["listeners.https.ssl.keystore.password"]
     assert named == "${env:KEYSTORE_PASSWORD}"
-    assert worker_environment(2, shared)["KEYSTORE_PASSWORD"]
-    folders = [worker_environment(i, shared)["WORKER_FOLDER"] for i in (1, 2)]
+    assert build_worker_environment(2, shared)["KEYSTORE_PASSWORD"]
+    folders = [build_worker_environment(i, shared)["WORKER_FOLDER"] for i in (1, 2)]
     assert folders == ["/s/connect/workers/1", "/s/connect/workers/2"]
 
 
@@ -152,19 +152,19 @@ def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytes
     layout = sandbox_in(tmp_path)
     written = []
 
-    def spawn(command: object, environment: object, output: Path, mark: str) -> processes.Recorded:
+    def spawn(command: object, environment: object, output: Path, mark: str) -> processes.ProcessRecord:
         written.append(layout.connect.worker(1).properties.read_text())
-        return processes.Recorded(1, "", mark)
+        return processes.ProcessRecord(1, "", mark)
 
     monkeypatch.setattr(processes, "spawn", spawn)
     connectors = tmp_path / "connect-file-4.3.1.jar"
     jars = ConnectJars("4.3.1", (), connectors)
     changed = {"ssl.client.auth": "required", "plugin.discovery": None}
-    crew = Crew(layout, MARKER.settings(tmp_path), [1], "java", jars, lambda _: None, changed)
+    crew = WorkerStartup(layout, MARKER.settings(tmp_path), [1], "java", jars, lambda _: None, changed)
     assert [one.mark for one in crew.spawn()] == [
         f"-Dkdeclare.sandbox.worker={layout.connect.worker(1).folder}"
     ]
-    usual = worker_properties(MARKER.settings(tmp_path), 1, layout.connect, ())
+    usual = build_worker_properties(MARKER.settings(tmp_path), 1, layout.connect, ())
     usual["ssl.client.auth"] = "required"
     del usual["plugin.discovery"]
     assert written == [render(usual)]
@@ -183,12 +183,12 @@ def jar(path: Path, *services: str) -> Path:
 
 
 def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
-    assert plugins.extensions(tmp_path) == ()
+    assert plugins.find_extensions(tmp_path) == ()
     jar(tmp_path / "connect-file-4.3.1.jar")
     (tmp_path / "torn.jar").write_bytes(b"PK")
     jar(tmp_path / "two.jar", "z.Last", "m.Middle")
     jar(tmp_path / "one.jar", "a.First")
-    assert plugins.extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")
+    assert plugins.find_extensions(tmp_path) == ("a.First", "m.Middle", "z.Last")
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_other_versions_go_and_what_people_put_there_stays(tmp_path: Path, plug_
         jar(folder / name)
     assert installed(folder) == []
     assert names(folder) == ["connect-file-4.3.1.jar", "kdeclare-connect-2.jar", "mine.jar"]
-    assert plugins.extensions(folder) == ("k.Own",)
+    assert plugins.find_extensions(folder) == ("k.Own",)
 
 
 def test_without_a_compiler_the_plug_in_is_left_out(tmp_path: Path, plug_in: list[KdeclareError]) -> None:
@@ -279,44 +279,46 @@ def asked(keytool: Path) -> list[str]:
 
 
 def test_certificates_are_made_once(tmp_path: Path, keytool: Path) -> None:
-    files = layout_of(tmp_path / "s").connect
+    files = resolve_layout(tmp_path / "s").connect
     java = str(keytool.with_name("java"))
-    crew.certify(java, files, [1, 2])
+    worker_startup.create_worker_certificates(java, files, [1, 2])
     first = asked(keytool)
     assert len(first) == 3 + 2 * 2
     assert {line for line in first if "CN=worker" in line} == {
         "-genkeypair CN=worker-1 -ext -ext",
         "-genkeypair CN=worker-2 -ext -ext",
     }
-    crew.certify(java, files, [1, 2])
+    worker_startup.create_worker_certificates(java, files, [1, 2])
     assert asked(keytool) == first
-    crew.certify(java, files, [1, 2, 3])
+    worker_startup.create_worker_certificates(java, files, [1, 2, 3])
     assert len(asked(keytool)) == len(first) + 2
     assert not list(files.folder.rglob("*.new"))
 
 
 def test_an_authority_that_was_not_finished_is_made_anew(tmp_path: Path, keytool: Path) -> None:
-    files = layout_of(tmp_path / "s").connect
+    files = resolve_layout(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.write_text("half\n")
-    crew.certify(str(keytool.with_name("java")), files, [])
+    worker_startup.create_worker_certificates(str(keytool.with_name("java")), files, [])
     assert "half" not in files.authority.read_text()
     assert files.truststore.exists()
 
 
 def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
-    files = layout_of(tmp_path / "s").connect
+    files = resolve_layout(tmp_path / "s").connect
     files.folder.mkdir(parents=True)
     files.authority.with_name("ca.p12.refused").touch()
     with pytest.raises(KdeclareError, match="no room left") as failed:
-        crew.certify(str(keytool.with_name("java")), files, [1])
+        worker_startup.create_worker_certificates(str(keytool.with_name("java")), files, [1])
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
     assert not files.truststore.exists()
 
 
 def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError, match="/bin/keytool does not run") as failed:
-        crew.certify(str(tmp_path / "bin" / "java"), layout_of(tmp_path / "s").connect, [1])
+        worker_startup.create_worker_certificates(
+            str(tmp_path / "bin" / "java"), resolve_layout(tmp_path / "s").connect, [1]
+        )
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
 
 
@@ -389,15 +391,15 @@ def sleeping(tmp_path: Path) -> Iterator[Layout]:
         mark = f"-Dworker={worker_id}"
         command = [sys.executable, "-c", "import time; time.sleep(60)", mark]
         recorded.append(processes.spawn(command, {}, files.console_log, mark))
-        processes.save(recorded[-1], files.process)
+        processes.write_record(recorded[-1], files.process)
     yield layout
-    processes.end(recorded, 5, 5)
+    processes.terminate(recorded, 5, 5)
 
 
 def wait(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
     """What is said while the workers are waited for."""
     said: list[str] = []
-    crew.wait(layout, MARKER.settings(layout.folder), started, said.append, timeout)
+    worker_startup.await_workers(layout, MARKER.settings(layout.folder), started, said.append, timeout)
     return said
 
 
@@ -406,7 +408,7 @@ def test_all_workers_have_to_be_healthy_after_the_last_one_has_joined(
 ) -> None:
     answers = {19142: iter([True, True, False, True]), 19143: iter([False, True, True, True])}
     monkeypatch.setattr(health, "is_healthy", lambda port, timeout: next(answers[port]))
-    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
     said = wait(sleeping, 60)
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 1, 2",
@@ -420,7 +422,7 @@ def test_only_workers_that_were_down_are_said_to_be_started(
     sleeping: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "is_healthy", lambda port, timeout: True)
-    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
     said = wait(sleeping, 60, started=[2])
     assert [line.partition(" after")[0] for line in said] == [
         "starting Connect worker(s) 2",
@@ -443,13 +445,13 @@ def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.Monk
     files.server_log.write_text("[now] ERROR Stopping due to error\n")
 
     def ends(port: int, timeout: float) -> bool:
-        recorded = processes.load(files.process)
+        recorded = processes.read_record(files.process)
         assert recorded is not None
-        processes.end([recorded], 5, 5)
+        processes.terminate([recorded], 5, 5)
         return False
 
     monkeypatch.setattr(health, "is_healthy", ends)
-    monkeypatch.setattr(crew, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
     with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended while it was starting.*Stopping due to"):
         wait(sleeping, 60)
 

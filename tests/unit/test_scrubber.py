@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.state import State
-from kdeclare.core.secrets.scrubber import SCRUBBED, SCRUBBER, SHORTEST, Scrubber
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.core.secrets.scrubber import MIN_SECRET_LENGTH, SCRUBBED, SCRUBBER, Scrubber
+from kdeclare.engine.state.local_store import LocalStore
 
 NASTY = 'p@ss "word" \\ /?&=% ü'
 
@@ -70,7 +70,7 @@ def test_lines_of_a_key_are_scrubbed_each() -> None:
     assert "MIIE" not in scrubber.scrub("line 2: MIIEvQIBADANBgkq")
 
 
-@given(st.lists(st.text(min_size=SHORTEST * 2, max_size=30), max_size=4), st.text(max_size=10))
+@given(st.lists(st.text(min_size=MIN_SECRET_LENGTH * 2, max_size=30), max_size=4), st.text(max_size=10))
 def test_no_long_value_survives(values: list[str], around: str) -> None:
     scrubber = Scrubber()
     for value in values:

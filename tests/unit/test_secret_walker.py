@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.operations.operation import Arguments, Operation
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
+from kdeclare.core.secrets.secret_hashes import SecretHasher, is_hash_of
 from kdeclare.core.secrets.secret_refs import (
     Referenced,
     Secret,
@@ -23,12 +23,17 @@ from kdeclare.core.secrets.secret_refs import (
     SecretText,
     find_records,
     find_secrets,
-    holds_secret,
+    has_secret,
     replace_records,
     replace_secrets,
 )
-from kdeclare.engine.executor.expectations import changed_secrets, find_unrevealable
-from kdeclare.engine.planning.sealing import has_secrets, known_values, seal, stored_hashes
+from kdeclare.engine.executor.expectations import find_changed_secrets, find_unrevealable
+from kdeclare.engine.planning.secret_digests import (
+    collect_secret_values,
+    has_secrets,
+    hash_secrets,
+    list_stored_hashes,
+)
 from tests.jsontypes import Json
 
 if TYPE_CHECKING:
@@ -135,7 +140,7 @@ def test_secrets_are_found_at_any_depth_of_a_body() -> None:
 
 def test_secrets_are_found_where_annotations_cannot_be_resolved() -> None:
     assert [at for at, _ in find_secrets(Unresolvable(Secret("hidden-one", None)))] == [("secret",)]
-    assert holds_secret(Unresolvable(Secret("hidden-one", None)))
+    assert has_secret(Unresolvable(Secret("hidden-one", None)))
 
 
 def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
@@ -147,15 +152,15 @@ def test_secrets_are_replaced_where_they_stand_and_nothing_else_is() -> None:
 
 
 def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
-    item = Desired(ResourceId("Door", "front"), BODY)
+    item = DesiredResource(ResourceId("Door", "front"), BODY)
     assert has_secrets([item])
-    (first,) = seal([item], {}, SecretHasher("x"), quietly)
+    (first,) = hash_secrets([item], {}, SecretHasher("x"), ignore_progress)
     hashes = {at: secret.digest for at, secret in find_secrets(first.body)}
-    assert all(matches(hashes[at], secret.value) for at, secret in find_secrets(BODY))
-    assert known_values([first]) == {hashes[at]: secret.value for at, secret in find_secrets(BODY)}
+    assert all(is_hash_of(hashes[at], secret.value) for at, secret in find_secrets(BODY))
+    assert collect_secret_values([first]) == {hashes[at]: secret.value for at, secret in find_secrets(BODY)}
     owned = {"Door/front": DoorRecord({"a": LoginRecord(SecretRef(hashes[PASSWORD], None))})}
-    assert list(stored_hashes(owned)) == [hashes[PASSWORD]]
-    (again,) = seal([item], owned, SecretHasher("y"), quietly)
+    assert list(list_stored_hashes(owned)) == [hashes[PASSWORD]]
+    (again,) = hash_secrets([item], owned, SecretHasher("y"), ignore_progress)
     found = {at: secret.digest for at, secret in find_secrets(again.body)}
     assert found[PASSWORD] == hashes[PASSWORD]
     assert found[FIRST] != hashes[FIRST]
@@ -172,7 +177,7 @@ def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
 )
 def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: DoorArgs) -> None:
     """Only values within ``ops`` were looked at: any other secret was sent without having been compared."""
-    (problem,) = changed_secrets([operation(args)], Gone())
+    (problem,) = find_changed_secrets([operation(args)], Gone())
     assert [d.code for d in problem.diagnostics] == ["secret-changed"]
 
 
@@ -183,7 +188,7 @@ def test_secret_that_is_gone_is_named_by_its_place() -> None:
 
 
 def test_earlier_secret_that_is_kept_for_the_way_back_need_not_be_there() -> None:
-    assert changed_secrets([operation(DoorArgs(was=ref("a")))], Gone()) == []
+    assert find_changed_secrets([operation(DoorArgs(was=ref("a")))], Gone()) == []
 
 
 plain = st.none() | st.integers() | st.text(max_size=3)
@@ -213,7 +218,7 @@ def test_every_secret_of_a_body_is_found_and_can_be_replaced_by_its_place(docume
     new = {at: replace(secret, digest=f"new-{n}") for n, (at, secret) in enumerate(found.items())}
     changed = replace_secrets(body, new)
     assert dict(find_secrets(changed)) == new
-    assert holds_secret(changed) == bool(new)
+    assert has_secret(changed) == bool(new)
     assert replace_secrets(changed, found) == body
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import Secret, SecretRef
 from kdeclare.providers.kafka.config import config_diff
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigSide, diff_configs
-from kdeclare.providers.kafka.config.config_record import Applied, AppliedParts, AppliedWhole
-from kdeclare.providers.kafka.config.wishes import Parts, Unset, Whole, Wish
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs, diff_configs
+from kdeclare.providers.kafka.config.config_record import Applied, AppliedListPatch, AppliedValue
+from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Unset, Value
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 
@@ -24,14 +24,14 @@ elements = st.sampled_from([(), ("compact",), ("compact", "delete")])
 hashes = st.just(SecretHasher("here").make_hash("Topic/t", "retention.ms", "1000"))
 secrets = st.builds(Secret, texts, st.none(), digest=hashes)
 wishes = st.one_of(
-    st.builds(Whole, texts | elements, st.none() | secrets),
-    st.builds(Parts, elements, elements),
+    st.builds(Value, texts | elements, st.none() | secrets),
+    st.builds(ListPatch, elements, elements),
     st.just(Unset()),
     secrets,
 )
 records = st.one_of(
-    st.builds(AppliedWhole, texts | elements | st.none()),
-    st.builds(AppliedParts, elements, elements, elements),
+    st.builds(AppliedValue, texts | elements | st.none()),
+    st.builds(AppliedListPatch, elements, elements, elements),
     st.builds(SecretRef, hashes, st.none()),
 )
 entries = st.builds(
@@ -50,9 +50,12 @@ entries = st.builds(
     st.booleans(),
 )
 def test_what_is_settled_differs_in_nothing(
-    live: Mapping[str, ConfigEntry], declared: Mapping[str, Wish], owned: Mapping[str, Applied], reset: bool
+    live: Mapping[str, ConfigEntry],
+    declared: Mapping[str, ConfigValue],
+    owned: Mapping[str, Applied],
+    reset: bool,
 ) -> None:
-    side = ConfigSide("Topic/t", live, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
+    side = LiveConfigs("Topic/t", live, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config_diff, "token_hex", lambda: "one salt for both")
         found = diff_configs(side, declared, owned, reset_unmanaged=reset)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.synthetic_fleet import write
-from kdeclare.fleet.in_process import audit
+from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.rows import DECLARED, LIVE
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,9 @@ def _rows(folder: Path, name: str) -> list[dict[str, object]]:
 
 def test_what_is_planted_is_found(tmp_path: Path) -> None:
     planted = write(tmp_path, clusters=2, topics=400, changed=0.2)
-    found = Counter(row["finding"] for row in audit(_rows(tmp_path, "declared"), _rows(tmp_path, "live")))
+    found = Counter(
+        row["finding"] for row in audit_rows(_rows(tmp_path, "declared"), _rows(tmp_path, "live"))
+    )
     assert dict(found) == planted.findings
     assert set(found) == {"changed", "pending", "missing", "orphaned", "unmanaged"}
     assert pq.read_schema(tmp_path / "live" / "cluster-0000.parquet").equals(LIVE)

@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, ConfigSource, ConfigType, KafkaState, Move
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, ThrottledReplicas
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import ThrottledReplicas, ThrottleEntries
 from kdeclare.providers.kafka.reassignment.throttles import (
-    FOLLOWERS,
-    LEADERS,
-    LISTS,
-    RATES,
-    Missing,
-    Shift,
-    entries,
-    joined,
-    less,
-    missing,
-    needless,
-    present,
-    resource_of,
-    shift,
-    without_brokers,
+    FOLLOWER_REPLICAS_KEY,
+    LEADER_REPLICAS_KEY,
+    RATE_KEYS,
+    REPLICAS_KEYS,
+    MissingThrottles,
+    ReplicaTransfer,
+    build_entries,
+    build_transfer,
+    find_missing,
+    find_unneeded_entries,
+    get_current_values,
+    merge_entries,
+    parse_entity,
+    split_unreachable,
+    subtract_entries,
 )
 from tests.jsontypes import Json
 
@@ -35,7 +35,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 Flat = set[tuple[str, ...]]
 
 
-def flat(given: Entries) -> Flat:
+def flat(given: ThrottleEntries) -> Flat:
     """Entries as a set: one member a rate, one an element of a list."""
     found: Flat = set()
     for entity, keys in given.items():
@@ -47,7 +47,7 @@ def flat(given: Entries) -> Flat:
     return found
 
 
-def listed(given: Entries, entity: str, key: str) -> ThrottledReplicas:
+def listed(given: ThrottleEntries, entity: str, key: str) -> ThrottledReplicas:
     """What is to be in a list."""
     found = given[entity][key]
     assert isinstance(found, ThrottledReplicas)
@@ -61,8 +61,8 @@ _list = st.builds(
     st.lists(st.sampled_from([*_ELEMENTS, "*"]), min_size=1, unique=True).map(tuple),
     st.booleans(),
 )
-_topic = st.dictionaries(st.sampled_from(LISTS), _list, min_size=1)
-_broker = st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2"]), min_size=1)
+_topic = st.dictionaries(st.sampled_from(REPLICAS_KEYS), _list, min_size=1)
+_broker = st.dictionaries(st.sampled_from(RATE_KEYS), st.sampled_from(["1", "2"]), min_size=1)
 _topics = st.dictionaries(st.sampled_from(["TOPIC/t", "TOPIC/u"]), _topic)
 _brokers = st.dictionaries(st.sampled_from(["BROKER/1", "BROKER/2", "BROKER/3"]), _broker)
 some_entries = st.builds(lambda a, b: {**a, **b}, _topics, _brokers)
@@ -73,51 +73,53 @@ some_moves = st.frozensets(st.builds(TopicPartition, st.sampled_from(["t", "u"])
 
 
 @given(some_entries, some_entries)
-def test_joined_is_the_union(a: Entries, b: Entries) -> None:
+def test_joined_is_the_union(a: ThrottleEntries, b: ThrottleEntries) -> None:
     before = copy.deepcopy((a, b))
-    both = joined(a, b)
+    both = merge_entries(a, b)
     assert flat(both) == flat(a) | flat(b)
     assert (a, b) == before
     for entity, keys in both.items():
-        for key in keys.keys() & set(RATES):
+        for key in keys.keys() & set(RATE_KEYS):
             assert keys[key] == b.get(entity, {}).get(key, a.get(entity, {}).get(key))
 
 
 @given(some_entries, some_entries)
-def test_a_list_is_fresh_in_both_where_it_is_in_either(a: Entries, b: Entries) -> None:
-    for entity, keys in joined(a, b).items():
-        for key in keys.keys() & set(LISTS):
+def test_a_list_is_fresh_in_both_where_it_is_in_either(a: ThrottleEntries, b: ThrottleEntries) -> None:
+    for entity, keys in merge_entries(a, b).items():
+        for key in keys.keys() & set(REPLICAS_KEYS):
             sides = [listed(side, entity, key).fresh for side in (a, b) if key in side.get(entity, {})]
             assert listed({entity: keys}, entity, key).fresh == any(sides)
 
 
 @given(some_entries)
-def test_joining_nothing_or_itself_changes_nothing(a: Entries) -> None:
-    assert joined(a, {}) == joined({}, a) == joined(a, a) == a
+def test_joining_nothing_or_itself_changes_nothing(a: ThrottleEntries) -> None:
+    assert merge_entries(a, {}) == merge_entries({}, a) == merge_entries(a, a) == a
 
 
 @given(some_entries, some_entries)
-def test_less_is_the_difference(a: Entries, b: Entries) -> None:
+def test_less_is_the_difference(a: ThrottleEntries, b: ThrottleEntries) -> None:
     before = copy.deepcopy((a, b))
-    assert flat(less(a, b)) == flat(a) - flat(b)
+    assert flat(subtract_entries(a, b)) == flat(a) - flat(b)
     assert (a, b) == before
-    assert all(keys for keys in less(a, b).values())
+    assert all(keys for keys in subtract_entries(a, b).values())
 
 
 @given(some_entries, some_entries)
-def test_what_is_set_and_taken_away_again_leaves_what_was_before(a: Entries, b: Entries) -> None:
-    assert flat(less(joined(a, b), b)) == flat(a) - flat(b)
-    assert less(joined(a, b), joined(a, b)) == {}
+def test_what_is_set_and_taken_away_again_leaves_what_was_before(
+    a: ThrottleEntries, b: ThrottleEntries
+) -> None:
+    assert flat(subtract_entries(merge_entries(a, b), b)) == flat(a) - flat(b)
+    assert subtract_entries(merge_entries(a, b), merge_entries(a, b)) == {}
 
 
 @given(some_entries)
-def test_without_moves_all_is_needless(own: Entries) -> None:
-    assert needless(own, []) == own
+def test_without_moves_all_is_needless(own: ThrottleEntries) -> None:
+    assert find_unneeded_entries(own, []) == own
 
 
 @given(some_entries, some_moves)
-def test_needless_is_what_no_move_names(own: Entries, moves: frozenset[TopicPartition]) -> None:
-    gone = flat(needless(own, moves))
+def test_needless_is_what_no_move_names(own: ThrottleEntries, moves: frozenset[TopicPartition]) -> None:
+    gone = flat(find_unneeded_entries(own, moves))
     kept = flat(own) - gone
     assert gone <= flat(own)
     moving = {p.topic for p in moves}
@@ -134,14 +136,14 @@ def test_needless_is_what_no_move_names(own: Entries, moves: frozenset[TopicPart
 
 @given(some_entries, some_moves, some_moves)
 def test_the_more_moves_the_less_is_needless(
-    own: Entries, moves: frozenset[TopicPartition], more: frozenset[TopicPartition]
+    own: ThrottleEntries, moves: frozenset[TopicPartition], more: frozenset[TopicPartition]
 ) -> None:
-    assert flat(needless(own, moves | more)) <= flat(needless(own, moves))
+    assert flat(find_unneeded_entries(own, moves | more)) <= flat(find_unneeded_entries(own, moves))
 
 
 def test_a_rate_is_needed_on_a_broker_that_is_involved() -> None:
-    own = {"BROKER/1": {RATES[0]: "5"}, "BROKER/2": {RATES[0]: "5"}}
-    assert needless(own, [P0], {1}) == {"BROKER/2": {RATES[0]: "5"}}
+    own = {"BROKER/1": {RATE_KEYS[0]: "5"}, "BROKER/2": {RATE_KEYS[0]: "5"}}
+    assert find_unneeded_entries(own, [P0], {1}) == {"BROKER/2": {RATE_KEYS[0]: "5"}}
 
 
 # what a move needs
@@ -150,22 +152,26 @@ def test_a_rate_is_needed_on_a_broker_that_is_involved() -> None:
 def test_the_map_of_kafkas_own_tool() -> None:
     """ReassignPartitionsUnitTest.testMoveMap."""
     ongoing = Move(replicas=(1, 2, 3, 4), adding=(4,), removing=(3,))
-    assert shift(P0, (1, 2, 4), ongoing, (1, 2, 5)) == Shift(P0, (1, 2, 3), (5,))
-    assert shift(P0, (4, 5), None, (1, 4)) == Shift(P0, (4, 5), (1,))
-    assert shift(P0, (1, 2, 3), None, (3, 2, 1)) == Shift(P0, (1, 2, 3), ())
-    assert shift(P0, (1, 2, 3), None, (1,)) == Shift(P0, (1, 2, 3), ())
+    assert build_transfer(P0, (1, 2, 4), ongoing, (1, 2, 5)) == ReplicaTransfer(P0, (1, 2, 3), (5,))
+    assert build_transfer(P0, (4, 5), None, (1, 4)) == ReplicaTransfer(P0, (4, 5), (1,))
+    assert build_transfer(P0, (1, 2, 3), None, (3, 2, 1)) == ReplicaTransfer(P0, (1, 2, 3), ())
+    assert build_transfer(P0, (1, 2, 3), None, (1,)) == ReplicaTransfer(P0, (1, 2, 3), ())
 
 
 def test_entries_of_shifts() -> None:
-    found = entries([Shift(P0, (1, 2), (3,)), Shift(P1, (2,), (4,)), Shift(P1, (9,), ())], 7, {1, 2, 3})
-    both = dict.fromkeys(RATES, "7")
+    found = build_entries(
+        [ReplicaTransfer(P0, (1, 2), (3,)), ReplicaTransfer(P1, (2,), (4,)), ReplicaTransfer(P1, (9,), ())],
+        7,
+        {1, 2, 3},
+    )
+    both = dict.fromkeys(RATE_KEYS, "7")
     assert found == {
         "BROKER/1": both,
         "BROKER/2": both,
         "BROKER/3": both,
         "TOPIC/t": {
-            LEADERS: ThrottledReplicas(("0:1", "0:2", "1:2"), False),
-            FOLLOWERS: ThrottledReplicas(("0:3", "1:4"), False),
+            LEADER_REPLICAS_KEY: ThrottledReplicas(("0:1", "0:2", "1:2"), False),
+            FOLLOWER_REPLICAS_KEY: ThrottledReplicas(("0:3", "1:4"), False),
         },
     }
 
@@ -175,9 +181,9 @@ def test_entries_of_shifts() -> None:
     st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True),
 )
 def test_what_a_shift_names_is_what_is_copied(before: list[int], after: list[int]) -> None:
-    item = shift(P0, tuple(before), None, tuple(after))
+    item = build_transfer(P0, tuple(before), None, tuple(after))
     assert set(item.destinations) == set(after) - set(before)
-    found = entries([item], 1, range(10))
+    found = build_entries([item], 1, range(10))
     if not item.destinations:
         assert found == {}
         return
@@ -192,16 +198,16 @@ def live_with(there: Mapping[str, Mapping[str, str]]) -> KafkaState:
     """A cluster on which these are set."""
     configs = {}
     for entity, values in there.items():
-        resource = resource_of(entity)
+        resource = parse_entity(entity)
         source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
         configs[resource] = {
-            k: ConfigEntry(v, source, ConfigType.LIST if k in LISTS else ConfigType.SCALAR)
+            k: ConfigEntry(v, source, ConfigType.LIST if k in REPLICAS_KEYS else ConfigType.SCALAR)
             for k, v in values.items()
         }
     return KafkaState(ClusterInfo("c", ()), configs=configs)
 
 
-def after_setting(there: Mapping[str, Mapping[str, str]], todo: Entries) -> dict[str, dict[str, str]]:
+def after_setting(there: Mapping[str, Mapping[str, str]], todo: ThrottleEntries) -> dict[str, dict[str, str]]:
     """What the cluster has once the entries are put there, by APPEND and SET."""
     result = {entity: dict(values) for entity, values in there.items()}
     for entity, keys in todo.items():
@@ -211,7 +217,7 @@ def after_setting(there: Mapping[str, Mapping[str, str]], todo: Entries) -> dict
                 held = [e for e in mine.get(key, "").split(",") if e]
                 mine[key] = ",".join(dict.fromkeys([*held, *value.elements]))
             else:
-                (mine[key],) = throttles.rates(value)
+                (mine[key],) = throttles.list_rates(value)
     return result
 
 
@@ -219,11 +225,11 @@ _held_list = st.lists(st.sampled_from(_ELEMENTS), unique=True).map(",".join) | s
 _there = st.builds(
     lambda a, b: {**a, **b},
     st.dictionaries(
-        st.sampled_from(["TOPIC/t", "TOPIC/u"]), st.dictionaries(st.sampled_from(LISTS), _held_list)
+        st.sampled_from(["TOPIC/t", "TOPIC/u"]), st.dictionaries(st.sampled_from(REPLICAS_KEYS), _held_list)
     ),
     st.dictionaries(
         st.sampled_from(["BROKER/1", "BROKER/2"]),
-        st.dictionaries(st.sampled_from(RATES), st.sampled_from(["1", "2", "3"])),
+        st.dictionaries(st.sampled_from(RATE_KEYS), st.sampled_from(["1", "2", "3"])),
     ),
 )
 _wanted_list = st.builds(
@@ -235,20 +241,20 @@ _wanted = st.builds(
     lambda a, b: {**a, **b},
     st.dictionaries(
         st.sampled_from(["TOPIC/t", "TOPIC/u"]),
-        st.dictionaries(st.sampled_from(LISTS), _wanted_list, min_size=1),
+        st.dictionaries(st.sampled_from(REPLICAS_KEYS), _wanted_list, min_size=1),
     ),
     st.dictionaries(
         st.sampled_from(["BROKER/1", "BROKER/2"]),
-        st.fixed_dictionaries(dict.fromkeys(RATES, st.just("2"))),
+        st.fixed_dictionaries(dict.fromkeys(RATE_KEYS, st.just("2"))),
     ),
 )
 
 
 @given(_wanted, some_entries, _there)
 def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
-    wanted: Entries, own: Entries, there: dict[str, dict[str, str]]
+    wanted: ThrottleEntries, own: ThrottleEntries, there: dict[str, dict[str, str]]
 ) -> None:
-    found = missing(wanted, own, live_with(there))
+    found = find_missing(wanted, own, live_with(there))
     for entity, keys in found.entries.items():
         for key, value in keys.items():
             now = there.get(entity, {}).get(key)
@@ -263,42 +269,46 @@ def test_what_is_missing_is_all_that_is_to_be_set_and_no_more(
     assert all(
         there[entity][key] == rate for entity, keys in found.relies_on.items() for key, rate in keys.items()
     )
-    assert found.foreign.keys() <= found.relies_on.keys()
+    assert found.foreign_rates.keys() <= found.relies_on.keys()
     live = live_with(after_setting(there, found.entries))
-    again = missing(wanted, joined(own, found.entries), live)
-    assert (again.entries, again.foreign) == ({}, found.foreign)
+    again = find_missing(wanted, merge_entries(own, found.entries), live)
+    assert (again.entries, again.foreign_rates) == ({}, found.foreign_rates)
 
 
 def test_a_rate_of_somebody_else_stays_and_is_told() -> None:
-    live = live_with({"BROKER/1": {RATES[0]: "9"}})
-    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
-    theirs = {"BROKER/1": {RATES[0]: "9"}}
-    assert missing(wanted, {}, live) == Missing({"BROKER/1": {RATES[1]: "5"}}, theirs, {"BROKER/1": "9"})
-    assert missing(wanted, theirs, live) == Missing({"BROKER/1": dict.fromkeys(RATES, "5")}, {}, {})
+    live = live_with({"BROKER/1": {RATE_KEYS[0]: "9"}})
+    wanted = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
+    theirs = {"BROKER/1": {RATE_KEYS[0]: "9"}}
+    assert find_missing(wanted, {}, live) == MissingThrottles(
+        {"BROKER/1": {RATE_KEYS[1]: "5"}}, theirs, {"BROKER/1": "9"}
+    )
+    assert find_missing(wanted, theirs, live) == MissingThrottles(
+        {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}, {}, {}
+    )
 
 
 def test_an_equal_rate_is_relied_on_and_told_where_it_is_somebodys() -> None:
     """It may go with their move, and then ours would have none."""
-    rates = {"BROKER/1": dict.fromkeys(RATES, "5")}
+    rates = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
     live = live_with(rates)
-    assert missing(rates, {}, live) == Missing({}, rates, {"BROKER/1": "5"})
-    assert missing(rates, rates, live) == Missing({}, rates, {})
+    assert find_missing(rates, {}, live) == MissingThrottles({}, rates, {"BROKER/1": "5"})
+    assert find_missing(rates, rates, live) == MissingThrottles({}, rates, {})
 
 
 def test_a_cluster_wide_rate_holds_where_the_broker_has_none() -> None:
     entry = ConfigEntry("7", ConfigSource.CLUSTER)
     resource = ConfigResource(ConfigScope.BROKER, "1")
-    live = KafkaState(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATES, entry)})
-    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
-    assert missing(wanted, {}, live) == Missing(
-        {}, {"BROKER/1": dict.fromkeys(RATES, "7")}, {"BROKER/1": "7"}
+    live = KafkaState(ClusterInfo("c", ()), configs={resource: dict.fromkeys(RATE_KEYS, entry)})
+    wanted = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
+    assert find_missing(wanted, {}, live) == MissingThrottles(
+        {}, {"BROKER/1": dict.fromkeys(RATE_KEYS, "7")}, {"BROKER/1": "7"}
     )
 
 
 def test_what_the_plan_itself_declares_is_left_to_it() -> None:
-    wanted = {"BROKER/1": dict.fromkeys(RATES, "5")}
-    declared = [f"configs/BROKER/1/{key}" for key in RATES]
-    assert missing(wanted, {}, live_with({}), declared) == Missing({}, {}, {})
+    wanted = {"BROKER/1": dict.fromkeys(RATE_KEYS, "5")}
+    declared = [f"configs/BROKER/1/{key}" for key in RATE_KEYS]
+    assert find_missing(wanted, {}, live_with({}), declared) == MissingThrottles({}, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -306,26 +316,30 @@ def test_what_the_plan_itself_declares_is_left_to_it() -> None:
     [(None, False, True), ("", False, False), ("1:1", False, False), ("1:1", True, True)],
 )
 def test_whether_a_list_was_unset_before(now: str | None, own: bool, fresh: bool) -> None:
-    live = live_with({"TOPIC/t": {LEADERS: now}} if now is not None else {})
-    wanted = {"TOPIC/t": {LEADERS: ThrottledReplicas(("0:1",), False)}}
-    mine: Entries = {"TOPIC/t": {LEADERS: ThrottledReplicas(("1:1",), True)}} if own else {}
-    todo = missing(wanted, mine, live).entries
-    assert todo == {"TOPIC/t": {LEADERS: ThrottledReplicas(("0:1",), fresh)}}
+    live = live_with({"TOPIC/t": {LEADER_REPLICAS_KEY: now}} if now is not None else {})
+    wanted = {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("0:1",), False)}}
+    mine: ThrottleEntries = (
+        {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("1:1",), True)}} if own else {}
+    )
+    todo = find_missing(wanted, mine, live).entries
+    assert todo == {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("0:1",), fresh)}}
 
 
-def wanted_list(count: int) -> Entries:
-    return {"TOPIC/t": {LEADERS: ThrottledReplicas(tuple(f"{n}:100" for n in range(count)), False)}}
+def wanted_list(count: int) -> ThrottleEntries:
+    return {
+        "TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(tuple(f"{n}:100" for n in range(count)), False)}
+    }
 
 
-def length(todo: Entries) -> int:
-    return len(",".join(listed(todo, "TOPIC/t", LEADERS).elements))
+def length(todo: ThrottleEntries) -> int:
+    return len(",".join(listed(todo, "TOPIC/t", LEADER_REPLICAS_KEY).elements))
 
 
 def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
-    short = missing(wanted_list(3000), {}, live_with({})).entries
+    short = find_missing(wanted_list(3000), {}, live_with({})).entries
     assert 20_000 < length(short) <= 30_000
-    long = missing(wanted_list(5000), {}, live_with({})).entries
-    assert long == {"TOPIC/t": {LEADERS: ThrottledReplicas(("*",), True)}}
+    long = find_missing(wanted_list(5000), {}, live_with({})).entries
+    assert long == {"TOPIC/t": {LEADER_REPLICAS_KEY: ThrottledReplicas(("*",), True)}}
 
 
 # what is there
@@ -334,44 +348,46 @@ def test_a_list_that_would_be_too_long_becomes_a_star() -> None:
 def test_only_what_is_set_on_the_very_resource_counts() -> None:
     resource = ConfigResource(ConfigScope.BROKER, "1")
     inherited = {
-        RATES[0]: ConfigEntry("7", ConfigSource.CLUSTER),
-        RATES[1]: ConfigEntry("8", ConfigSource.BROKER),
+        RATE_KEYS[0]: ConfigEntry("7", ConfigSource.CLUSTER),
+        RATE_KEYS[1]: ConfigEntry("8", ConfigSource.BROKER),
     }
     live = KafkaState(ClusterInfo("c", ()), configs={resource: inherited})
-    assert present(live, "BROKER/1") == {RATES[1]: "8"}
-    assert present(live, "BROKER/2") == {}
+    assert get_current_values(live, "BROKER/1") == {RATE_KEYS[1]: "8"}
+    assert get_current_values(live, "BROKER/2") == {}
 
 
 @pytest.mark.parametrize(
     ("text", "elements"), [("", []), ("0:1", ["0:1"]), ("0:1, 0:2 ,1:1", ["0:1", "0:2", "1:1"]), ("*", ["*"])]
 )
 def test_lists_are_read_element_by_element(text: str, elements: list[str]) -> None:
-    assert present(live_with({"TOPIC/t": {LEADERS: text}}), "TOPIC/t") == {LEADERS: elements}
+    assert get_current_values(live_with({"TOPIC/t": {LEADER_REPLICAS_KEY: text}}), "TOPIC/t") == {
+        LEADER_REPLICAS_KEY: elements
+    }
 
 
 @given(some_entries, st.frozensets(st.integers(1, 3)))
-def test_brokers_that_are_down_are_left_out(given_: Entries, down: frozenset[int]) -> None:
-    here, held = without_brokers(given_, down)
+def test_brokers_that_are_down_are_left_out(given_: ThrottleEntries, down: frozenset[int]) -> None:
+    here, held = split_unreachable(given_, down)
     assert flat(here) <= flat(given_)
     assert {e for e in given_ if e not in here} == {f"BROKER/{b}" for b in held}
     assert set(held) <= down
-    assert not set(throttles.brokers_of(here)) & down
+    assert not set(throttles.list_brokers(here)) & down
 
 
 @given(some_entries)
-def test_the_query_asks_for_what_is_touched(given_: Entries) -> None:
-    asked = throttles.query(given_, ["more"])
+def test_the_query_asks_for_what_is_touched(given_: ThrottleEntries) -> None:
+    asked = throttles.build_selection(given_, ["more"])
     assert {f"{r.scope}/{r.name}" for r in asked.configs} == set(given_)
     assert asked.topics == {e.removeprefix("TOPIC/") for e in given_ if e.startswith("TOPIC/")} | {"more"}
-    wanted: Json = {r: (LISTS if r.scope is ConfigScope.TOPIC else RATES) for r in asked.configs}
+    wanted: Json = {r: (REPLICAS_KEYS if r.scope is ConfigScope.TOPIC else RATE_KEYS) for r in asked.configs}
     assert all(set(q.keys) >= set(wanted[r]) for r, q in asked.configs.items())
 
 
 def test_a_rate_that_is_changed_on_some_brokers_only_is_still_known_on_all() -> None:
     """What is not known to have taken effect is taken away in either form."""
-    before = {"BROKER/1": {RATES[0]: "10"}}
-    wanted = {"BROKER/1": {RATES[0]: "20"}}
-    both = joined(before, wanted, certain=False)
-    assert both == {"BROKER/1": {RATES[0]: ("10", "20")}}
-    assert joined(both, wanted) == wanted
-    assert less(both, wanted) == {}
+    before = {"BROKER/1": {RATE_KEYS[0]: "10"}}
+    wanted = {"BROKER/1": {RATE_KEYS[0]: "20"}}
+    both = merge_entries(before, wanted, is_certain=False)
+    assert both == {"BROKER/1": {RATE_KEYS[0]: ("10", "20")}}
+    assert merge_entries(both, wanted) == wanted
+    assert subtract_entries(both, wanted) == {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.core.units import as_bare_number
+from kdeclare.core.units import parse_amount
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from kdeclare.core.units import as_bare_number
     ],
 )
 def test_what_an_amount_is_as_a_bare_number(key: str, text: str, number: int | None) -> None:
-    assert as_bare_number(key, text) == number
+    assert parse_amount(key, text) == number

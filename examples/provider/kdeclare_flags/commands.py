@@ -7,7 +7,7 @@ import typer
 from kdeclare.cli.adhoc import Declared, WriteManifest, run_declared
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Format, Overriding, Where, Yes
+from kdeclare.cli.options import Format, PolicyOverrideOptions, StateOptions, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare_flags.provider import FLAG, FlagSpec
 
@@ -26,8 +26,8 @@ def set_rollout(
     write_manifest: WriteManifest = False,
     yes: Yes = False,
     output: Format = "text",
-    overriding: Overriding,
-    where: Where,
+    overriding: PolicyOverrideOptions,
+    where: StateOptions,
     console: Console,
 ) -> ExitCode:
     """Set for how many users a flag is on.

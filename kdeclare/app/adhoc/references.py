@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kdeclare.app.workspace import Workspace
-from kdeclare.manifests.syntax.substitution import Scope, Unresolved, substitute
+from kdeclare.manifests.syntax.substitution import ReferenceContext, UnresolvedReference, substitute
 
 
 def resolve_references(
@@ -15,16 +15,20 @@ def resolve_references(
     Raises Unresolved with a diagnostic that names the resource.
     """
     project = workspace.project
-    scope = Scope(project.folder, workspace.environ, project.environment.variables)
+    context = ReferenceContext(project.folder, workspace.environ, project.environment.variables)
 
-    def read(value: object) -> object:
+    def resolve_value(value: object) -> object:
         if isinstance(value, str):
-            return substitute(value, scope, as_text=True)
+            return substitute(value, context, as_text=True)
         if isinstance(value, list | tuple):
-            return [read(item) for item in value]
-        return {name: read(item) for name, item in value.items()} if isinstance(value, Mapping) else value
+            return [resolve_value(item) for item in value]
+        return (
+            {name: resolve_value(item) for name, item in value.items()}
+            if isinstance(value, Mapping)
+            else value
+        )
 
     try:
-        return {key: read(value) for key, value in settings.items()}
-    except Unresolved as problem:
-        raise Unresolved(replace(problem.diagnostic, resource=resource)) from None
+        return {key: resolve_value(value) for key, value in settings.items()}
+    except UnresolvedReference as problem:
+        raise UnresolvedReference(replace(problem.diagnostic, resource=resource)) from None

@@ -3,29 +3,29 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from kdeclare.app.adhoc.owners import owner_notices, owners_of
-from kdeclare.app.adhoc.results import result_of, result_without_plan
-from kdeclare.app.apply import How, confirmed
-from kdeclare.app.authoring.write_back import prepare
+from kdeclare.app.adhoc.ownership import load_ownership, warn_owned_changes
+from kdeclare.app.adhoc.results import build_result, build_result_without_plan
+from kdeclare.app.apply import ApplyOptions, confirm_and_apply
+from kdeclare.app.authoring.write_back import prepare_edits
 from kdeclare.app.plan import complete_options
-from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovery import recover_locked
+from kdeclare.app.policies import ActivePolicies, open_active_policies
+from kdeclare.app.recovery import recover_under_lock
 from kdeclare.app.secrets import seal_secrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, info, warning
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.executor.expectations import Verified, verify
-from kdeclare.engine.planning.adhoc import plan_apart
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.report.adhoc import DEEDS, AdhocResult, AdhocWords, Summary
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.executor.expectations import VerificationResult, verify
+from kdeclare.engine.planning.adhoc import plan_adhoc
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.report.adhoc import CHANGED_OUTCOMES, AdhocLabels, AdhocResult, ItemSummary
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class AdhocRequest:
     diagnostics: about what is left, of resources. All resources are named once, over all four.
     """
 
-    desired: tuple[Desired, ...] = ()
+    desired: tuple[DesiredResource, ...] = ()
     removals: frozenset[ResourceId] = frozenset()
     failed: Mapping[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
-    def is_left(self) -> bool:
+    def has_remaining(self) -> bool:
         """Whether there is anything that has not failed."""
         ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
         return not ids <= self.failed.keys()
 
 
-def _summarize_nothing(resource: ResourceId, live: LiveState) -> Summary | None:
+def _summarize_nothing(resource: ResourceId, live: LiveState) -> ItemSummary | None:
     return None
 
 
@@ -64,8 +64,8 @@ class AdhocCommand:
     """
 
     ask: Callable[[Connections], AdhocRequest]
-    summarize: Callable[[ResourceId, LiveState], Summary | None] = _summarize_nothing
-    words: AdhocWords = field(default_factory=AdhocWords)
+    summarize: Callable[[ResourceId, LiveState], ItemSummary | None] = _summarize_nothing
+    words: AdhocLabels = field(default_factory=AdhocLabels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,128 +77,159 @@ class AdhocOptions:
     would be written.
     """
 
-    scope: Scope = field(default_factory=Scope)
+    scope: PlanScope = field(default_factory=PlanScope)
     verify_s: float = 30.0
     write: bool = False
     tell: Callable[[str], None] = lambda _: None
 
 
 def run_adhoc(
-    workspace: Workspace, command: AdhocCommand, options: AdhocOptions, how: How
+    workspace: Workspace, command: AdhocCommand, options: AdhocOptions, apply_options: ApplyOptions
 ) -> AdhocResult | None:
     """Plan, ask, run and verify; None when the person said no. Raises KdeclareError."""
     with (
-        policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.connected() as connections,
-        workspace.store.lock(how.command),
+        open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
+        workspace.open_connections() as connections,
+        workspace.store.lock(apply_options.command),
     ):
         notices = (
-            *in_force.diagnostics,
-            *recover_locked(workspace, connections, how.command, progress=how.progress),
+            *active_policies.diagnostics,
+            *recover_under_lock(
+                workspace, connections, apply_options.command, progress=apply_options.progress
+            ),
         )
-        wanted = command.ask(connections)
-        if not wanted.is_left:
-            return result_without_plan(wanted.failed, wanted.left_out)
+        adhoc_request = command.ask(connections)
+        if not adhoc_request.has_remaining:
+            return build_result_without_plan(adhoc_request.failed, adhoc_request.left_out)
         desired, secrets = seal_secrets(
-            workspace, wanted.desired, workspace.store.read(), connections, how.progress
+            workspace, adhoc_request.desired, workspace.store.read(), connections, apply_options.progress
         )
-        owners = owners_of(workspace)
-        wanted = replace(wanted, desired=owners.labelled(desired))
-        scope = replace(options.scope, protected=owners.protected(wanted.removals))
-        request = _request(workspace, wanted, scope, in_force, how)
-        apart = plan_apart(request, connections, secrets, how.progress)
-        wanted = replace(wanted, failed={**wanted.failed, **apart.failed})
-        if not wanted.is_left:
-            return result_without_plan(wanted.failed, wanted.left_out)
-        notices = (*notices, *_failures(wanted.failed))
+        ownership = load_ownership(workspace)
+        adhoc_request = replace(adhoc_request, desired=ownership.with_labels(desired))
+        scope = replace(options.scope, protected=ownership.protected(adhoc_request.removals))
+        plan_request = _build_plan_request(workspace, adhoc_request, scope, active_policies, apply_options)
+        partial_plan = plan_adhoc(plan_request, connections, secrets, apply_options.progress)
+        adhoc_request = replace(adhoc_request, failed={**adhoc_request.failed, **partial_plan.failed})
+        if not adhoc_request.has_remaining:
+            return build_result_without_plan(adhoc_request.failed, adhoc_request.left_out)
+        notices = (*notices, *_collect_failures(adhoc_request.failed))
         if options.write:
-            prepared = prepare(workspace, apart.plan.changes)
-            options.tell(manifest_diff(prepared.files))
-            notices = (*notices, *prepared.notices, *_nothing_to_write(apart.plan))
+            prepared = prepare_edits(workspace, partial_plan.plan.changes)
+            options.tell(render_manifest_diff(prepared.files))
+            notices = (*notices, *prepared.notices, *_report_nothing_to_write(partial_plan.plan))
         else:
-            notices = (*notices, *owner_notices(workspace, apart.plan, owners))
-        run = confirmed(workspace, connections, apart.plan, secrets, how, in_force, notices)
-        if run is None:
+            notices = (*notices, *warn_owned_changes(workspace, partial_plan.plan, ownership))
+        apply_result = confirm_and_apply(
+            workspace, connections, partial_plan.plan, secrets, apply_options, active_policies, notices
+        )
+        if apply_result is None:
             return None
-        verified, unseen = _verify(connections, run, options.verify_s, command.words.look_hint)
-        asked = [desired.id for desired in wanted.desired] + list(wanted.removals)
-        result = result_of(run, asked, wanted.failed, wanted.left_out, verified, command.summarize)
-        result = replace(result, notices=unseen, beforehand=notices, words=command.words)
-        return _write_manifests(workspace, result) if options.write else result
+        verified, verify_notices = _verify(
+            connections, apply_result, options.verify_s, command.words.look_hint
+        )
+        resource_ids = [desired.id for desired in adhoc_request.desired] + list(adhoc_request.removals)
+        adhoc_result = build_result(
+            apply_result,
+            resource_ids,
+            adhoc_request.failed,
+            adhoc_request.left_out,
+            verified,
+            command.summarize,
+        )
+        adhoc_result = replace(adhoc_result, notices=verify_notices, beforehand=notices, words=command.words)
+        return _write_manifests(workspace, adhoc_result) if options.write else adhoc_result
 
 
-def _request(
-    workspace: Workspace, wanted: AdhocRequest, scope: Scope, in_force: InForce, how: How
+def _build_plan_request(
+    workspace: Workspace,
+    adhoc_request: AdhocRequest,
+    scope: PlanScope,
+    active_policies: ActivePolicies,
+    apply_options: ApplyOptions,
 ) -> PlanRequest:
     project = workspace.project
     scope = replace(
         scope,
         complete=False,
         by_hand=True,
-        removals=wanted.removals,
-        overrides=how.overrides,
+        removals=adhoc_request.removals,
+        overrides=apply_options.overrides,
         options=complete_options(scope.options, project),
     )
     return PlanRequest(
         project=project.name,
         env=project.environment.name,
         cluster_name=workspace.cluster_name,
-        desired=wanted.desired,
+        desired=adhoc_request.desired,
         state=workspace.store.read(),
         scope=scope,
-        diagnostics=wanted.diagnostics,
-        judge=in_force.judge,
+        diagnostics=adhoc_request.diagnostics,
+        judge=active_policies.judge,
         names=project.scope,
     )
 
 
-def _failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagnostic, ...]:
+def _collect_failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagnostic, ...]:
     return tuple(problem for problems in failed.values() for problem in problems)
 
 
 def _verify(
-    connections: Connections, run: RunResult, seconds: float, hint: str
-) -> tuple[Verified | None, tuple[Diagnostic, ...]]:
+    connections: Connections, apply_result: ApplyResult, timeout_s: float, hint: str
+) -> tuple[VerificationResult | None, tuple[Diagnostic, ...]]:
     """What was seen, and why nothing was. Moves that go on count: where they are heading is expected."""
-    done = [op for op in run.plan.operations if (r := run.results.get(op.id)) and r.is_good]
-    if run.interrupted or not done:
+    done_operations = [
+        op for op in apply_result.plan.operations if (r := apply_result.results.get(op.id)) and r.is_good
+    ]
+    if apply_result.interrupted or not done_operations:
         return None, ()
     try:
-        return verify(connections, done, SystemClock(), seconds), ()
+        return verify(connections, done_operations, SystemClock(), timeout_s), ()
     except Fault as fault:
-        return None, (_unverified(str(fault), hint),)
+        return None, (_build_unverified_warning(str(fault), hint),)
     except KeyboardInterrupt:
-        return None, (_unverified("interrupted", hint),)
+        return None, (_build_unverified_warning("interrupted", hint),)
 
 
-def _unverified(why: str, hint: str) -> Diagnostic:
+def _build_unverified_warning(reason: str, hint: str) -> Diagnostic:
     return warning(
         "not-verified",
         "What was done was not seen",
-        f"Metadata could not be read afterwards: {why}.",
+        f"Metadata could not be read afterwards: {reason}.",
         hint=hint,
     )
 
 
 def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
     """Put into the manifests what was done. That this failed takes nothing back in the cluster."""
-    done = {item.resource for item in result.items if item.outcome in DEEDS}
+    changed_resources = {item.resource for item in result.items if item.outcome in CHANGED_OUTCOMES}
     changes = result.run.plan.changes if result.run else ()
     try:
-        prepared = prepare(workspace, [change for change in changes if str(change.id) in done])
+        prepared = prepare_edits(
+            workspace, [change for change in changes if str(change.id) in changed_resources]
+        )
         prepared.write()
     except KdeclareError as problem:
         return replace(result, notices=(*result.notices, *problem.diagnostics))
-    written = tuple(edit.file for edit in prepared.files)
-    return replace(result, written=written, notices=(*result.notices, *_behind(result, done)))
+    written_files = tuple(edit.file for edit in prepared.files)
+    return replace(
+        result,
+        written=written_files,
+        notices=(*result.notices, *_report_unwritten_manifests(result, changed_resources)),
+    )
 
 
-def _behind(result: AdhocResult, written: Collection[str]) -> Iterator[Diagnostic]:
+def _report_unwritten_manifests(
+    result: AdhocResult, written_resources: Collection[str]
+) -> Iterator[Diagnostic]:
     """What was done of a resource of which something else failed is not in its manifest."""
-    run = result.run
-    for op in run.plan.operations if run else ():
-        ended = run.results.get(op.id) if run else None
-        if ended and ended.status is Status.DONE and str(op.resource) not in written:
+    apply_result = result.run
+    for op in apply_result.plan.operations if apply_result else ():
+        operation_result = apply_result.results.get(op.id) if apply_result else None
+        if (
+            operation_result
+            and operation_result.status is Status.DONE
+            and str(op.resource) not in written_resources
+        ):
             yield error(
                 "manifest-behind",
                 "A manifest was not written",
@@ -208,7 +239,7 @@ def _behind(result: AdhocResult, written: Collection[str]) -> Iterator[Diagnosti
             )
 
 
-def _nothing_to_write(plan: Plan) -> tuple[Diagnostic, ...]:
+def _report_nothing_to_write(plan: Plan) -> tuple[Diagnostic, ...]:
     if plan.has_changes:
         return ()
     detail = "The cluster is as wanted already, so nothing is changed, and nothing is written."

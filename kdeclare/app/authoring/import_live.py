@@ -6,17 +6,17 @@ from pathlib import Path
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.provider.registry import find_connected_kinds
-from kdeclare.core.resources.capabilities import ExportRequest, LeftOut, export_manifests
+from kdeclare.core.resources.capabilities import ExportRequest, OmittedObjects, export_manifests
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.engine.observation import observe
-from kdeclare.manifests.syntax.files import file_name
+from kdeclare.manifests.syntax.files import build_file_name
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """One resource as the text of its manifest, and the file that it belongs in."""
 
     id: ResourceId
@@ -27,52 +27,54 @@ class Imported:
 def import_cluster(
     workspace: Workspace,
     match: str | None = None,
-    tell: Callable[[Sequence[LeftOut]], None] = lambda left_out: None,
-) -> tuple[Imported, ...]:
+    tell: Callable[[Sequence[OmittedObjects]], None] = lambda left_out: None,
+) -> tuple[ImportResult, ...]:
     """Manifests of all that the systems have, or of the objects whose whole name ``match`` matches.
 
     match: a regular expression (RE2). tell: is told what was left out.
     Raises KdeclareError for a ``match`` that is none, and where a system cannot be read.
     """
-    wanted = _pattern(match)
-    found: list[Imported] = []
+    pattern = _compile_match(match)
+    results: list[ImportResult] = []
     counts: Counter[tuple[str, str, str]] = Counter()
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         request = ExportRequest(
             read=lambda selections: observe(connections, selections),
-            matches=wanted.matches,
+            matches=pattern.matches,
             permits=workspace.project.scope.permits,
             is_selective=match is not None,
         )
         for kind in find_connected_kinds(connections).values():
-            exported = export_manifests(kind, connections, request)
-            found += (_imported(kind.name, name, text) for name, text in sorted(exported.manifests.items()))
-            for item in exported.left_out:
+            export = export_manifests(kind, connections, request)
+            results += (
+                _build_result(kind.name, name, text) for name, text in sorted(export.manifests.items())
+            )
+            for item in export.left_out:
                 counts[item.one, item.many, item.why] += item.count
-    tell([LeftOut(count, *what) for what, count in counts.items() if count])
-    return tuple(found)
+    tell([OmittedObjects(count, *what) for what, count in counts.items() if count])
+    return tuple(results)
 
 
-def _imported(kind: str, name: str, text: str) -> Imported:
-    resource = ResourceId(kind, name)
-    return Imported(resource, Path(f"{kind.lower()}s", file_name(resource)), text)
+def _build_result(kind: str, name: str, text: str) -> ImportResult:
+    resource_id = ResourceId(kind, name)
+    return ImportResult(resource_id, Path(f"{kind.lower()}s", build_file_name(resource_id)), text)
 
 
-def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
+def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
     """Write them below ``folder``, overwriting nothing. Raises KdeclareError."""
-    items = list(imported)
-    there = [folder / item.file for item in items if (folder / item.file).exists()]
-    if there:
+    results = list(imported)
+    existing_files = [folder / item.file for item in results if (folder / item.file).exists()]
+    if existing_files:
         raise KdeclareError(
             error(
                 "file-exists",
                 "Manifests are there already",
-                f"{len(there)} files would be overwritten, {there[0]} among them.",
+                f"{len(existing_files)} files would be overwritten, {existing_files[0]} among them.",
                 hint="Choose an empty folder with --out, or take them away first.",
             )
         )
     try:
-        for item in items:
+        for item in results:
             target = folder / item.file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(item.text, encoding="utf-8")
@@ -82,15 +84,15 @@ def write_manifests(imported: Iterable[Imported], folder: Path) -> None:
         ) from None
 
 
-def _pattern(match: str | None) -> Pattern:
+def _compile_match(match: str | None) -> Pattern:
     try:
         return compile_pattern(match or ".*")
-    except PatternError as wrong:
+    except PatternError as pattern_error:
         raise KdeclareError(
             error(
                 "bad-pattern",
                 "Not a regular expression",
-                f"--match '{match}': {wrong.located_reason}.",
+                f"--match '{match}': {pattern_error.located_reason}.",
                 hint=f"For one topic, give its name; for a prefix, give it with '.*' behind it. {RE2_HINT}",
             )
         ) from None

@@ -8,21 +8,21 @@ from pathlib import Path
 from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.core.resources.manifest_text import manifest, scalar
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_text import render_manifest, scalar
 from kdeclare.engine.state.port import is_folder_name
-from kdeclare.manifests.editing.project_edits import new_file
-from kdeclare.manifests.load import load
+from kdeclare.manifests.editing.project_edits import choose_manifest_path
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import MANIFESTS_FOLDER, PROJECT_FILE, open_project
-from kdeclare.manifests.syntax.files import Files
+from kdeclare.manifests.syntax.files import FileFinder
 
-_IGNORED = (b"/state/", b"*.plan", b"*.plan.json")
-_EXAMPLE = "example.yaml"
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
-_PROJECT = """\
+_IGNORED_PATTERNS = (b"/state/", b"*.plan", b"*.plan.json")
+_EXAMPLE_FILE = "example.yaml"
+_ADDRESS_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
+_PROJECT_TEMPLATE = """\
 # What kdeclare looks after, and where. The fields and what they are for: kdeclare schema --kind Project
 apiVersion: kdeclare/v1
 kind: Project
@@ -34,7 +34,7 @@ spec:
     {env}:
       bootstrapServers: {servers}
 """
-_TOPIC = """\
+_TOPIC_EXAMPLE = """\
 # A topic, to be uncommented and made yours; or begin with: kdeclare new topic NAME
 #
 # apiVersion: kdeclare/v1
@@ -53,55 +53,55 @@ _TOPIC = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ProjectScaffold:
     """The files of a new project: what was written, and what was there and was left alone.
 
-    declares: whether there were manifests already, such as those of an import.
+    has_manifests: whether there were manifests already, such as those of an import.
     """
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...] = ()
-    declares: bool = False
+    has_manifests: bool = False
 
 
-def begin_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> Begun:
+def create_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> ProjectScaffold:
     """Write a project file, a folder of manifests and what git ignores.
 
     name: of the project (default: the folder's). servers: of its one environment (default: a sandbox's).
     example: whether a topic is written that is all comment; none is among manifests that are there already.
     Raises KdeclareError; a project that is there already is left as it is.
     """
-    project = folder / PROJECT_FILE
-    called = name if name is not None else _name_of(folder)
-    if not is_folder_name(called):
-        raise KdeclareError(_bad_name(called))
-    text = _PROJECT.format(
-        name=_in_flow(called),
+    project_file = folder / PROJECT_FILE
+    project_name = name if name is not None else _derive_project_name(folder)
+    if not is_folder_name(project_name):
+        raise KdeclareError(_build_bad_name_error(project_name))
+    project_text = _PROJECT_TEMPLATE.format(
+        name=_quote_flow_scalar(project_name),
         manifests=MANIFESTS_FOLDER,
         env="default" if servers else "sandbox",
-        servers=_in_flow(servers) if servers else "127.0.0.1:19092",
+        servers=_quote_flow_scalar(servers) if servers else "127.0.0.1:19092",
     )
-    files = {project: text}
-    manifests, ignored = folder / MANIFESTS_FOLDER, folder / ".gitignore"
+    texts_by_file = {project_file: project_text}
+    manifests, gitignore = folder / MANIFESTS_FOLDER, folder / ".gitignore"
     try:
-        declares = _holds_manifests(manifests)
-        if example and not declares:
-            files[manifests / _EXAMPLE] = _TOPIC
-        if project.exists() or project.is_symlink():
-            raise KdeclareError(_project_there(project))
-        to_ignore = _still_to_ignore(ignored)  # before anything is written: it may not be readable
+        has_manifests = _has_manifests(manifests)
+        if example and not has_manifests:
+            texts_by_file[manifests / _EXAMPLE_FILE] = _TOPIC_EXAMPLE
+        if project_file.exists() or project_file.is_symlink():
+            raise KdeclareError(_build_project_exists_error(project_file))
+        ignore_lines = _build_ignore_lines(gitignore)  # before anything is written: it may not be readable
         manifests.mkdir(parents=True, exist_ok=True)
-        kept = [file for file in files if file.exists() or file.is_symlink()]
-        written = [file for file in files if file not in kept]
-        for file in written:
-            _write_new(file, files[file])
-        if to_ignore:
-            with ignored.open("ab") as appended:
-                appended.write(to_ignore)
-        (written if to_ignore else kept).append(ignored)
+        kept_files = [file for file in texts_by_file if file.exists() or file.is_symlink()]
+        written_files = [file for file in texts_by_file if file not in kept_files]
+        for file in written_files:
+            _write_new_file(file, texts_by_file[file])
+        if ignore_lines:
+            with gitignore.open("ab") as gitignore_stream:
+                gitignore_stream.write(ignore_lines)
+        (written_files if ignore_lines else kept_files).append(gitignore)
     except OSError as problem:
-        raise KdeclareError(_not_written(folder, problem)) from None
-    return Begun(tuple(written), tuple(kept), declares)
+        raise KdeclareError(_build_write_error(folder, problem)) from None
+    return ProjectScaffold(tuple(written_files), tuple(kept_files), has_manifests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class NewManifest:
     notices: tuple[Diagnostic, ...]
 
 
-def new_manifest(
+def create_manifest(
     resource: ResourceId,
     spec: Sequence[SpecLine],
     project_file: Path | None,
@@ -135,67 +135,71 @@ def new_manifest(
     """
     project = open_project(project_file, env, environ)
     # without a project file, what stands beside it is what it has to go with
-    whole = project if project.file is not None else replace(project, file=project.folder / PROJECT_FILE)
-    there = load(whole, None, KINDS, environ)
-    declared = next((item for item in there.desired if item.id == resource), None)
-    if declared is not None:
-        raise KdeclareError(_declared(declared))
-    path = new_file(project, resource)
-    text = manifest(resource.kind, resource.name, [line.text for line in spec])
-    loaded = load(whole, None, KINDS, environ, CHECKS, RULES, {path: text.encode()})
-    found = tuple(d for d in loaded.diagnostics if d.resource == str(resource) or _is_in(path, d))
-    if any(d.is_error for d in found):
-        first = text.count("\n") - len(spec) + 1
-        options = {(path, first + n): line.option for n, line in enumerate(spec)}
-        raise KdeclareError(*(_of_option(d, options) for d in found))
+    complete_project = (
+        project if project.file is not None else replace(project, file=project.folder / PROJECT_FILE)
+    )
+    existing = load_project_manifests(complete_project, None, KINDS, environ)
+    duplicate = next((item for item in existing.desired if item.id == resource), None)
+    if duplicate is not None:
+        raise KdeclareError(_build_duplicate_error(duplicate))
+    path = choose_manifest_path(project, resource)
+    text = render_manifest(resource.kind, resource.name, [line.text for line in spec])
+    updated = load_project_manifests(
+        complete_project, None, KINDS, environ, CHECKS, RULES, {path: text.encode()}
+    )
+    diagnostics = tuple(d for d in updated.diagnostics if d.resource == str(resource) or _is_in_file(path, d))
+    if any(d.is_error for d in diagnostics):
+        first_spec_line = text.count("\n") - len(spec) + 1
+        options_by_line = {(path, first_spec_line + n): line.option for n, line in enumerate(spec)}
+        raise KdeclareError(*(_attribute_to_option(d, options_by_line) for d in diagnostics))
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_new(target, text)
+        _write_new_file(target, text)
     except OSError as problem:
-        raise KdeclareError(_not_written(target, problem)) from None
-    return NewManifest(target, project.file is not None, found)
+        raise KdeclareError(_build_write_error(target, problem)) from None
+    return NewManifest(target, project.file is not None, diagnostics)
 
 
-def _is_in(path: str, found: Diagnostic) -> bool:
+def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
     """What is no YAML has a place, and no resource yet."""
-    return found.place is not None and found.place.file == path
+    return diagnostic.place is not None and diagnostic.place.file == path
 
 
-def _of_option(found: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
+def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
     """About what was typed: a line of a file that is never written is nowhere to be looked at."""
-    option = options.get((found.place.file, found.place.line)) if found.place else None
-    return replace(found, place=None, detail=f"{option}: {found.detail}") if option else found
+    option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
+    return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 
 
-def _in_flow(text: str) -> str:
+def _quote_flow_scalar(text: str) -> str:
     """A text where braces and commas have a meaning, and numbers are none."""
-    return text if _ADDRESS.fullmatch(text) else scalar(text, text=True)
+    return text if _ADDRESS_PATTERN.fullmatch(text) else scalar(text, text=True)
 
 
-def _holds_manifests(folder: Path) -> bool:
+def _has_manifests(folder: Path) -> bool:
     """Whether there is YAML in the folder, other than what an earlier beginning has left."""
-    return any(Path(file).name != _EXAMPLE for file in Files().find([folder]))
+    return any(Path(file).name != _EXAMPLE_FILE for file in FileFinder().find([folder]))
 
 
-def _name_of(folder: Path) -> str:
+def _derive_project_name(folder: Path) -> str:
     return folder.resolve().name.lstrip(".") or "project"
 
 
-def _still_to_ignore(file: Path) -> bytes:
+def _build_ignore_lines(file: Path) -> bytes:
     """What a file of git's needs at its end; it may be in any encoding, and stays as it is."""
-    before = file.read_bytes() if file.exists() else b""
-    missing = [line for line in _IGNORED if line not in before.splitlines()]
-    broken = b"\n" if missing and before and not before.endswith(b"\n") else b""
-    return broken + b"".join(line + b"\n" for line in missing)
+    current = file.read_bytes() if file.exists() else b""
+    missing_lines = [line for line in _IGNORED_PATTERNS if line not in current.splitlines()]
+    separator = b"\n" if missing_lines and current and not current.endswith(b"\n") else b""
+    return separator + b"".join(line + b"\n" for line in missing_lines)
 
 
-def _write_new(file: Path, text: str) -> None:
-    with file.open("x", encoding="utf-8") as new:
-        new.write(text)
+def _write_new_file(file: Path, text: str) -> None:
+    with file.open("x", encoding="utf-8") as stream:
+        stream.write(text)
 
 
-def _project_there(file: Path) -> Diagnostic:
+def _build_project_exists_error(file: Path) -> Diagnostic:
     return error(
         "file-exists",
         "Project is there already",
@@ -204,18 +208,18 @@ def _project_there(file: Path) -> Diagnostic:
     )
 
 
-def _declared(item: Desired) -> Diagnostic:
+def _build_duplicate_error(existing: DesiredResource) -> Diagnostic:
     return error(
         "duplicate-resource",
-        f"{item.id.kind} is declared already",
-        f"{item.id} is declared at {item.source}.",
+        f"{existing.id.kind} is declared already",
+        f"{existing.id} is declared at {existing.source}.",
         hint="Change it there.",
-        place=item.source,
-        resource=str(item.id),
+        place=existing.source,
+        resource=str(existing.id),
     )
 
 
-def _bad_name(name: str) -> Diagnostic:
+def _build_bad_name_error(name: str) -> Diagnostic:
     return error(
         "bad-project-name",
         "Not a project's name",
@@ -224,5 +228,5 @@ def _bad_name(name: str) -> Diagnostic:
     )
 
 
-def _not_written(file: Path, problem: OSError) -> Diagnostic:
+def _build_write_error(file: Path, problem: OSError) -> Diagnostic:
     return error("not-written", "Files cannot be written", f"{problem.filename or file}: {problem.strerror}.")

@@ -6,48 +6,60 @@ from pydantic.json_schema import JsonSchemaValue
 
 from kdeclare.app.policies import RULES
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.manifests.editor_schema import DefaultsShape, definition_of, json_schema, overlay_of, reachable
-from kdeclare.manifests.shapes import Declarable
+from kdeclare.manifests.document_models import Declarable
+from kdeclare.manifests.editor_schema import (
+    DefaultsSchemaKind,
+    build_json_schema,
+    build_overlay_schema,
+    collect_reachable,
+    get_definition_name,
+)
 from kdeclare.policy.testing.cases import PolicyTestKind
 
-_SINGLES = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
+_DOCUMENT_MODELS = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
 """Kinds of files that hold one document, and the models of those."""
 
 
-def _find_declarable() -> Mapping[str, Declarable]:
-    beside: tuple[Declarable, ...] = (DefaultsShape(KINDS), PolicyTestKind())
-    return {**KINDS, **RULES, **{kind.name: kind for kind in beside}}
+def _find_declarable_kinds() -> Mapping[str, Declarable]:
+    extra_kinds: tuple[Declarable, ...] = (DefaultsSchemaKind(KINDS), PolicyTestKind())
+    return {**KINDS, **RULES, **{kind.name: kind for kind in extra_kinds}}
 
 
-def known_kinds() -> tuple[str, ...]:
+def list_schema_kinds() -> tuple[str, ...]:
     """What a schema can be had of."""
-    return (*_find_declarable(), *_SINGLES)
+    return (*_find_declarable_kinds(), *_DOCUMENT_MODELS)
 
 
-def overlaid_kinds() -> tuple[str, ...]:
+def list_overlay_kinds() -> tuple[str, ...]:
     """What overlays can be of: resources; rules and defaults hold in all environments."""
     return (*KINDS,)
 
 
-def manifest_schema(kind: str | None) -> JsonSchemaValue:
+def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
     """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
     if kind is None:
-        return json_schema(_find_declarable())
-    whole = json_schema({} if kind in _SINGLES else {kind: _find_declarable()[kind]})
-    [wanted] = [a for a in whole["oneOf"] if _SINGLES.get(kind) == _single(a)]
-    definitions = reachable(wanted, whole["$defs"])
-    head = {key: whole[key] for key in ("$schema", "title")}
-    return {**head, **wanted, "$defs": definitions}
+        return build_json_schema(_find_declarable_kinds())
+    full_schema = build_json_schema(
+        {} if kind in _DOCUMENT_MODELS else {kind: _find_declarable_kinds()[kind]}
+    )
+    [kind_schema] = [a for a in full_schema["oneOf"] if _DOCUMENT_MODELS.get(kind) == _find_document_model(a)]
+    definitions = collect_reachable(kind_schema, full_schema["$defs"])
+    head = {key: full_schema[key] for key in ("$schema", "title")}
+    return {**head, **kind_schema, "$defs": definitions}
 
 
-def overlay_schema(kind: str | None) -> JsonSchemaValue:
+def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
     """The schema of overlays over resources of one kind, or of all. Raises KeyError for an unknown kind."""
-    whole = json_schema(KINDS if kind is None else {kind: KINDS[kind]})
-    resources = [alternative for alternative in whole["oneOf"] if _single(alternative) is None]
-    return overlay_of({**whole, "oneOf": resources, "$defs": reachable(resources, whole["$defs"])})
+    full_schema = build_json_schema(KINDS if kind is None else {kind: KINDS[kind]})
+    resources = [
+        alternative for alternative in full_schema["oneOf"] if _find_document_model(alternative) is None
+    ]
+    return build_overlay_schema(
+        {**full_schema, "oneOf": resources, "$defs": collect_reachable(resources, full_schema["$defs"])}
+    )
 
 
-def _single(alternative: JsonSchemaValue) -> str | None:
+def _find_document_model(alternative: JsonSchemaValue) -> str | None:
     """The model that an alternative is, if it is that of a file."""
-    name = definition_of(alternative)
-    return name if name in _SINGLES.values() else None
+    name = get_definition_name(alternative)
+    return name if name in _DOCUMENT_MODELS.values() else None

@@ -10,19 +10,25 @@ from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import locate_secret
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import Secret, find_secrets
-from kdeclare.core.suggest import nearest
+from kdeclare.core.suggestions import find_nearest
 from kdeclare.manifests.defaults import DEFAULTS, Layers
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.model_fields import is_secret_at
 from kdeclare.manifests.project import PROJECT_FILE, open_project
-from kdeclare.manifests.provenance import EffectiveManifest, Steps, origins, reader_of, variable_places
-from kdeclare.manifests.reading_modes import document_modes, spec_modes
-from kdeclare.manifests.syntax.nodes import find
+from kdeclare.manifests.provenance import (
+    EffectiveManifest,
+    NodePath,
+    build_reader,
+    collect_field_origins,
+    find_variable_positions,
+)
+from kdeclare.manifests.reading_modes import build_document_modes, build_spec_modes
+from kdeclare.manifests.syntax.nodes import find_position
 
-_SHORT = 4
+_MIN_PARTIAL_LENGTH = 4
 """A secret of fewer characters is looked for as a whole text only: it is a part of too many others."""
 
 
@@ -35,43 +41,48 @@ def show_manifest(
     """
     project = open_project(project_file, env, environ, offline=True)
     if project.file is None:
-        raise KdeclareError(_no_project())
-    loaded = load(project, (), KINDS, environ, CHECKS, RULES, layers_of=resource)
-    desired, made_of = _declared(loaded, resource)
-    modes = document_modes(spec_modes(KINDS[resource.kind].spec))
-    reader = reader_of(project, environ)
-    spec = reader.read(made_of.effective, modes).get("spec")
-    hidden = {("spec", *path) for path in _find_hidden(desired, dict(_list_leaves(spec)))}
+        raise KdeclareError(_build_no_project_error())
+    manifests = load_project_manifests(project, (), KINDS, environ, CHECKS, RULES, traced_resource=resource)
+    desired, layers = _require_declared(manifests, resource)
+    modes = build_document_modes(build_spec_modes(KINDS[resource.kind].spec))
+    reader = build_reader(project, environ)
+    spec = reader.read(layers.effective, modes).get("spec")
+    hidden_paths = {("spec", *path) for path in _find_hidden_fields(desired, dict(_list_leaves(spec)))}
     return EffectiveManifest(
         project.name,
         project.environment.name,
         resource,
-        find(made_of.base, ("metadata", "name")),
-        origins(made_of, reader, modes, variable_places(project), hidden.__contains__),
+        find_position(layers.base, ("metadata", "name")),
+        collect_field_origins(
+            layers, reader, modes, find_variable_positions(project), hidden_paths.__contains__
+        ),
     )
 
 
-def _declared(loaded: Loaded, resource: ResourceId) -> tuple[Desired, Layers]:
+def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple[DesiredResource, Layers]:
     """Raises KdeclareError, with what is wrong with it, unless it is there and well."""
-    wrong = [d for d in loaded.diagnostics if d.is_error and _concerns(d, resource)]
-    found = next((item for item in loaded.desired if item.id == resource), None)
-    if found is not None and loaded.layers is not None and not wrong:
-        return found, loaded.layers
-    if not wrong:
-        wrong = [_not_declared(resource, loaded), *(d for d in loaded.diagnostics if d.is_error)]
-    raise KdeclareError(*wrong)
+    errors = [d for d in manifests.diagnostics if d.is_error and _is_about(d, resource)]
+    declared = next((item for item in manifests.desired if item.id == resource), None)
+    if declared is not None and manifests.layers is not None and not errors:
+        return declared, manifests.layers
+    if not errors:
+        errors = [
+            _build_not_declared_error(resource, manifests),
+            *(d for d in manifests.diagnostics if d.is_error),
+        ]
+    raise KdeclareError(*errors)
 
 
-def _concerns(problem: Diagnostic, resource: ResourceId) -> bool:
+def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
     """Whether it is wrong with the resource, or with what it may have had something from.
 
     That is defaults, and what nobody could read far enough to tell what it is about: it can be an overlay.
     """
-    about = problem.resource
-    return about is None or about == str(resource) or about.startswith(f"{DEFAULTS}/")
+    resource_name = problem.resource
+    return resource_name is None or resource_name == str(resource) or resource_name.startswith(f"{DEFAULTS}/")
 
 
-def _find_hidden(desired: Desired, leaves: Mapping[Steps, Any]) -> set[Steps]:
+def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
     """Find those fields of a spec that hold a secret: by its model, and by what the kind made of it.
 
     A secret of the body whose place in the spec is not known hides each field that has its text. If no field
@@ -83,39 +94,43 @@ def _find_hidden(desired: Desired, leaves: Mapping[Steps, Any]) -> set[Steps]:
         for leaf, value in leaves.items()
         if any(is_secret_at(model, path) for path, _ in _list_scalars(value, leaf))
     }
-    for at, secret in find_secrets(desired.body):
-        if secret.value and not (secret.doubtful and _is_beside(desired.body, at)):
+    for secret_path, secret in find_secrets(desired.body):
+        if secret.value and not (secret.doubtful and _is_beside_value(desired.body, secret_path)):
             SCRUBBER.register(secret.value)  # for what is no field: keys, and parts of other texts
-            hidden.update(_find_fields(desired, at, secret, leaves) or leaves)
+            hidden.update(_find_fields(desired, secret_path, secret, leaves) or leaves)
     return hidden
 
 
-def _is_beside(body: object, at: Steps) -> bool:
+def _is_beside_value(body: object, secret_path: NodePath) -> bool:
     """Whether a secret only stands beside a value, which is shown: the system may turn out to hide it."""
     value: Any = body
-    for step in at:
+    for step in secret_path:
         value = value[step] if isinstance(step, int) or isinstance(value, Mapping) else getattr(value, step)
     return not isinstance(value, Secret)
 
 
-def _find_fields(desired: Desired, at: Steps, secret: Secret, leaves: Mapping[Steps, Any]) -> list[Steps]:
-    path, is_certain = locate_secret(desired.id.kind, at)
+def _find_fields(
+    desired: DesiredResource, secret_path: NodePath, secret: Secret, leaves: Mapping[NodePath, Any]
+) -> list[NodePath]:
+    path, is_certain = locate_secret(desired.id.kind, secret_path)
     if path is not None:
-        found = [leaf for leaf in leaves if leaf[: len(path)] == path or path[: len(leaf)] == leaf]
-        if found and (is_certain or any(_states(leaves[leaf], secret.value) for leaf in found)):
-            return found
-    return [leaf for leaf, value in leaves.items() if _states(value, secret.value)]
+        matching_fields = [leaf for leaf in leaves if leaf[: len(path)] == path or path[: len(leaf)] == leaf]
+        if matching_fields and (
+            is_certain or any(_has_secret_text(leaves[leaf], secret.value) for leaf in matching_fields)
+        ):
+            return matching_fields
+    return [leaf for leaf, value in leaves.items() if _has_secret_text(value, secret.value)]
 
 
-def _states(value: Any, secret: str) -> bool:
+def _has_secret_text(value: Any, secret: str) -> bool:
     """Whether a field states a secret: as its text, as a part of it, or as elements that are parts of it."""
     texts = [str(scalar) for _, scalar in _list_scalars(value, ())]
-    if any(text == secret or (len(secret) >= _SHORT and secret in text) for text in texts):
+    if any(text == secret or (len(secret) >= _MIN_PARTIAL_LENGTH and secret in text) for text in texts):
         return True
     return isinstance(value, list) and "".join(texts) == "".join(map(str.strip, secret.split(",")))
 
 
-def _list_leaves(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, Any]]:
+def _list_leaves(value: Any, path: NodePath = ()) -> Iterator[tuple[NodePath, Any]]:
     """The fields that are shown, each as one value: all that is no mapping of more."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
@@ -124,7 +139,7 @@ def _list_leaves(value: Any, path: Steps = ()) -> Iterator[tuple[Steps, Any]]:
         yield path, value
 
 
-def _list_scalars(value: Any, path: Steps) -> Iterator[tuple[Steps, Any]]:
+def _list_scalars(value: Any, path: NodePath) -> Iterator[tuple[NodePath, Any]]:
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _list_scalars(inner, (*path, key))
@@ -132,19 +147,23 @@ def _list_scalars(value: Any, path: Steps) -> Iterator[tuple[Steps, Any]]:
         yield path, value
 
 
-def _not_declared(resource: ResourceId, loaded: Loaded) -> Diagnostic:
-    near = nearest(str(resource), (str(item.id) for item in loaded.desired))
-    named = f"Did you mean {' or '.join(near)}?" if near else "kdeclare validate says what can be read."
+def _build_not_declared_error(resource: ResourceId, manifests: LoadedManifests) -> Diagnostic:
+    suggestions = find_nearest(str(resource), (str(item.id) for item in manifests.desired))
+    hint = (
+        f"Did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else "kdeclare validate says what can be read."
+    )
     return error(
         "not-declared",
         "No manifest declares it",
         f"{resource} is declared in no manifest of the project.",
-        hint=named,
+        hint=hint,
         resource=str(resource),
     )
 
 
-def _no_project() -> Diagnostic:
+def _build_no_project_error() -> Diagnostic:
     return error(
         "no-project",
         "Nothing to show",

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kdeclare.app.plan import CHECKS, has_mistakes
-from kdeclare.app.policies import RULES, project_policies
-from kdeclare.core.diagnostics import Diagnostic, denied, in_order, warning
+from kdeclare.app.policies import RULES, open_project_policies
+from kdeclare.core.diagnostics import Diagnostic, denied, sort_diagnostics, warning
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.provider.registry import KINDS, find_contradictions
 from kdeclare.core.resources.capabilities import find_static_diagnostics
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.planning.operation_graph import contradictions
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.planning.operation_graph import check_exclusive_settings
 from kdeclare.engine.planning.prune_denied import POLICY_VIOLATION
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import open_project
-from kdeclare.policy.checking import Foreseen, foresee
+from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
@@ -35,49 +35,53 @@ def validate(
     Raises KdeclareError for a project file that cannot be used, or has no such environment.
     """
     project = open_project(project_file, env, environ, offline=True)
-    loaded = load(project, paths, KINDS, environ, CHECKS, RULES)
-    with project_policies(project, loaded.rules) as found:
-        diagnostics = [*loaded.diagnostics, *found.diagnostics, *_said_by_every_plan(loaded)]
-        if not any(d.is_error for d in found.diagnostics):
-            diagnostics += _foreseen(foresee(found.policies, loaded.desired), loaded.desired)
-    resources = len(loaded.desired) + len(loaded.rules)
-    return ValidationView(loaded.files, resources, in_order(diagnostics))
+    manifests = load_project_manifests(project, paths, KINDS, environ, CHECKS, RULES)
+    with open_project_policies(project, manifests.rules) as active_policies:
+        diagnostics = [*manifests.diagnostics, *active_policies.diagnostics, *_check_statically(manifests)]
+        if not any(d.is_error for d in active_policies.diagnostics):
+            diagnostics += _report_violations(
+                find_static_verdicts(active_policies.policies, manifests.desired), manifests.desired
+            )
+    resource_count = len(manifests.desired) + len(manifests.rules)
+    return ValidationView(manifests.files, resource_count, sort_diagnostics(diagnostics))
 
 
-def _said_by_every_plan(loaded: Loaded) -> Iterator[Diagnostic]:
+def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
     """What plan and apply say of these whatever the cluster has, where there can be a plan."""
-    if has_mistakes(loaded):
+    if has_mistakes(manifests):
         return
-    for item in loaded.desired:
-        yield from find_static_diagnostics(item)
-    yield from contradictions(loaded.desired)
-    yield from find_contradictions(loaded.desired)
+    for resource in manifests.desired:
+        yield from find_static_diagnostics(resource)
+    yield from check_exclusive_settings(manifests.desired)
+    yield from find_contradictions(manifests.desired)
 
 
-def _foreseen(found: Foreseen, desired: Sequence[Desired]) -> Iterator[Diagnostic]:
-    places = {str(item.id): item.source for item in desired}
-    for verdict in found.certain:
-        say = denied if verdict.denies else warning
-        yield say(
+def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
+    positions = {str(item.id): item.source for item in desired}
+    for verdict in foreseen.certain:
+        build_diagnostic = denied if verdict.is_denial else warning
+        yield build_diagnostic(
             POLICY_VIOLATION,
-            "A policy denies this" if verdict.denies else "A policy warns of this",
-            _told(verdict),
+            "A policy denies this" if verdict.is_denial else "A policy warns of this",
+            _format_verdict(verdict),
             hint="Nothing happens to a resource that already violates the policy until it changes.",
-            place=places[verdict.resource],
+            place=positions[verdict.resource],
             resource=verdict.resource,
             subject=verdict.policy,
         )
-    for verdict in found.created:
+    for verdict in foreseen.created:
         yield warning(
             WOULD_DENY,
-            "A policy denies the creation of this" if verdict.denies else "A policy warns of creating this",
-            _told(verdict),
+            "A policy denies the creation of this"
+            if verdict.is_denial
+            else "A policy warns of creating this",
+            _format_verdict(verdict),
             hint="Run kdeclare plan to see what applies if the resource already exists.",
-            place=places[verdict.resource],
+            place=positions[verdict.resource],
             resource=verdict.resource,
             subject=verdict.policy,
         )
 
 
-def _told(verdict: Verdict) -> str:
+def _format_verdict(verdict: Verdict) -> str:
     return f"{verdict.resource}, policy '{verdict.policy}': {verdict.message}"

@@ -9,29 +9,37 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kdeclare.app.plan import load_manifests, loaded_well
+from kdeclare.app.plan import load_manifests, load_valid_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, KdeclareError, Place, error, gist, info
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import (
+    UNKNOWN_SETTING,
+    Diagnostic,
+    KdeclareError,
+    SourcePosition,
+    error,
+    info,
+    summarize_diagnostics,
+)
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import find_editable, locate_field
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
-from kdeclare.engine.state.durable import create_file, make_folder, replace_file, sync_folder
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.engine.state.durable_files import create_file, make_folder, replace_file, sync_folder
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.manifests.editing.project_edits import project_edits
-from kdeclare.manifests.load import Loaded
+from kdeclare.manifests.editing.project_edits import build_project_edits
+from kdeclare.manifests.load_manifests import LoadedManifests
 from kdeclare.manifests.project import Project, read_project
-from kdeclare.manifests.provenance import Source, Sources, read_sources
-from kdeclare.manifests.syntax.files import unreadable
-from kdeclare.manifests.syntax.nodes import find
+from kdeclare.manifests.provenance import ProjectSources, Source, read_sources
+from kdeclare.manifests.syntax.files import build_unreadable_error
+from kdeclare.manifests.syntax.nodes import find_position
 
-_WRITTEN = (Action.CREATE, Action.UPDATE, Action.DELETE)
+_WRITABLE_ACTIONS = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedEdits:
     """What writing would do to which files, in the order of their names; nothing is written yet.
 
     notices: what a person should know of it.
@@ -46,85 +54,100 @@ class Prepared:
         Raises KdeclareError: when one has changed since it was prepared (nothing is written then), or
         cannot be written.
         """
-        changed = [edit.file for edit in self.files if _content(edit.file) != edit.before]
-        if changed:
-            raise KdeclareError(_changed_since(changed))
-        for number, edit in enumerate(self.files):
+        changed_files = [edit.file for edit in self.files if _read_content(edit.file) != edit.before]
+        if changed_files:
+            raise KdeclareError(_build_changed_error(changed_files))
+        for written_count, edit in enumerate(self.files):
             try:
-                _write(edit)
+                _write_edit(edit)
             except OSError as problem:
-                raise KdeclareError(_not_written(edit.file, problem, self.files[:number])) from None
+                raise KdeclareError(
+                    _build_write_error(edit.file, problem, self.files[:written_count])
+                ) from None
 
 
-def prepare(workspace: Workspace, changes: Iterable[Change]) -> Prepared:
+def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEdits:
     """The edits of the project's manifests that say what ``changes`` have done, or are to do.
 
     What is blocked, forgotten or in order is left out. Whatever can be refused is refused here, so this
     comes before the cluster is changed; where only a part could be done there, prepare that part anew.
     Raises KdeclareError: with all that cannot be written, and for manifests with mistakes.
     """
-    wanted = [change for change in changes if change.action in _WRITTEN and change.blocked is None]
-    before = loaded_well(workspace, ())
-    edits = project_edits(workspace.project, workspace.environ, wanted)
-    after = load_manifests(workspace, (), {edit.file: edit.after for edit in edits.files})
-    check_outcome(before, after, wanted)
-    return Prepared(edits.files, (*edits.notices, *_held_elsewhere(workspace.project, edits.shared)))
+    written_changes = [
+        change for change in changes if change.action in _WRITABLE_ACTIONS and change.blocked is None
+    ]
+    manifests_before = load_valid_manifests(workspace, ())
+    edits = build_project_edits(workspace.project, workspace.environ, written_changes)
+    manifests_after = load_manifests(workspace, (), {edit.file: edit.after for edit in edits.files})
+    check_outcome(manifests_before, manifests_after, written_changes)
+    return PreparedEdits(
+        edits.files, (*edits.notices, *_warn_shared_manifests(workspace.project, edits.shared))
+    )
 
 
-def sources_of(workspace: Workspace) -> Sources:
+def read_project_sources(workspace: Workspace) -> ProjectSources:
     """Where the project declares its resources; of a project without a file, nothing."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
-def declared_places(sources: Sources, changes: Iterable[Change]) -> Mapping[tuple[ResourceId, str], Place]:
+def find_declared_positions(
+    sources: ProjectSources, changes: Iterable[Change]
+) -> Mapping[tuple[ResourceId, str], SourcePosition]:
     """Where the manifests say what is changed: by resource and path of a field, as far as they do.
 
     The path ``""`` is the resource as a whole.
     """
-    found: dict[tuple[ResourceId, str], Place] = {}
+    positions: dict[tuple[ResourceId, str], SourcePosition] = {}
     for change in changes:
         source = sources.by_id.get(change.id)
         if source is None:
             continue
-        found[change.id, ""] = find(source.base.root, ("metadata", "name"))
-        places = {item.path: _place(source, change.id.kind, item.path) for item in change.fields}
-        found |= {(change.id, path): place for path, place in places.items() if place is not None}
-    return found
+        positions[change.id, ""] = find_position(source.base.root, ("metadata", "name"))
+        field_positions = {
+            item.path: _find_field_position(source, change.id.kind, item.path) for item in change.fields
+        }
+        positions |= {
+            (change.id, path): place for path, place in field_positions.items() if place is not None
+        }
+    return positions
 
 
-def _place(source: Source, kind: str, path: str) -> Place | None:
+def _find_field_position(source: Source, kind: str, path: str) -> SourcePosition | None:
     """Where a field is declared."""
-    found = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
-    return next((place for place in found if place is not None), None)
+    positions = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
+    return next((place for place in positions if place is not None), None)
 
 
-def _held_elsewhere(project: Project, shared: Sequence[str]) -> list[Diagnostic]:
+def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> list[Diagnostic]:
     """Said of manifests that other environments have, too."""
-    environments = read_project(project.file).spec.environments if project.file is not None and shared else {}
-    others = sorted(name for name in environments if name != project.environment.name)
-    if not others:
+    environments = (
+        read_project(project.file).spec.environments if project.file is not None and shared_files else {}
+    )
+    other_environments = sorted(name for name in environments if name != project.environment.name)
+    if not other_environments:
         return []
     return [
         info(
             "shared-manifest",
             "Other environments have it, too",
-            f"{', '.join(shared)}: what is written there holds for {', '.join(others)} as well.",
+            f"{', '.join(shared_files)}: what is written there holds for "
+            f"{', '.join(other_environments)} as well.",
             hint="What differs by environment belongs into an overlay.",
         )
     ]
 
 
-def _content(file: str) -> bytes | None:
+def _read_content(file: str) -> bytes | None:
     """What a file has now; None where there is none. Raises KdeclareError."""
     try:
         return Path(file).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as problem:
-        raise KdeclareError(unreadable(file, problem)) from None
+        raise KdeclareError(build_unreadable_error(file, problem)) from None
 
 
-def _write(edit: FileEdit) -> None:
+def _write_edit(edit: FileEdit) -> None:
     """In place of the file that a link leads to, with its permissions; a new file replaces nothing."""
     target = Path(os.path.realpath(edit.file))
     if edit.after is None:
@@ -137,7 +160,7 @@ def _write(edit: FileEdit) -> None:
         replace_file(target, edit.after, mode=stat.S_IMODE(target.stat().st_mode))
 
 
-def _changed_since(files: Sequence[str]) -> Diagnostic:
+def _build_changed_error(files: Sequence[str]) -> Diagnostic:
     return error(
         "manifest-changed",
         "A manifest has changed meanwhile",
@@ -146,54 +169,84 @@ def _changed_since(files: Sequence[str]) -> Diagnostic:
     )
 
 
-def _not_written(file: str, problem: OSError, written: Sequence[FileEdit]) -> Diagnostic:
-    before = f" Written before that: {', '.join(edit.file for edit in written)}." if written else ""
+def _build_write_error(file: str, problem: OSError, written_edits: Sequence[FileEdit]) -> Diagnostic:
+    earlier_words = (
+        f" Written before that: {', '.join(edit.file for edit in written_edits)}." if written_edits else ""
+    )
     return error(
         "not-written",
         "Manifests cannot be written",
-        f"{file}: {(problem.strerror or str(problem)).lower()}.{before}",
+        f"{file}: {(problem.strerror or str(problem)).lower()}.{earlier_words}",
         hint="Write the rest of the change by hand, or give the command again.",
     )
 
 
-def check_outcome(before: Loaded, after: Loaded, changes: Iterable[Change]) -> None:
+def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iterable[Change]) -> None:
     """Raises KdeclareError (``not-as-wanted``) unless the edits do what ``changes`` say and no more."""
-    known = {_key(problem) for problem in before.diagnostics}
+    known_problems = {_build_problem_key(problem) for problem in before.diagnostics}
     # whether there is a key that the catalogue does not know is for the cluster to say, and it took it
-    new = [d for d in after.diagnostics if d.is_error and d.code != UNKNOWN_SETTING and _key(d) not in known]
-    if new:
-        raise KdeclareError(_refused(f"The manifests would be wrong: {gist(new)}", new[0]))
-    were, are = ({item.id: item for item in loaded.desired} for loaded in (before, after))
-    by_id = {change.id: change for change in changes}
-    for resource in {**were, **are, **by_id}:
-        if not _is_as_wanted(were.get(resource), are.get(resource), by_id.get(resource)):
+    new_errors = [
+        d
+        for d in after.diagnostics
+        if d.is_error and d.code != UNKNOWN_SETTING and _build_problem_key(d) not in known_problems
+    ]
+    if new_errors:
+        raise KdeclareError(
+            _build_refused_error(
+                f"The manifests would be wrong: {summarize_diagnostics(new_errors)}", new_errors[0]
+            )
+        )
+    declared_before, declared_after = (
+        {item.id: item for item in loaded.desired} for loaded in (before, after)
+    )
+    changes_by_id = {change.id: change for change in changes}
+    for resource in {**declared_before, **declared_after, **changes_by_id}:
+        if not _is_as_expected(
+            declared_before.get(resource), declared_after.get(resource), changes_by_id.get(resource)
+        ):
             detail = f"{resource} would not be declared as wanted if the manifests were edited."
-            raise KdeclareError(_refused(detail, None, resource))
+            raise KdeclareError(_build_refused_error(detail, None, resource))
 
 
-def _is_as_wanted(was: Desired | None, now: Desired | None, change: Change | None) -> bool:
+def _is_as_expected(
+    declared_before: DesiredResource | None, declared_after: DesiredResource | None, change: Change | None
+) -> bool:
     if change is None:
-        return was is not None and now is not None and (was.body, was.labels) == (now.body, now.labels)
+        return (
+            declared_before is not None
+            and declared_after is not None
+            and (declared_before.body, declared_before.labels) == (declared_after.body, declared_after.labels)
+        )
     if change.action is Action.DELETE:
-        return now is None
-    if now is None or (was is not None and was.labels != now.labels):
+        return declared_after is None
+    if declared_after is None or (
+        declared_before is not None and declared_before.labels != declared_after.labels
+    ):
         return False
-    kind = find_editable(now.id.kind)
-    before = was.body if was is not None else None
-    return kind is not None and kind.is_as_changed(now.id.name, before, now.body, change)
+    kind = find_editable(declared_after.id.kind)
+    body_before = declared_before.body if declared_before is not None else None
+    return kind is not None and kind.is_as_changed(
+        declared_after.id.name, body_before, declared_after.body, change
+    )
 
 
-def _key(problem: Diagnostic) -> tuple[str, str | None, str | None]:
+def _build_problem_key(problem: Diagnostic) -> tuple[str, str | None, str | None]:
     return problem.code, problem.resource, problem.subject
 
 
-def _refused(detail: str, found: Diagnostic | None, resource: ResourceId | None = None) -> Diagnostic:
-    place: Place | None = found.place if found is not None else None
+def _build_refused_error(
+    detail: str, diagnostic: Diagnostic | None, resource: ResourceId | None = None
+) -> Diagnostic:
+    position: SourcePosition | None = diagnostic.place if diagnostic is not None else None
     return error(
         "not-as-wanted",
         "Manifests not written",
         detail,
         hint="Change them by hand; kdeclare plan shows what is left to do.",
-        place=place,
-        resource=str(resource) if resource is not None else found.resource if found is not None else None,
+        place=position,
+        resource=str(resource)
+        if resource is not None
+        else diagnostic.resource
+        if diagnostic is not None
+        else None,
     )

@@ -24,13 +24,13 @@ from urllib.parse import unquote, urlsplit
 
 from kdeclare.app.connections import read_settings
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
-from kdeclare.engine.state.local import RUNS, STATE
-from kdeclare.manifests.fleet import Fleet, project_of
+from kdeclare.engine.state.local_store import RUNS, STATE
+from kdeclare.manifests.fleet import Fleet, open_cluster_project
 from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, read_project
-from kdeclare.manifests.syntax.files import Files
+from kdeclare.manifests.syntax.files import FileFinder
 from kdeclare.manifests.syntax.reference_limits import CI_VARIABLE
 
 _REFERENCE = re.compile(r"\$\{(env|file)\.([^{}:]+)\}")
@@ -51,20 +51,22 @@ def pack(
     ``${file.PATH}``, and those variables of ``environ`` that are referred to.
     command_config, state: of all clusters, as `reach.Reach` has them. Raises KdeclareError.
     """
-    found = _Found(environ, {} if command_config is None else {"command-config": str(command_config)})
-    found.text(fleet.file, fleet.folder)
-    read = cache(read_project)
+    archive_contents = _ArchiveContents(
+        environ, {} if command_config is None else {"command-config": str(command_config)}
+    )
+    archive_contents.text(fleet.file, fleet.folder)
+    read_cached_project = cache(read_project)
     for entry in fleet.clusters:
         try:
-            project = project_of(entry, fleet, environ, read)
+            project = open_cluster_project(entry, fleet, environ, read_cached_project)
         except KdeclareError:  # to be said by its task, which finds as much of it as there is
-            found.add(entry.project)
+            archive_contents.add(entry.project)
         else:
-            found.project(project, state)
-    return _zip(found)
+            archive_contents.project(project, state)
+    return _build_zip(archive_contents)
 
 
-class _Found:
+class _ArchiveContents:
     """What is to be packed. Paths are kept as they lead to files; what is not there is left out.
 
     files: absolute paths. variables: those that are referred to and set.
@@ -73,10 +75,10 @@ class _Found:
     def __init__(self, environ: Mapping[str, str], options: Mapping[str, str]) -> None:
         self.files: set[str] = set()
         # what limits references on the driver limits them in the tasks, too, and hashes are made alike
-        always = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
-        self.variables: dict[str, str] = {name: environ[name] for name in always if name in environ}
+        always_packed = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
+        self.variables: dict[str, str] = {name: environ[name] for name in always_packed if name in environ}
         self._environ, self._options = environ, options
-        self._seen: set[object] = set()
+        self._visited: set[object] = set()
 
     def add(self, file: Path | None) -> None:
         """A file as it is."""
@@ -85,7 +87,7 @@ class _Found:
 
     def text(self, file: Path, folder: Path) -> None:
         """A file in which references may stand; ``folder`` is what those of files are relative to."""
-        if not self._is_new((file, folder)) or not file.is_file():
+        if not self._is_first_visit((file, folder)) or not file.is_file():
             return
         self.add(file)
         for what, name in _REFERENCE.findall(file.read_text(encoding="utf-8", errors="replace")):
@@ -100,90 +102,94 @@ class _Found:
         if project.file is not None:
             self.text(project.file, project.folder)
         default = (project.folder / MANIFESTS_FOLDER,)
-        self._tree(project, default if project.manifests is None else project.manifests, project.all_overlays)
-        self._tree(project, environment.overlays, ())
-        if project.policies and self._is_new(("policies", project.folder)):
-            for file in _of_policies(project.folder):
+        self._add_tree(
+            project, default if project.manifests is None else project.manifests, project.all_overlays
+        )
+        self._add_tree(project, environment.overlays, ())
+        if project.policies and self._is_first_visit(("policies", project.folder)):
+            for file in _list_policy_files(project.folder):
                 self.add(file)
-        self._settings(project)
-        folder = state_folder(state or project.state)
+        self._add_connection_files(project)
+        folder = find_state_folder(state or project.state)
         if folder is not None:
-            self._state(folder / project.name / environment.name)
+            self._add_state(folder / project.name / environment.name)
 
-    def _state(self, folder: Path) -> None:
+    def _add_state(self, folder: Path) -> None:
         self.add(folder / STATE)
         runs = folder / RUNS
-        last = max((run for run in runs.iterdir() if run.is_dir()), default=None) if runs.is_dir() else None
-        for file in last.iterdir() if last is not None else ():
+        last_run = (
+            max((run for run in runs.iterdir() if run.is_dir()), default=None) if runs.is_dir() else None
+        )
+        for file in last_run.iterdir() if last_run is not None else ():
             self.add(file)
 
-    def _settings(self, project: Project) -> None:
+    def _add_connection_files(self, project: Project) -> None:
         """The files by which its systems are reached."""
         for provider in load_providers():
             if provider.connection is None:
                 continue
             with suppress(KdeclareError):  # to be said by the task that connects
                 settings = read_settings(provider.name, provider.connection, project)
-                for item in provider.connection.list_files(settings, self._options):
-                    if item.holds_references:
-                        self.text(item.path, item.path.parent)
+                for connection_file in provider.connection.list_files(settings, self._options):
+                    if connection_file.holds_references:
+                        self.text(connection_file.path, connection_file.path.parent)
                     else:
-                        self.add(item.path)
+                        self.add(connection_file.path)
 
-    def _tree(self, project: Project, roots: tuple[Path, ...], left_out: tuple[Path, ...]) -> None:
-        if self._is_new((project.folder, roots, left_out)):
-            for file in Files(project.file, left_out).find(roots):
+    def _add_tree(self, project: Project, roots: tuple[Path, ...], excluded: tuple[Path, ...]) -> None:
+        if self._is_first_visit((project.folder, roots, excluded)):
+            for file in FileFinder(project.file, excluded).find(roots):
                 self.text(Path(file), project.folder)
 
-    def _is_new(self, item: object) -> bool:
-        if item in self._seen:
+    def _is_first_visit(self, item: object) -> bool:
+        if item in self._visited:
             return False
-        self._seen.add(item)
+        self._visited.add(item)
         return True
 
 
-def _of_policies(folder: Path) -> Iterator[Path]:
+def _list_policy_files(folder: Path) -> Iterator[Path]:
     """What a project's policies can import or read: modules beside its file, and packages with their data.
 
     No environments.
     """
-    for here, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if _is_package(Path(here, name))]
+    for current_folder, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if _is_package(Path(current_folder, name))]
         modules = [name for name in files if name.endswith(".py")]
-        is_package = modules and Path(here) != folder
-        yield from (Path(here, name) for name in (files if is_package else modules))
+        is_package = modules and Path(current_folder) != folder
+        yield from (Path(current_folder, name) for name in (files if is_package else modules))
 
 
 def _is_package(folder: Path) -> bool:
     """Whether Python can find modules there by their names."""
-    caches = folder.name == "__pycache__"
-    return folder.name.isidentifier() and not caches and not (folder / "pyvenv.cfg").exists()
+    is_cache = folder.name == "__pycache__"
+    return folder.name.isidentifier() and not is_cache and not (folder / "pyvenv.cfg").exists()
 
 
-def _zip(found: _Found) -> bytes:
+def _build_zip(archive_contents: _ArchiveContents) -> bytes:
     cwd = str(Path.cwd())
-    root = os.path.commonpath([cwd, *map(os.path.dirname, found.files)])
-    inside = os.path.relpath(cwd, root)
-    contents = {"cwd": inside, "driver": cwd, "variables": found.variables}
+    root = os.path.commonpath([cwd, *map(os.path.dirname, archive_contents.files)])
+    relative_cwd = os.path.relpath(cwd, root)
+    metadata = {"cwd": relative_cwd, "driver": cwd, "variables": archive_contents.variables}
     archive = io.BytesIO()
     try:
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
-            zipped.writestr(CONTENTS, json.dumps(contents))
-            zipped.mkdir(os.path.normpath(f"{FILES}/{inside}"))
-            for file in sorted(found.files):
-                _put(zipped, file, f"{FILES}/{os.path.relpath(file, root)}")
-    except OSError as e:
-        why = (e.strerror or "it cannot be written").lower()
-        detail = f"'{e.filename}' cannot be packed: {why}."
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
+            zip_file.writestr(CONTENTS, json.dumps(metadata))
+            zip_file.mkdir(os.path.normpath(f"{FILES}/{relative_cwd}"))
+            for file in sorted(archive_contents.files):
+                _add_member(zip_file, file, f"{FILES}/{os.path.relpath(file, root)}")
+    except OSError as problem:
+        reason = (problem.strerror or "it cannot be written").lower()
+        detail = f"'{problem.filename}' cannot be packed: {reason}."
         raise KdeclareError(error("not-packed", "Files of the fleet cannot be packed", detail)) from None
     return archive.getvalue()
 
 
-def _put(zipped: zipfile.ZipFile, file: str, name: str) -> None:
+def _add_member(zip_file: zipfile.ZipFile, file: str, name: str) -> None:
     member = zipfile.ZipInfo(name)
     member.external_attr = _READABLE_BY_OWNER << 16
     member.compress_type = zipfile.ZIP_DEFLATED
-    zipped.writestr(member, Path(file).read_bytes())
+    zip_file.writestr(member, Path(file).read_bytes())
 
 
 CONTENTS = "environ.json"
@@ -196,7 +202,7 @@ _SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
 
 
 @dataclass(frozen=True, slots=True)
-class Unpacked:
+class UnpackedArchive:
     """An archive that was unpacked.
 
     folder: what is here in place of the driver's working folder ``cwd``.
@@ -224,7 +230,7 @@ class Unpacked:
         """A path as it is spelt on the driver, as it leads to the same file from ``folder``."""
         return Path(os.path.relpath(path, self.cwd)) if path.is_absolute() else path
 
-    def moved_project(self, project: Project) -> Project:
+    def map_project(self, project: Project) -> Project:
         """A project with paths that lead somewhere here."""
         environment = project.environment
         client_file = environment.client_config_file
@@ -232,7 +238,7 @@ class Unpacked:
         return replace(
             project,
             manifests=None if manifests is None else tuple(map(self.moved, manifests)),
-            state=self.moved_state(project.state),
+            state=self.map_state(project.state),
             environment=replace(
                 environment,
                 client_config_file=None if client_file is None else self.moved(client_file),
@@ -242,13 +248,13 @@ class Unpacked:
             stated={self.moved(path): place for path, place in project.stated.items()},
         )
 
-    def moved_state(self, location: str) -> str:
+    def map_state(self, location: str) -> str:
         """A state's location, likewise."""
-        folder = state_folder(location)
+        folder = find_state_folder(location)
         return location if folder is None else str(self.moved(folder))
 
 
-def state_folder(location: str) -> Path | None:
+def find_state_folder(location: str) -> Path | None:
     """The folder that a state's location means; None where it is on no machine's disk."""
     parts = urlsplit(location)
     if parts.scheme == "file":
@@ -256,35 +262,35 @@ def state_folder(location: str) -> Path | None:
     return None if parts.scheme else Path(location)
 
 
-_unpacked: dict[bytes, Unpacked] = {}
+_unpacked_archives: dict[bytes, UnpackedArchive] = {}
 """The archives that this process has unpacked, by their hashes."""
-_entered: list[Unpacked] = []
+_entered_archives: list[UnpackedArchive] = []
 """Those that it is working in, the innermost last."""
 
 
 @contextmanager
-def unpacked(archive: bytes) -> Iterator[None]:
+def enter_archive(archive: bytes) -> Iterator[None]:
     """Make relative paths mean what they mean on the driver, in this process, for the block.
 
     An archive is unpacked once a process. Raises KdeclareError where there is no room for it.
     """
     key = hashlib.sha256(archive).digest()
-    if key not in _unpacked:
-        _unpacked[key] = _unpack(archive)
-    here, before = _unpacked[key], Path.cwd()
-    here.enter()
-    _entered.append(here)
+    if key not in _unpacked_archives:
+        _unpacked_archives[key] = _unpack(archive)
+    unpacked_archive, previous_folder = _unpacked_archives[key], Path.cwd()
+    unpacked_archive.enter()
+    _entered_archives.append(unpacked_archive)
     try:
         yield
     finally:
-        _entered.remove(here)
-        os.chdir(before)
+        _entered_archives.remove(unpacked_archive)
+        os.chdir(previous_folder)
 
 
-def entered() -> Unpacked:
+def get_entered_archive() -> UnpackedArchive:
     """The archive that this process works in. Raises KdeclareError where there is none."""
-    if _entered:
-        return _entered[-1]
+    if _entered_archives:
+        return _entered_archives[-1]
     raise KdeclareError(
         error(
             "no-archive",
@@ -294,21 +300,21 @@ def entered() -> Unpacked:
     )
 
 
-def _unpack(archive: bytes) -> Unpacked:
-    of_spark = os.environ.get(_SPARK_FOLDERS, "").split(",")
-    folders = [folder for folder in of_spark if folder and Path(folder).is_dir()]
+def _unpack(archive: bytes) -> UnpackedArchive:
+    spark_folders = os.environ.get(_SPARK_FOLDERS, "").split(",")
+    folders = [folder for folder in spark_folders if folder and Path(folder).is_dir()]
     try:
         root = Path(tempfile.mkdtemp(prefix="kdeclare-", dir=folders[0] if folders else None)).absolute()
         atexit.register(shutil.rmtree, root, ignore_errors=True)
-        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
-            zipped.extractall(root)
+        with zipfile.ZipFile(io.BytesIO(archive)) as zip_file:
+            zip_file.extractall(root)
         contents = json.loads((root / CONTENTS).read_bytes())
     except OSError as cause:
-        raise _not_unpacked(cause) from None
-    return Unpacked(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
+        raise _build_unpack_error(cause) from None
+    return UnpackedArchive(root / FILES / contents["cwd"], contents["driver"], contents["variables"])
 
 
-def _not_unpacked(cause: OSError) -> KdeclareError:
+def _build_unpack_error(cause: OSError) -> KdeclareError:
     reason = cause.strerror or str(cause)
     return KdeclareError(
         error(

@@ -6,155 +6,166 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.fleet.reading import read_declared
-from kdeclare.app.fleet.snapshot import collect_live, snapshot_record
-from kdeclare.app.policies import policies_in_force
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.cluster_rows import read_declared
+from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
+from kdeclare.app.fleet.snapshot import collect_live_rows, read_snapshot_record
+from kdeclare.app.policies import open_active_policies
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.policy_subjects import (
     Review,
     ReviewInputs,
-    find_snapshot_judge,
+    find_snapshot_subject,
 )
-from kdeclare.fleet.cluster_pass import NOTHING_KNOWN, Judge, Judged, KnownResources, Labels
-from kdeclare.fleet.encoding import Row, unreachable_row
-from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, Earlier, summary_from_json, summary_json
-from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, refuse_incomplete
+from kdeclare.fleet.cluster_pass import (
+    NO_KNOWN_RESOURCES,
+    ClusterEvaluation,
+    ClusterEvaluator,
+    KnownResources,
+    LabelsByResource,
+)
+from kdeclare.fleet.findings import Audit, AuditRun, AuditSummary, EarlierAudits, dump_summary, parse_summary
+from kdeclare.fleet.row_builder import Row, build_unreachable_row
+from kdeclare.fleet.rows import DECLARED, FINDINGS, LIVE, require_complete_table
 from kdeclare.fleet.snapshots import SnapshotRecord
-from kdeclare.fleet.storage import AUDITS, Storage, folder_here, records, refuse_other_fleet
-from kdeclare.policy.checking import check_existing
-from kdeclare.policy.configured import ConfiguredPolicy, by_kind
-from kdeclare.policy.plain import PlainSubjects
-from kdeclare.policy.subjects import subjects_of
-from kdeclare.report.fleet.audit_markdown import audit_markdown
-from kdeclare.report.fleet.audit_page import audit_html
+from kdeclare.fleet.storage import AUDITS, Storage, find_local_storage, list_record_ids, require_same_fleet
+from kdeclare.policy.configured_policy import ConfiguredPolicy, group_by_kind
+from kdeclare.policy.plain_requests import PlainSubjects
+from kdeclare.policy.resource_checks import check_existing
+from kdeclare.policy.subjects import get_policy_subjects
+from kdeclare.report.fleet.audit_markdown import render_audit_markdown
+from kdeclare.report.fleet.audit_page import render_audit_page
 
 if TYPE_CHECKING:
-    from kdeclare.fleet.spark.audit import Compared
+    from kdeclare.fleet.spark.audit import ComparedTables
     from kdeclare.fleet.spark.tables import DataFrame, Workbench
 
 
 _LATEST = "latest"
 
 
-def known_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
+def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
     """The ids of all audits of a folder, oldest first.
 
     since: an id, ``latest``, or None where any will do. Raises KdeclareError where it is not among them.
     """
-    known = records(storage, AUDITS)
-    if since not in (None, _LATEST, *known):
+    audit_ids = list_record_ids(storage, AUDITS)
+    if since not in (None, _LATEST, *audit_ids):
         raise KdeclareError(
             error(
                 "no-audit",
                 "No such audit",
                 f"{storage.uri} holds no audit '{since}'.",
-                hint=f"It holds {', '.join(known[-5:]) or 'none yet'}.",
+                hint=f"It holds {', '.join(audit_ids[-5:]) or 'none yet'}.",
             )
         )
-    if since == _LATEST and not known:
+    if since == _LATEST and not audit_ids:
         raise KdeclareError(
             error("no-audit", "No audit yet", f"{storage.uri} holds no audit to compare with.")
         )
-    return known
+    return audit_ids
 
 
-def earlier_audits(storage: Storage, since: str | None) -> Earlier | None:
+def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | None:
     """The latest audit of a folder, and that to compare with; None where it holds none yet.
 
-    since: as of `known_audits`. Raises KdeclareError.
+    since: as of `list_audits`. Raises KdeclareError.
     """
-    known = known_audits(storage, since)
-    if not known:
+    audit_ids = list_audits(storage, since)
+    if not audit_ids:
         return None
-    newest = _summary(storage, known[-1])
-    if since is None or since in (_LATEST, known[-1]):
-        return Earlier(newest, newest)
-    return Earlier(newest, _summary(storage, since))
+    newest = _read_summary(storage, audit_ids[-1])
+    if since is None or since in (_LATEST, audit_ids[-1]):
+        return EarlierAudits(newest, newest)
+    return EarlierAudits(newest, _read_summary(storage, since))
 
 
-def _summary(storage: Storage, audit_id: str) -> AuditSummary:
+def _read_summary(storage: Storage, audit_id: str) -> AuditSummary:
     path = f"{AUDITS}/{audit_id}.json"
-    return summary_from_json(storage.read(path), f"{storage.uri}/{path}")
+    return parse_summary(storage.read(path), f"{storage.uri}/{path}")
 
 
-def judge_of(reach: Reach, name: str) -> Judge | None:
+def make_evaluator(locator: ClusterLocator, name: str) -> ClusterEvaluator | None:
     """The judge of one cluster; for `fleet.spark.audit`, which calls it where the task runs."""
 
-    def judge(
-        live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
-        with reach.files(), policies_in_force(reach.workspace(name)) as in_force:
-            return judge_objects(in_force.policies, live, objects, labels, known)
+    def evaluate(
+        live: LiveState,
+        objects: Sequence[ResourceId],
+        labels: LabelsByResource,
+        known_resources: KnownResources,
+    ) -> ClusterEvaluation:
+        with locator.files(), open_active_policies(locator.workspace(name)) as active_policies:
+            return evaluate_objects(active_policies.policies, live, objects, labels, known_resources)
 
-    return judge
+    return evaluate
 
 
-def judge_objects(
+def evaluate_objects(
     policies: Sequence[ConfiguredPolicy],
     live: LiveState,
     objects: Sequence[ResourceId],
-    labels: Labels,
-    known: KnownResources = NOTHING_KNOWN,
-) -> Judged:
+    labels: LabelsByResource,
+    known_resources: KnownResources = NO_KNOWN_RESOURCES,
+) -> ClusterEvaluation:
     """What policies say of objects of a snapshot, which have the names of their resources."""
-    told: list[Judged] = []
-    for kind, asked in by_kind(policies).items():
-        own = {item.name: mine for item, mine in labels.items() if item.kind == kind}
+    results: list[ClusterEvaluation] = []
+    for kind, kind_policies in group_by_kind(policies).items():
+        labels_by_name = {item.name: mine for item, mine in labels.items() if item.kind == kind}
         names = [item.name for item in objects if item.kind == kind]
-        judge, subjects = find_snapshot_judge(kind), subjects_of(kind)
-        start: Callable[[], Review]
-        if kind in known.unread:
-            told.append(Judged(unread=[policy.name for policy in asked]))
+        snapshot_judge, subjects = find_snapshot_subject(kind), get_policy_subjects(kind)
+        start_review: Callable[[], Review]
+        if kind in known_resources.unread:
+            results.append(ClusterEvaluation(unread=[policy.name for policy in kind_policies]))
             continue
-        if judge is not None:
-            start = partial(judge.start_snapshot_review, live, names, own)
+        if snapshot_judge is not None:
+            start_review = partial(snapshot_judge.start_snapshot_review, live, names, labels_by_name)
         elif isinstance(subjects, PlainSubjects) and kind in CODECS:
-            desired, owned = known.find_desired(kind), known.find_owned(kind)
+            desired, owned = known_resources.find_desired(kind), known_resources.find_owned(kind)
             names = subjects.find_existing(names, desired, live, owned)
-            inputs = ReviewInputs(Connections(), live=live, labels=own, desired=desired, owned=owned)
-            start = partial(subjects.review_snapshot, inputs)
+            inputs = ReviewInputs(
+                Connections(), live=live, labels=labels_by_name, desired=desired, owned=owned
+            )
+            start_review = partial(subjects.review_snapshot, inputs)
         else:
-            told.append(Judged(open=[policy.name for policy in asked]))
+            results.append(ClusterEvaluation(open=[policy.name for policy in kind_policies]))
             continue
         if names:
-            told.append(_ask(asked, kind, start, names))
-    return _join(told)
+            results.append(_evaluate_policies(kind_policies, kind, start_review, names))
+    return _merge_results(results)
 
 
-def _ask(
-    policies: Sequence[ConfiguredPolicy], kind: str, start: Callable[[], Review], names: Sequence[str]
-) -> Judged:
+def _evaluate_policies(
+    policies: Sequence[ConfiguredPolicy], kind: str, start_review: Callable[[], Review], names: Sequence[str]
+) -> ClusterEvaluation:
     """All policies at once; where one wants what no snapshot holds, each alone."""
     try:
-        found = check_existing(policies, kind, names, start())
-        return Judged([verdict for verdicts in found for verdict in verdicts])
+        verdict_groups = check_existing(policies, kind, names, start_review())
+        return ClusterEvaluation([verdict for verdicts in verdict_groups for verdict in verdicts])
     except Fault:
         if len(policies) == 1:
-            return Judged(open=[policies[0].name])
-    return _join([_ask((policy,), kind, start, names) for policy in policies])
+            return ClusterEvaluation(open=[policies[0].name])
+    return _merge_results([_evaluate_policies((policy,), kind, start_review, names) for policy in policies])
 
 
-def _join(told: Sequence[Judged]) -> Judged:
-    return Judged(
-        [verdict for found in told for verdict in found.verdicts],
-        [policy for found in told for policy in found.open],
-        [policy for found in told for policy in found.unread],
+def _merge_results(results: Sequence[ClusterEvaluation]) -> ClusterEvaluation:
+    return ClusterEvaluation(
+        [verdict for found in results for verdict in found.verdicts],
+        [policy for found in results for policy in found.open],
+        [policy for found in results for policy in found.unread],
     )
 
 
-_DECLARED = Collected("declared", DECLARED, "Reading manifests", by_cluster=False)
+_DECLARED = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class AuditOptions:
     """What an audit looks at.
 
     snapshot: the folder of the snapshot to take for live, and which one (an id, or ``latest``); None
@@ -167,15 +178,15 @@ class Looking:
     unmanaged_keys: bool = True
 
 
-EVERYTHING = Looking()
+DEFAULT_AUDIT_OPTIONS = AuditOptions()
 """The clusters as they are, compared with the folder's latest audit."""
 
 
 def audit_fleet(
     options: FleetOptions,
-    looking: Looking = EVERYTHING,
+    audit_options: AuditOptions = DEFAULT_AUDIT_OPTIONS,
     environ: Mapping[str, str] = os.environ,
-    progress: Progress = quietly,
+    progress: Progress = ignore_progress,
 ) -> Audit:
     """Compare every cluster with what is declared, and write tables and reports below ``options.out``.
 
@@ -183,108 +194,115 @@ def audit_fleet(
     the audit with its error. Raises KdeclareError for a fleet file, a folder or an earlier audit that cannot
     be used, and where Spark fails.
     """
-    from kdeclare.fleet.spark.audit import TABLES, summed_up, write_findings
-    from kdeclare.fleet.spark.progress import watched
-    from kdeclare.fleet.spark.tables import workbench
+    from kdeclare.fleet.spark.audit import AUDIT_TABLES, summarize_audit, write_findings
+    from kdeclare.fleet.spark.progress import report_progress
+    from kdeclare.fleet.spark.tables import open_workbench
 
-    _refuse_early(options, looking)
+    _check_local_folders(options, audit_options)
     with (
-        fleet_job(options, environ, progress, looking.snapshot and looking.snapshot[0]) as job,
-        workbench(job.spark, job.storage, job.identity) as bench,
+        open_fleet_job(
+            options, environ, progress, audit_options.snapshot and audit_options.snapshot[0]
+        ) as job,
+        open_workbench(job.spark, job.storage, job.identity) as bench,
     ):
         run = AuditRun(job.identity, job.fleet.name, job.began)
-        before = earlier_audits(job.storage, looking.since)
-        collect(job, bench, _DECLARED, partial(read_declared, job.reach))
-        tables = _tables(job, bench, looking, before)
-        with watched(job.spark, progress, "Comparing"):
-            known = write_findings(bench, tables, partial(judge_of, job.reach))
-        with watched(job.spark, progress, "Summing up"):
-            audit = summed_up(bench, tables, run, before, known)
+        earlier = find_earlier_audits(job.storage, audit_options.since)
+        collect_table(job, bench, _DECLARED, partial(read_declared, job.locator))
+        tables = _build_tables(job, bench, audit_options, earlier)
+        with report_progress(job.spark, progress, "Comparing"):
+            side_results = write_findings(bench, tables, partial(make_evaluator, job.locator))
+        with report_progress(job.spark, progress, "Summing up"):
+            audit = summarize_audit(bench, tables, run, earlier, side_results)
         audit = replace(audit, summary=replace(audit.summary, seconds=job.seconds))
-        with bench.published({name: _place(name, job.identity) for name in TABLES}):
-            job.storage.write_all(_reports(audit))
+        with bench.publish({name: _build_table_path(name, job.identity) for name in AUDIT_TABLES}):
+            job.storage.write_all(_render_reports(audit))
         return audit
 
 
-def _tables(job: FleetJob, bench: "Workbench", looking: Looking, before: Earlier | None) -> "Compared":
+def _build_tables(
+    job: FleetJob, bench: "Workbench", audit_options: AuditOptions, earlier: EarlierAudits | None
+) -> "ComparedTables":
     """All that is compared. Raises KdeclareError."""
-    from kdeclare.fleet.spark.audit import Compared
-    from kdeclare.fleet.spark.diff import Sight
+    from kdeclare.fleet.spark.audit import ComparedTables
+    from kdeclare.fleet.spark.diff import AuditCoverage
 
-    sight = Sight(job.names, job.fleet.left_out, looking.unmanaged_keys)
-    tables = Compared(bench.read("declared", DECLARED), _live(job, bench, looking), sight)
-    if before is None:
+    sight = AuditCoverage(job.names, job.fleet.left_out, audit_options.unmanaged_keys)
+    tables = ComparedTables(
+        bench.read("declared", DECLARED), _read_live_table(job, bench, audit_options), sight
+    )
+    if earlier is None:
         return tables
-    newest, since = before.newest.audit_id, before.since.audit_id
-    remembered = {name: _remembered(job, name) for name in {newest, since}}
-    return replace(tables, newest=remembered[newest], since=remembered[since])
+    newest_id, since_id = earlier.newest.audit_id, earlier.since.audit_id
+    remembered_tables = {name: _read_remembered(job, name) for name in {newest_id, since_id}}
+    return replace(tables, newest=remembered_tables[newest_id], since=remembered_tables[since_id])
 
 
-def _remembered(job: FleetJob, audit_id: str) -> "DataFrame":
+def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
     """What an audit knew: what it found, and what it had not looked at again."""
-    from kdeclare.fleet.spark.audit import REMEMBERED
+    from kdeclare.fleet.spark.audit import MEMORY_TABLES
     from kdeclare.fleet.spark.tables import read_table
 
-    found, unseen = (
-        read_table(job.spark, job.storage, _place(name, audit_id), FINDINGS) for name in REMEMBERED
+    found_rows, unseen_rows = (
+        read_table(job.spark, job.storage, _build_table_path(name, audit_id), FINDINGS)
+        for name in MEMORY_TABLES
     )
-    return found.unionByName(unseen)
+    return found_rows.unionByName(unseen_rows)
 
 
-def _place(table: str, audit_id: str) -> str:
+def _build_table_path(table: str, audit_id: str) -> str:
     return f"{table}/audit_id={audit_id}"
 
 
-def _refuse_early(options: FleetOptions, looking: Looking) -> None:
+def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
     """Tell what folders of this machine lack before Spark is started."""
-    out = folder_here(options.out)
-    if out is not None:
-        known_audits(out, looking.since)
-    folder, wanted = looking.snapshot or (None, "")
-    snapshots = folder_here(folder) if folder is not None else None
-    if snapshots is not None:
-        snapshot_record(snapshots, wanted)
+    results_storage = find_local_storage(options.out)
+    if results_storage is not None:
+        list_audits(results_storage, audit_options.since)
+    snapshot_folder, snapshot_id = audit_options.snapshot or (None, "")
+    snapshot_storage = find_local_storage(snapshot_folder) if snapshot_folder is not None else None
+    if snapshot_storage is not None:
+        read_snapshot_record(snapshot_storage, snapshot_id)
 
 
-def _live(job: FleetJob, bench: "Workbench", looking: Looking) -> "DataFrame":
-    from kdeclare.fleet.spark.audit import refuse_altered
-    from kdeclare.fleet.spark.counting import rows_by_cluster
+def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOptions) -> "DataFrame":
+    from kdeclare.fleet.spark.audit import require_unaltered
+    from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.tables import itself, read_table, with_unreachable
+    from kdeclare.fleet.spark.tables import append_unreachable, read_table, select_cluster_rows
 
-    if looking.snapshot is None:
-        collect_live(job, bench)
+    if audit_options.snapshot is None:
+        collect_live_rows(job, bench)
         return bench.read("live", LIVE)
-    folder, wanted = looking.snapshot
-    storage = open_storage(folder, job.spark)
-    refuse_other_fleet(storage, job.fleet.name)
-    record = snapshot_record(storage, wanted)
+    snapshot_folder, snapshot_id = audit_options.snapshot
+    storage = open_storage(snapshot_folder, job.spark)
+    require_same_fleet(storage, job.fleet.name)
+    record = read_snapshot_record(storage, snapshot_id)
     live = read_table(job.spark, storage, record.path, LIVE)
     live = live.where(live.cluster.isin(list(job.names)))
-    known = [cluster for cluster in record.clusters if cluster.name in job.names]
-    refuse_altered(live, known, f"{storage.uri}/{record.path}")
-    live = with_unreachable(live, _missing_rows(job, record))
-    refuse_incomplete("live", rows_by_cluster(itself(live)), job.names)
+    known_clusters = [cluster for cluster in record.clusters if cluster.name in job.names]
+    require_unaltered(live, known_clusters, f"{storage.uri}/{record.path}")
+    live = append_unreachable(live, _build_missing_rows(job, record))
+    require_complete_table("live", count_rows_by_cluster(select_cluster_rows(live)), job.names)
     return live
 
 
-def _missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
+def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
     """The rows of clusters that a snapshot does not name: nothing is known of them."""
-    known = {cluster.name for cluster in record.clusters}
+    known_names = {cluster.name for cluster in record.clusters}
     reason = f"Snapshot {record.snapshot_id} does not have this cluster."
     return [
-        unreachable_row(entry.name, entry.labels, record.taken_at, reason)
+        build_unreachable_row(entry.name, entry.labels, record.taken_at, reason)
         for entry in job.fleet.clusters
-        if entry.name not in known
+        if entry.name not in known_names
     ]
 
 
-def _reports(audit: Audit) -> Mapping[str, str]:
+def _render_reports(audit: Audit) -> Mapping[str, str]:
     """The latest face of a folder, and last the record, which is what makes the audit exist."""
-    document = summary_json(audit.summary)
+    document = dump_summary(audit.summary)
     return {
-        "report.html": audit_html(audit),
-        "report.md": audit_markdown(audit),
+        "report.html": render_audit_page(audit),
+        "report.md": render_audit_markdown(audit),
         "summary.json": document,
         f"{AUDITS}/{audit.summary.audit_id}.json": document,
     }

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdeclare.app.fleet.archive import pack
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.core.frozen import dataclass
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.installed_providers import list_providers
-from kdeclare.fleet.storage import Storage, folder_here, refuse_other_fleet
-from kdeclare.manifests.fleet import Fleet, checked, chosen, open_fleet
+from kdeclare.fleet.storage import Storage, find_local_storage, require_same_fleet
+from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters, validate_fleet
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.session import SparkConf, SparkSession
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kdeclare.fleet.rows import refuse_incomplete
+from kdeclare.fleet.rows import require_complete_table
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
@@ -50,10 +50,10 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetJob:
-    """A fleet with Spark running. reach: what tasks are given to find its clusters."""
+    """A fleet with Spark running. locator: what tasks are given to find its clusters."""
 
     fleet: Fleet
-    reach: Reach
+    locator: ClusterLocator
     spark: "SparkSession"
     storage: Storage
     began: datetime
@@ -71,91 +71,91 @@ class FleetJob:
         return round((datetime.now(UTC) - self.began).total_seconds(), 1)
 
 
-def the_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
+def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
     """The fleet, or what was chosen of it, with every project looked at. Raises KdeclareError."""
-    fleet = chosen(open_fleet(options.fleet, environ), options.clusters, options.selector)
-    checked(fleet, environ)
+    fleet = select_clusters(open_fleet(options.fleet, environ), options.clusters, options.selector)
+    validate_fleet(fleet, environ)
     return fleet
 
 
 @contextmanager
-def fleet_job(
-    options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshots: str | None = None
+def open_fleet_job(
+    options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshot_folder: str | None = None
 ) -> Iterator[FleetJob]:
     """A fleet with Spark running. Raises KdeclareError for a bad fleet before Spark is started.
 
-    snapshots: the folder that is read besides ``options.out``, if any.
+    snapshot_folder: the folder that is read besides ``options.out``, if any.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
-    from kdeclare.fleet.spark.settings import runs_tasks_here
+    from kdeclare.fleet.spark.settings import has_local_tasks
     from kdeclare.fleet.spark.tasks import ship_package
 
-    began = datetime.now(UTC)
-    fleet = the_fleet(options, environ)
-    here = folder_here(options.out)
-    if here is not None:
-        here.names("")  # a file in its place is told before Spark is started
-        refuse_other_fleet(here, fleet.name)
-    reach = Reach(str(options.fleet), options.timeout_s, providers=list_providers())
+    started_at = datetime.now(UTC)
+    fleet = open_selected_fleet(options, environ)
+    local_storage = find_local_storage(options.out)
+    if local_storage is not None:
+        local_storage.names("")  # a file in its place is told before Spark is started
+        require_same_fleet(local_storage, fleet.name)
+    locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     progress("Starting Spark", 0, 0)
-    with _spark(options, snapshots, ships_secrets=True) as spark:
-        if not runs_tasks_here(spark):
+    with _start_spark(options, snapshot_folder, ships_secrets=True) as spark:
+        if not has_local_tasks(spark):
             ship_package(spark)
-            reach = reach.packed(pack(fleet, environ))
+            locator = locator.with_archive(pack(fleet, environ))
         storage = open_storage(options.out, spark)
-        if here is None:
-            refuse_other_fleet(storage, fleet.name)
-        yield FleetJob(fleet, reach, spark, storage, began, new_identity(began), progress)
+        if local_storage is None:
+            require_same_fleet(storage, fleet.name)
+        yield FleetJob(fleet, locator, spark, storage, started_at, make_identity(started_at), progress)
 
 
 @contextmanager
-def storage_of(options: FleetOptions) -> Iterator[Storage]:
+def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
     """The folder for results alone; Spark is started only where a folder of this machine will not do."""
-    here = folder_here(options.out)
-    if here is not None:
-        yield here
+    local_storage = find_local_storage(options.out)
+    if local_storage is not None:
+        yield local_storage
         return
-    with spark_storage(options) as (_, storage):
+    with open_spark_storage(options) as (_, storage):
         yield storage
 
 
 @contextmanager
-def spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
+def open_spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
     """Spark and the folder, for what needs no fleet. Raises KdeclareError."""
     from kdeclare.fleet.spark.hadoop import open_storage
 
-    with _spark(options) as spark:
+    with _start_spark(options) as spark:
         yield spark, open_storage(options.out, spark)
 
 
-def _spark(
-    options: FleetOptions, snapshots: str | None = None, *, ships_secrets: bool = False
+def _start_spark(
+    options: FleetOptions, snapshot_folder: str | None = None, *, ships_secrets: bool = False
 ) -> "AbstractContextManager[SparkSession]":
     from kdeclare.fleet.spark import session
-    from kdeclare.fleet.spark.settings import refuse_local_folders, refuse_open_network
+    from kdeclare.fleet.spark.settings import reject_local_folders, reject_unsecured_network
 
-    folders = {"--out": options.out} | ({} if snapshots is None else {"--snapshot": snapshots})
+    folders = {"--out": options.out} | ({} if snapshot_folder is None else {"--snapshot": snapshot_folder})
 
-    def check(settings: "SparkConf") -> None:
+    def check_settings(settings: "SparkConf") -> None:
         if not options.shared_folders:
-            refuse_local_folders(settings, folders)
+            reject_local_folders(settings, folders)
         if ships_secrets:
-            refuse_open_network(settings)
+            reject_unsecured_network(settings)
 
-    return session.spark_session(options.master, options.conf, log=None, check=check)
+    return session.spark_session(options.master, options.conf, log=None, check_settings=check_settings)
 
 
-def new_identity(at: datetime) -> str:
+def make_identity(moment: datetime) -> str:
     """A name for a snapshot or an audit: sorts by time, and no two are alike."""
-    return f"{at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
-Read = Callable[[str], Iterator[pa.RecordBatch]]
+ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
 """The rows of one cluster, by its name; runs where its task runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class ClusterTable:
     """A table on the workbench, with the words for its progress.
 
     by_cluster: whether it is partitioned so that a cluster can be read alone.
@@ -169,19 +169,21 @@ class Collected:
     of_resources: bool = True
 
 
-def collect(job: FleetJob, bench: "Workbench", table: Collected, read: Read) -> None:
+def collect_table(job: FleetJob, bench: "Workbench", table: ClusterTable, read_cluster: ReadCluster) -> None:
     """Write the table, with no more clusters at once than the fleet allows.
 
     Raises KdeclareError, also where not every cluster has exactly one row of its own in what was written.
     """
-    from kdeclare.fleet.spark.counting import rows_by_cluster
-    from kdeclare.fleet.spark.progress import watched
-    from kdeclare.fleet.spark.tables import itself
-    from kdeclare.fleet.spark.tasks import each_cluster
+    from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
+    from kdeclare.fleet.spark.progress import report_progress
+    from kdeclare.fleet.spark.tables import select_cluster_rows
+    from kdeclare.fleet.spark.tasks import read_clusters
 
-    rows = each_cluster(job.spark, job.names, read, table.schema, at_once=job.fleet.max_concurrent)
-    with watched(job.spark, job.progress, table.doing):
+    rows = read_clusters(
+        job.spark, job.names, read_cluster, table.schema, max_concurrency=job.fleet.max_concurrent
+    )
+    with report_progress(job.spark, job.progress, table.doing):
         bench.write(rows, table.name, ["cluster"] if table.by_cluster else [])
-    written = bench.read(table.name, table.schema)
-    own = itself(written) if table.of_resources else written
-    refuse_incomplete(table.name, rows_by_cluster(own), job.names)
+    written_table = bench.read(table.name, table.schema)
+    cluster_rows = select_cluster_rows(written_table) if table.of_resources else written_table
+    require_complete_table(table.name, count_rows_by_cluster(cluster_rows), job.names)

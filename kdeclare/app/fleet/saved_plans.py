@@ -8,69 +8,71 @@ from functools import partial
 
 import pyarrow as pa
 
-from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.plan import make_plan, saved_text
-from kdeclare.core.diagnostics import KdeclareError, error, gist
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
+from kdeclare.app.plan import build_plan_text, make_plan
+from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
 from kdeclare.core.documents import dump_document
 from kdeclare.core.plans.plan import Plan, Summary
-from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.changes import Action
-from kdeclare.engine.planning.planfile import PlanFile, read_plan_file, verify_plan
-from kdeclare.engine.planning.request import Scope
-from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, read_overview
+from kdeclare.engine.planning.planfile import PlanFile, parse_plan_file, verify_plan
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster, parse_overview
 from kdeclare.fleet.rows import FORMAT_VERSION
 from kdeclare.fleet.storage import Storage
 from kdeclare.manifests.fleet import Fleet
 from kdeclare.report.outcome import plan_outcome
 
-OVERVIEW = "overview.json"
+OVERVIEW_FILE = "overview.json"
 
-_PLANS = pa.schema(
+_PLANS_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("cluster", "plan_id", "text", "exit", "summary", "error")]
     + [("changes", pa.int64())]
 )
 
 
-def plan_file(cluster: str) -> str:
+def build_plan_file_name(cluster: str) -> str:
     """The name of a cluster's plan file."""
     return f"{cluster}.plan.json"
 
 
 def plan_fleet(
-    options: FleetOptions, scope: Scope, environ: Mapping[str, str], progress: Progress, command: str
+    options: FleetOptions, scope: PlanScope, environ: Mapping[str, str], progress: Progress, command: str
 ) -> FleetPlan:
     """Plan every cluster as ``kdeclare plan`` would, and save the plans and an overview.
 
     What cannot be planned is in the overview with its error; a plan of an earlier time is taken away then.
     Raises KdeclareError.
     """
-    from kdeclare.fleet.spark.problems import explained
-    from kdeclare.fleet.spark.tables import workbench
+    from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+    from kdeclare.fleet.spark.tables import open_workbench
 
     with (
-        fleet_job(options, environ, progress) as job,
-        workbench(job.spark, job.storage, job.identity) as bench,
+        open_fleet_job(options, environ, progress) as job,
+        open_workbench(job.spark, job.storage, job.identity) as bench,
     ):
-        read = partial(read_plan, job.reach, scope, command)
-        collect(job, bench, Collected("plans", _PLANS, "Planning", of_resources=False), read)
-        job.storage.remove(OVERVIEW)  # until the last plan is written there is none
-        found: dict[str, PlannedCluster] = {}
-        with explained():
-            for row in bench.read("plans", _PLANS).toLocalIterator():
-                found[row["cluster"]] = _saved(job, row.asDict())
-        planned = tuple(found[name] for name in job.names)
-        result = FleetPlan(job.fleet.name, job.began, job.seconds, scope.adopt, planned)
-        job.storage.write(OVERVIEW, json.dumps(dump_document(result), indent=1) + "\n")
+        plan_one_cluster = partial(plan_cluster, job.locator, scope, command)
+        collect_table(
+            job, bench, ClusterTable("plans", _PLANS_SCHEMA, "Planning", of_resources=False), plan_one_cluster
+        )
+        job.storage.remove(OVERVIEW_FILE)  # until the last plan is written there is none
+        clusters_by_name: dict[str, PlannedCluster] = {}
+        with translate_spark_errors():
+            for row in bench.read("plans", _PLANS_SCHEMA).toLocalIterator():
+                clusters_by_name[row["cluster"]] = _save_plan_row(job, row.asDict())
+        clusters = tuple(clusters_by_name[name] for name in job.names)
+        result = FleetPlan(job.fleet.name, job.began, job.seconds, scope.adopt, clusters)
+        job.storage.write(OVERVIEW_FILE, json.dumps(dump_document(result), indent=1) + "\n")
         return result
 
 
-def _saved(job: FleetJob, row: Mapping[str, str | int | None]) -> PlannedCluster:
+def _save_plan_row(job: FleetJob, row: Mapping[str, str | int | None]) -> PlannedCluster:
     name, text = str(row["cluster"]), row["text"]
     if text is None:
-        job.storage.remove(plan_file(name))
+        job.storage.remove(build_plan_file_name(name))
     else:
-        job.storage.write(plan_file(name), str(text))
+        job.storage.write(build_plan_file_name(name), str(text))
     return PlannedCluster(
         name,
         str(row["plan_id"]) if row["plan_id"] is not None else None,
@@ -81,31 +83,41 @@ def _saved(job: FleetJob, row: Mapping[str, str | int | None]) -> PlannedCluster
     )
 
 
-def read_plan(reach: Reach, scope: Scope, command: str, name: str) -> Iterator[pa.RecordBatch]:
+def plan_cluster(
+    locator: ClusterLocator, scope: PlanScope, command: str, name: str
+) -> Iterator[pa.RecordBatch]:
     """The plan of one cluster as one row; runs where the task runs."""
     row: dict[str, object] = {"cluster": name, "changes": 0, "exit": "error"}
     row["summary"] = json.dumps(asdict(Summary()))
-    reach.load_providers()
+    locator.load_providers()
     try:
-        with reach.files():
-            workspace = reach.workspace(name)
-            selector = _narrowed(reach.entry(name).selector, scope.selector)
-            plan = make_plan(workspace, (), replace(scope, selector=selector), quietly, command).plan
+        with locator.files():
+            workspace = locator.workspace(name)
+            selector = _merge_selectors(locator.entry(name).selector, scope.selector)
+            plan = make_plan(workspace, (), replace(scope, selector=selector), ignore_progress, command).plan
         row |= _describe_plan(plan)
     except KdeclareError as problem:
-        row |= {"plan_id": None, "text": None, "exit": "error", "error": gist(problem.diagnostics)}
-    yield pa.RecordBatch.from_pylist([{**dict.fromkeys(_PLANS.names), **row}], _PLANS)
+        row |= {
+            "plan_id": None,
+            "text": None,
+            "exit": "error",
+            "error": summarize_diagnostics(problem.diagnostics),
+        }
+    yield pa.RecordBatch.from_pylist([{**dict.fromkeys(_PLANS_SCHEMA.names), **row}], _PLANS_SCHEMA)
 
 
-def _narrowed(stated: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+def _merge_selectors(
+    fleet_selector: Mapping[str, str], requested_selector: Mapping[str, str]
+) -> dict[str, str]:
     """The labels of both. Raises KdeclareError where one would widen what the other narrows down."""
-    for key in stated.keys() & asked.keys():
-        if stated[key] != asked[key]:
+    for key in fleet_selector.keys() & requested_selector.keys():
+        if fleet_selector[key] != requested_selector[key]:
             detail = (
-                f"The fleet file narrows this cluster down to {key}={stated[key]}, not {key}={asked[key]}."
+                f"The fleet file narrows this cluster down to {key}={fleet_selector[key]}, "
+                f"not {key}={requested_selector[key]}."
             )
             raise KdeclareError(error("other-selector", "Nothing is selected", detail))
-    return {**stated, **asked}
+    return {**fleet_selector, **requested_selector}
 
 
 def _describe_plan(plan: Plan) -> dict[str, object]:
@@ -117,84 +129,87 @@ def _describe_plan(plan: Plan) -> dict[str, object]:
         "changes": changes,
     }
     if plan.has_errors:
-        return row | {"error": gist(plan.diagnostics)}
-    text, plan_id = saved_text(plan, datetime.now(UTC))
+        return row | {"error": summarize_diagnostics(plan.diagnostics)}
+    text, plan_id = build_plan_text(plan, datetime.now(UTC))
     return row | {"text": text, "plan_id": plan_id}
 
 
-_DONE = "applied.json"
+_APPLIED_FILE = "applied.json"
 
 
-def read_planned(storage: Storage, fleet: Fleet, named: Sequence[str]) -> FleetPlan:
+def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
     """What the overview says of the fleet's clusters. Raises KdeclareError where it says nothing of them.
 
-    named: the clusters that the person asked for by name, if any; each has to be there.
+    requested_names: the clusters that the person asked for by name, if any; each has to be there.
     """
-    where = f"{storage.uri}/{OVERVIEW}"
-    if not storage.exists(OVERVIEW):
+    location = f"{storage.uri}/{OVERVIEW_FILE}"
+    if not storage.exists(OVERVIEW_FILE):
         raise KdeclareError(
             error(
                 "no-overview",
                 "There are no plans",
-                f"{where} is not there.",
+                f"{location} is not there.",
                 hint="kdeclare fleet plan FLEET --out DIR makes it, and the plans beside it.",
             )
         )
-    planned = read_overview(storage.read(OVERVIEW), where)
-    if planned.fleet != fleet.name:
+    fleet_plan = parse_overview(storage.read(OVERVIEW_FILE), location)
+    if fleet_plan.fleet != fleet.name:
         raise KdeclareError(
             error(
                 "other-fleet",
                 "Plans of another fleet",
-                f"{where} is about the fleet '{planned.fleet}', and this is '{fleet.name}'.",
+                f"{location} is about the fleet '{fleet_plan.fleet}', and this is '{fleet.name}'.",
                 hint="Give the folder that kdeclare fleet plan wrote for this fleet.",
             )
         )
-    chosen = [entry.name for entry in fleet.clusters]
-    clusters = tuple(cluster for cluster in planned.clusters if cluster.name in chosen)
-    known = {cluster.name for cluster in clusters}
-    missing = [name for name in (named if clusters else chosen) if name not in known]
-    if missing:
+    fleet_names = [entry.name for entry in fleet.clusters]
+    clusters = tuple(cluster for cluster in fleet_plan.clusters if cluster.name in fleet_names)
+    planned_names = {cluster.name for cluster in clusters}
+    missing_names = [
+        name for name in (requested_names if clusters else fleet_names) if name not in planned_names
+    ]
+    if missing_names:
         raise KdeclareError(
             error(
                 "not-planned",
                 "A cluster was not planned",
-                f"{where} says nothing of {list_some(missing)}.",
+                f"{location} says nothing of {format_names(missing_names)}.",
                 hint="Plan the fleet again, with this cluster in it.",
             )
         )
-    return replace(planned, clusters=clusters)
+    return replace(fleet_plan, clusters=clusters)
 
 
 def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
     """The plan of a cluster. Raises KdeclareError, also where it is not the one that the overview means."""
-    name = plan_file(cluster.name)
-    where = f"{storage.uri}/{name}"
-    file = read_plan_file(storage.read(name), where)
-    verify_plan(file, where)
-    if file.plan_id != cluster.plan_id:
+    file_name = build_plan_file_name(cluster.name)
+    location = f"{storage.uri}/{file_name}"
+    cluster_plan = parse_plan_file(storage.read(file_name), location)
+    verify_plan(cluster_plan, location)
+    if cluster_plan.plan_id != cluster.plan_id:
         raise KdeclareError(
             error(
                 "other-plan",
                 "A plan is not the one of the overview",
-                f"{where} is plan {file.plan_id[:12]}, and {OVERVIEW} has {str(cluster.plan_id)[:12]} for "
+                f"{location} is plan {cluster_plan.plan_id[:12]}, and {OVERVIEW_FILE} "
+                f"has {str(cluster.plan_id)[:12]} for "
                 f"'{cluster.name}'.",
                 hint="Plan the fleet again, and leave the files as they are; or apply this one alone with "
                 "kdeclare apply.",
             )
         )
-    return file
+    return cluster_plan
 
 
-def read_done(storage: Storage, planned_at: str) -> dict[str, str]:
+def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
     """Plan ids by cluster that an earlier apply of the very same plans has seen through.
 
     planned_at: when these plans were made. Raises KdeclareError.
     """
-    if not storage.exists(_DONE):
+    if not storage.exists(_APPLIED_FILE):
         return {}
     try:
-        data = json.loads(storage.read(_DONE))
+        data = json.loads(storage.read(_APPLIED_FILE))
         if data["format_version"] == FORMAT_VERSION:
             if data["planned_at"] != planned_at:
                 return {}
@@ -205,18 +220,18 @@ def read_done(storage: Storage, planned_at: str) -> dict[str, str]:
         error(
             "bad-progress",
             "Not a record of an apply",
-            f"{storage.uri}/{_DONE} is not what kdeclare fleet apply writes.",
+            f"{storage.uri}/{_APPLIED_FILE} is not what kdeclare fleet apply writes.",
             hint="Delete it to begin anew; plans that were applied are refused as stale.",
         )
     )
 
 
-def write_done(storage: Storage, planned_at: str, done: Mapping[str, str]) -> None:
-    """Remember it for `read_done`. Raises KdeclareError."""
-    document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(done)}
-    storage.write(_DONE, json.dumps(document, indent=1) + "\n")
+def write_applied_plans(storage: Storage, planned_at: str, applied_plan_ids: Mapping[str, str]) -> None:
+    """Remember it for `read_applied_plans`. Raises KdeclareError."""
+    document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(applied_plan_ids)}
+    storage.write(_APPLIED_FILE, json.dumps(document, indent=1) + "\n")
 
 
-def list_some(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     return f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"

@@ -5,21 +5,21 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdeclare.app.fleet.job import Collected, FleetJob, FleetOptions, collect, fleet_job
-from kdeclare.app.fleet.reading import read_live
+from kdeclare.app.fleet.cluster_rows import read_live
+from kdeclare.app.fleet.job import ClusterTable, FleetJob, FleetOptions, collect_table, open_fleet_job
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import CODECS
 from kdeclare.fleet.rows import LIVE
-from kdeclare.fleet.snapshots import SnapshotRecord, read_record, snapshot_path
-from kdeclare.fleet.storage import SNAPSHOTS, Storage, records
+from kdeclare.fleet.snapshots import SnapshotRecord, format_snapshot_path, parse_record
+from kdeclare.fleet.storage import SNAPSHOTS, Storage, list_record_ids
 
 if TYPE_CHECKING:
     from kdeclare.fleet.spark.tables import Workbench
-from kdeclare.app.fleet.job import spark_storage
-from kdeclare.core.suggest import did_you_mean, one_of
+from kdeclare.app.fleet.job import open_spark_storage
+from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.fleet.history import ObjectVersion
 from kdeclare.manifests.policies import TOPIC
 
@@ -31,60 +31,63 @@ def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: P
 
     A cluster that cannot be read is in it with its error.
     """
-    from kdeclare.fleet.spark.counting import snapshot_clusters
-    from kdeclare.fleet.spark.tables import workbench
+    from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
+    from kdeclare.fleet.spark.tables import open_workbench
 
     with (
-        fleet_job(options, environ, progress) as job,
-        workbench(job.spark, job.storage, job.identity) as bench,
+        open_fleet_job(options, environ, progress) as job,
+        open_workbench(job.spark, job.storage, job.identity) as bench,
     ):
-        collect_live(job, bench)
-        path = snapshot_path(job.identity, job.began)
-        clusters = snapshot_clusters(bench.read("live", LIVE))
+        collect_live_rows(job, bench)
+        path = format_snapshot_path(job.identity, job.began)
+        clusters = read_snapshot_clusters(bench.read("live", LIVE))
         record = SnapshotRecord(job.identity, job.fleet.name, job.began, job.seconds, path, clusters)
         text = json.dumps(dump_document(record), indent=1) + "\n"
-        with bench.published({"live": path}):
+        with bench.publish({"live": path}):
             job.storage.write(f"{SNAPSHOTS}/{job.identity}.json", text)
         return record
 
 
-def collect_live(job: FleetJob, bench: "Workbench") -> None:
+def collect_live_rows(job: FleetJob, bench: "Workbench") -> None:
     """Read the clusters into the table ``live``. Raises KdeclareError."""
-    collect(job, bench, Collected("live", LIVE, "Reading clusters"), partial(read_live, job.reach))
+    collect_table(job, bench, ClusterTable("live", LIVE, "Reading clusters"), partial(read_live, job.locator))
 
 
-def snapshot_record(storage: Storage, wanted: str) -> SnapshotRecord:
+def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
     """The record of one, or of the latest. Raises KdeclareError where there is none."""
-    known = records(storage, SNAPSHOTS)
-    if not known or wanted not in (*known, LATEST):
+    snapshot_ids = list_record_ids(storage, SNAPSHOTS)
+    if not snapshot_ids or snapshot_id not in (*snapshot_ids, LATEST):
         raise KdeclareError(
             error(
                 "no-snapshot",
                 "No such snapshot",
-                f"{storage.uri} holds {'no snapshot' if not known else f'no snapshot {wanted!r}'}.",
-                hint=f"It holds {', '.join(known[-5:])}." if known else "kdeclare fleet snapshot takes one.",
+                f"{storage.uri} holds "
+                f"{'no snapshot' if not snapshot_ids else f'no snapshot {snapshot_id!r}'}.",
+                hint=f"It holds {', '.join(snapshot_ids[-5:])}."
+                if snapshot_ids
+                else "kdeclare fleet snapshot takes one.",
             )
         )
-    path = f"{SNAPSHOTS}/{known[-1] if wanted == LATEST else wanted}.json"
-    return read_record(storage.read(path), f"{storage.uri}/{path}")
+    path = f"{SNAPSHOTS}/{snapshot_ids[-1] if snapshot_id == LATEST else snapshot_id}.json"
+    return parse_record(storage.read(path), f"{storage.uri}/{path}")
 
 
-def find_live_key(word: str) -> LiveKey:
+def parse_live_key(text: str) -> LiveKey:
     """Return the live object that a person means: a topic, or KIND/NAME, as the name of no topic has a slash.
 
     NAME is that of the object: a resource can be called otherwise. Raises KdeclareError.
     """
-    kind, slash, name = word.partition("/")
+    kind, slash, name = text.partition("/")
     if not slash:
-        return LiveKey(TOPIC, word)
+        return LiveKey(TOPIC, text)
     if kind not in CODECS:
-        hint = did_you_mean(kind, CODECS) or f"Snapshots have {one_of(sorted(CODECS))}."
+        hint = format_suggestion(kind, CODECS) or f"Snapshots have {format_alternatives(sorted(CODECS))}."
         detail = f"Snapshots have no objects of kind '{kind}'."
         raise KdeclareError(error("unknown-kind", "Unknown kind", detail, hint=hint))
     return LiveKey(kind, name)
 
 
-def report_unknown_object(cluster: str, key: LiveKey, snapshots: int) -> Diagnostic:
+def build_unknown_object_error(cluster: str, key: LiveKey, snapshots: int) -> Diagnostic:
     """Return what to say where no snapshot has an object."""
     if key.sort == TOPIC:
         detail = f"None of {snapshots} snapshots has a topic '{key.key}' in cluster '{cluster}'."
@@ -96,28 +99,30 @@ def report_unknown_object(cluster: str, key: LiveKey, snapshots: int) -> Diagnos
     return error("no-such-object", "No such object", detail, hint=hint)
 
 
-def object_history(
+def read_object_history(
     options: FleetOptions, cluster: str, key: LiveKey, progress: Progress
 ) -> tuple[ObjectVersion, ...]:
     """One live object in every snapshot of a folder that has the cluster, oldest first.
 
     Raises KdeclareError.
     """
-    from kdeclare.fleet.spark.history import versions
+    from kdeclare.fleet.spark.history import read_versions
 
     progress("Starting Spark", 0, 0)
-    with spark_storage(options) as (spark, storage):
-        snapshots = _snapshots(storage, cluster)
+    with open_spark_storage(options) as (spark, storage):
+        snapshots = _find_snapshots(storage, cluster)
         progress("Reading snapshots", 0, 0)
-        return versions(spark, storage, snapshots, cluster, key)
+        return read_versions(spark, storage, snapshots, cluster, key)
 
 
-def _snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:
-    every = [snapshot_record(storage, name) for name in records(storage, SNAPSHOTS)]
-    found = [r for r in every if any(c.name == cluster for c in r.clusters)]
-    if found:
-        return found
-    known = sorted({c.name for record in every for c in record.clusters})
+def _find_snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:
+    all_records = [read_snapshot_record(storage, name) for name in list_record_ids(storage, SNAPSHOTS)]
+    matching_records = [r for r in all_records if any(c.name == cluster for c in r.clusters)]
+    if matching_records:
+        return matching_records
+    cluster_names = sorted({c.name for record in all_records for c in record.clusters})
     detail = f"No snapshot in {storage.uri} has a cluster '{cluster}'."
-    hint = did_you_mean(cluster, known) if known else "kdeclare fleet snapshot takes one."
+    hint = (
+        format_suggestion(cluster, cluster_names) if cluster_names else "kdeclare fleet snapshot takes one."
+    )
     raise KdeclareError(error("no-snapshot", "No such cluster", detail, hint=hint))

@@ -7,14 +7,22 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Planning, Reach, RunFormat, VisibilityTimeout, Yes, measured
-from kdeclare.cli.run_output import Manner, carry_out, run_shown
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import (
+    ConnectionOptions,
+    FollowTimeout,
+    PlanningOptions,
+    RunFormat,
+    VisibilityTimeout,
+    Yes,
+    validate_duration,
+)
+from kdeclare.cli.run_output import ApplyFlags, execute_run, make_run_presenter
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare apply                      plan, show, ask, apply",
     "kdeclare apply it.plan              exactly the plan that was saved",
     "kdeclare apply --yes --format json  in a script",
@@ -52,7 +60,7 @@ def apply(
             "--move-timeout",
             metavar="SECONDS",
             min=1,
-            callback=measured,
+            callback=validate_duration,
             help="How long to wait for moves to end.",
         ),
     ] = 3600.0,
@@ -62,8 +70,8 @@ def apply(
         bool,
         typer.Option("--skip-stale", help="Of a saved plan, leave out what no longer holds, not all of it."),
     ] = False,
-    planning: Planning,
-    reach: Reach,
+    planning: PlanningOptions,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Make the cluster what the manifests say.
@@ -76,21 +84,21 @@ def apply(
 
     files = paths or []
     plan_file = next((file for file in files if is_plan_file(file)), None)
-    manner = Manner(
+    apply_flags = ApplyFlags(
         fail_fast, not no_wait, move_timeout, follow_timeout, visibility_timeout, skip_stale=skip_stale
     )
-    asking = Asking(console, QUESTION, yes)
+    prompt = ConfirmationPrompt(console, QUESTION, yes)
     if plan_file is None:
         if skip_stale:
             raise typer.BadParameter("goes with a plan file only.", param_hint="--skip-stale")
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         workspace = reach.workspace()
-        return carry_out(
+        return execute_run(
             console,
-            asking,
-            manner,
+            prompt,
+            apply_flags,
             lambda how: apply_manifests(workspace, files, scope, how),
-            run_shown(console, workspace),
+            make_run_presenter(console, workspace),
         )
     if len(files) > 1:
         raise typer.BadParameter(f"{plan_file} is a plan; it goes alone.", param_hint="PATH")
@@ -98,12 +106,12 @@ def apply(
         raise typer.BadParameter(
             f"{plan_file} is a plan already; options about planning do not go with it.", param_hint="PATH"
         )
-    loaded = load_plan(plan_file)
+    saved_plan = load_plan(plan_file)
     workspace = reach.workspace()
-    return carry_out(
+    return execute_run(
         console,
-        asking,
-        manner,
-        lambda how: apply_saved(workspace, loaded, how),
-        run_shown(console, workspace, loaded.plan_id),
+        prompt,
+        apply_flags,
+        lambda how: apply_saved(workspace, saved_plan, how),
+        make_run_presenter(console, workspace, saved_plan.plan_id),
     )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FollowTimeout, Format, Planning, Yes, measured, pairs
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import FollowTimeout, Format, PlanningOptions, Yes, parse_pairs, validate_duration
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
     from kdeclare.app.fleet.job import FleetOptions
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from kdeclare.manifests.fleet import Rollout
 
 
-_SNAPSHOT_EPILOG = epilog(
+_SNAPSHOT_EPILOG = build_epilog(
     "kdeclare fleet snapshot fleet.yaml --out snapshots",
     "kdeclare fleet snapshot fleet.yaml --out s3a://bucket/kafka --master spark://host:7077",
     codes=(0, 1, 64, 130),
 )
-_AUDIT_EPILOG = epilog(
+_AUDIT_EPILOG = build_epilog(
     "kdeclare fleet audit fleet.yaml --out audits                  read the clusters and compare",
     "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     the latest snapshot instead",
     "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
     codes=(0, 1, 2, 64, 130),
 )
-_PLAN_EPILOG = epilog(
+_PLAN_EPILOG = build_epilog(
     "kdeclare fleet plan fleet.yaml --out plans && kdeclare fleet apply fleet.yaml --out plans",
     codes=(0, 1, 2, 3, 64, 130),
 )
-_APPLY_EPILOG = epilog(
+_APPLY_EPILOG = build_epilog(
     "kdeclare fleet apply fleet.yaml --out plans --canary tier=canary --batch-size 5 --max-failures 1",
     codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
-_HISTORY_EPILOG = epilog(
+_HISTORY_EPILOG = build_epilog(
     "kdeclare fleet history eu-1 orders --out snapshots",
     "kdeclare fleet history eu-1 BrokerConfig/cluster-default --out snapshots",
     codes=(0, 1, 64, 130),
@@ -51,7 +51,7 @@ FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file
 
 
 @dataclass(frozen=True, slots=True)
-class OnSpark:
+class SparkOptions:
     """Where results are, and where Spark runs."""
 
     out: Annotated[
@@ -80,7 +80,7 @@ class OnSpark:
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters(OnSpark):
+class FleetClusterOptions(SparkOptions):
     """The same, and which clusters of the fleet."""
 
     cluster: Annotated[
@@ -92,7 +92,9 @@ class Clusters(OnSpark):
     ] = None
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for a cluster."),
+        typer.Option(
+            metavar="SECONDS", min=0.1, callback=validate_duration, help="How long to wait for a cluster."
+        ),
     ] = 10.0
 
     def options(self, fleet: Path) -> "FleetOptions":
@@ -103,9 +105,9 @@ class Clusters(OnSpark):
             fleet,
             self.out,
             tuple(self.cluster or ()),
-            pairs("--cluster-selector", self.cluster_selector),
+            parse_pairs("--cluster-selector", self.cluster_selector),
             self.master,
-            pairs("--conf", self.conf),
+            parse_pairs("--conf", self.conf),
             self.timeout,
             self.shared_folders,
         )
@@ -122,7 +124,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="fleet", help="Many clusters at once: snapshots, audits, plans. Runs on Spark.")
 
 
-def snapshot(fleet: FleetFile, *, output: Format = "text", clusters: Clusters, console: Console) -> ExitCode:
+def snapshot(
+    fleet: FleetFile, *, output: Format = "text", clusters: FleetClusterOptions, console: Console
+) -> ExitCode:
     """Read all clusters of a fleet into Parquet: one row a resource.
 
     A cluster that cannot be reached is in the snapshot with its error, and the exit code is 1. A run that
@@ -131,16 +135,16 @@ def snapshot(fleet: FleetFile, *, output: Format = "text", clusters: Clusters, c
     import os
 
     from kdeclare.app.fleet.snapshot import take_snapshot
-    from kdeclare.report.fleet.fleet_runs import snapshot_exit
+    from kdeclare.report.fleet.fleet_runs import compute_snapshot_exit
 
     record = take_snapshot(clusters.options(fleet), os.environ, console.progress)
     if console.is_json:
-        console.out_document(record)
+        console.write_document(record)
     else:
-        from kdeclare.report.fleet.snapshot_text import snapshot_text
+        from kdeclare.report.fleet.snapshot_text import render_snapshot_text
 
-        console.out(snapshot_text(record, clusters.out, console.style))
-    return snapshot_exit(record)
+        console.out(render_snapshot_text(record, clusters.out, console.style))
+    return compute_snapshot_exit(record)
 
 
 def audit(
@@ -170,7 +174,7 @@ def audit(
         ),
     ] = False,
     output: Format = "text",
-    clusters: Clusters,
+    clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
     """Find what has drifted anywhere in a fleet, since when, and whose it is. Changes nothing.
@@ -179,22 +183,24 @@ def audit(
     """
     import os
 
-    from kdeclare.app.fleet.audit import Looking, audit_fleet
-    from kdeclare.report.fleet.fleet_runs import audit_exit
+    from kdeclare.app.fleet.audit import AuditOptions, audit_fleet
+    from kdeclare.report.fleet.fleet_runs import compute_audit_exit
 
-    kinds = _kinds(fail_on)
+    kinds = _parse_finding_kinds(fail_on)
     if snapshot is None and snapshot_id != "latest":
         raise typer.BadParameter("goes with --snapshot DIR.", param_hint="--snapshot-id")
-    looking = Looking(None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs)
-    found = audit_fleet(clusters.options(fleet), looking, os.environ, console.progress)
+    audit_options = AuditOptions(
+        None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs
+    )
+    result = audit_fleet(clusters.options(fleet), audit_options, os.environ, console.progress)
     if console.is_json:
-        console.out_document(found.summary)
+        console.write_document(result.summary)
     else:
-        from kdeclare.report.fleet.audit_text import audit_text
+        from kdeclare.report.fleet.audit_text import render_audit_text
 
-        console.out(audit_text(found, console.style))
+        console.out(render_audit_text(result, console.style))
         console.note(f"The report: {clusters.out.rstrip('/')}/report.html")
-    return audit_exit(found.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
+    return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
 
 
 def plan(
@@ -204,26 +210,26 @@ def plan(
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
     ] = False,
     output: Format = "text",
-    planning: Planning,
-    clusters: Clusters,
+    planning: PlanningOptions,
+    clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
     """Plan every cluster of a fleet, each as kdeclare plan would; the plans are saved in DIR."""
     import os
 
     from kdeclare.app.fleet.saved_plans import plan_fleet
-    from kdeclare.report.fleet.fleet_runs import plans_exit
+    from kdeclare.report.fleet.fleet_runs import compute_plans_exit
 
     scope = planning.scope()
-    command = without_settings(console.command)
-    made = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, command)
+    recorded_command = redact_spark_settings(console.command)
+    result = plan_fleet(clusters.options(fleet), scope, os.environ, console.progress, recorded_command)
     if console.is_json:
-        console.out_document(made)
+        console.write_document(result)
     else:
-        from kdeclare.report.fleet.fleet_runs import fleet_plan_text
+        from kdeclare.report.fleet.fleet_runs import render_fleet_plan_text
 
-        console.out(fleet_plan_text(made, clusters.out, console.style))
-    return plans_exit(made, detailed_exitcode=detailed_exitcode)
+        console.out(render_fleet_plan_text(result, clusters.out, console.style))
+    return compute_plans_exit(result, detailed_exitcode=detailed_exitcode)
 
 
 def apply(
@@ -254,14 +260,16 @@ def apply(
     ] = False,
     move_timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=1, callback=measured, help="How long to wait for moves to end."),
+        typer.Option(
+            metavar="SECONDS", min=1, callback=validate_duration, help="How long to wait for moves to end."
+        ),
     ] = 3600.0,
     follow_timeout: FollowTimeout = 30.0,
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Apply also what fleet plan --adopt takes over from others.")
     ] = False,
     output: Format = "text",
-    clusters: Clusters,
+    clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
     """Apply the plans that fleet plan saved in DIR, in waves: canaries first, then batches.
@@ -270,51 +278,57 @@ def apply(
     """
     import os
 
-    from kdeclare.app.fleet.apply import HowFleet, apply_fleet
-    from kdeclare.cli.run_output import cut_short, stopping
+    from kdeclare.app.fleet.apply import FleetApplyOptions, apply_fleet
+    from kdeclare.cli.run_output import announce_stop, build_interrupted_error
     from kdeclare.engine.executor.progress_tracker import RunOptions
-    from kdeclare.report.fleet.fleet_runs import apply_exit
+    from kdeclare.report.fleet.fleet_runs import compute_apply_exit
 
-    begun = False
+    has_started = False
 
-    def confirm(planned: "FleetPlan", waves: tuple[tuple[str, ...], ...]) -> bool:
-        nonlocal begun
-        from kdeclare.report.fleet.fleet_runs import waves_text
+    def confirm(fleet_plan: "FleetPlan", waves: tuple[tuple[str, ...], ...]) -> bool:
+        nonlocal has_started
+        from kdeclare.report.fleet.fleet_runs import render_waves_text
 
         must_ask = bool(waves) and not yes
         if must_ask or not console.is_json:
             show = console.say if console.is_json else console.out
-            show(waves_text(planned, waves, console.style))
-        begun = not must_ask or is_yes(console, "Apply these plans?")
-        return begun
+            show(render_waves_text(fleet_plan, waves, console.style))
+        has_started = not must_ask or prompt_for_yes(console, "Apply these plans?")
+        return has_started
 
-    def told(cluster: "AppliedCluster", done: int, total: int) -> None:
+    def report_cluster(cluster: "AppliedCluster", done: int, total: int) -> None:
         console.note(f"{done}/{total} {cluster.name}: {cluster.status}")
         console.progress("Applying", done, total)
 
     run_options = RunOptions(
         fail_fast, not no_wait, move_timeout_s=move_timeout, follow_timeout_s=follow_timeout
     )
-    rollout = _Waves(pairs("--canary", canary), batch_size, max_failures)
-    how = HowFleet(
-        without_settings(console.command), confirm, told, run_options, rollout.over, stopping, adopt
+    wave_options = _WaveOptions(parse_pairs("--canary", canary), batch_size, max_failures)
+    apply_options = FleetApplyOptions(
+        redact_spark_settings(console.command),
+        confirm,
+        report_cluster,
+        run_options,
+        wave_options.over,
+        announce_stop,
+        adopt,
     )
     try:
-        run = apply_fleet(clusters.options(fleet), how, os.environ)
+        result = apply_fleet(clusters.options(fleet), apply_options, os.environ)
     except KeyboardInterrupt:
-        raise cut_short(begun=begun) from None
-    if run is None:
+        raise build_interrupted_error(has_started=has_started) from None
+    if result is None:
         if console.is_json:
             return console.fail([error("declined", "Nothing was changed")], ExitCode.ERROR)
         console.say("Nothing was changed.")
         return ExitCode.ERROR
     if console.is_json:
-        console.out_document(run)
+        console.write_document(result)
     else:
-        from kdeclare.report.fleet.fleet_runs import fleet_apply_text
+        from kdeclare.report.fleet.fleet_runs import render_fleet_apply_text
 
-        console.out(fleet_apply_text(run, console.style))
-    return apply_exit(run)
+        console.out(render_fleet_apply_text(result, console.style))
+    return compute_apply_exit(result)
 
 
 def history(
@@ -327,38 +341,38 @@ def history(
     ],
     *,
     output: Format = "text",
-    spark: OnSpark,
+    spark: SparkOptions,
     console: Console,
 ) -> ExitCode:
     """Show what one topic was at the times of the snapshots in DIR, and what changed between them."""
     from kdeclare.app.fleet.job import FleetOptions
-    from kdeclare.app.fleet.snapshot import find_live_key, object_history, report_unknown_object
+    from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
     if len(words) not in (2, 3):
         raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
-    cluster, key = words[-2], find_live_key(words[-1])
+    cluster, key = words[-2], parse_live_key(words[-1])
     options = FleetOptions(
         Path(),
         spark.out,
         master=spark.master,
-        conf=pairs("--conf", spark.conf),
+        conf=parse_pairs("--conf", spark.conf),
         shared_folders=spark.shared_folders,
     )
-    versions = object_history(options, cluster, key, console.progress)
+    versions = read_object_history(options, cluster, key, console.progress)
     if all(version.body is None and version.error is None for version in versions):
-        raise KdeclareError(report_unknown_object(cluster, key, len(versions)))
+        raise KdeclareError(build_unknown_object_error(cluster, key, len(versions)))
     if console.is_json:
-        from kdeclare.report.fleet.snapshot_text import describe_object_history
+        from kdeclare.report.fleet.snapshot_text import build_object_history_document
 
-        console.out_document(describe_object_history(cluster, key, versions))
+        console.write_document(build_object_history_document(cluster, key, versions))
     else:
-        from kdeclare.report.fleet.snapshot_text import object_history_text
+        from kdeclare.report.fleet.snapshot_text import render_object_history_text
 
-        console.out(object_history_text(cluster, key, versions, console.style))
+        console.out(render_object_history_text(cluster, key, versions, console.style))
     return ExitCode.OK
 
 
-def without_settings(command: str) -> str:
+def redact_spark_settings(command: str) -> str:
     """A command as it may be recorded: settings of Spark can be keys to a store of objects."""
     words = shlex.split(command)
     for number, word in enumerate(words):
@@ -370,7 +384,7 @@ def without_settings(command: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waves:
+class _WaveOptions:
     """What the options say of waves; what they leave open, the fleet file says."""
 
     canary: dict[str, str]
@@ -388,18 +402,18 @@ class _Waves:
         )
 
 
-def _kinds(text: str | None) -> "frozenset[FindingKind]":
-    from kdeclare.core.suggest import did_you_mean
+def _parse_finding_kinds(text: str | None) -> "frozenset[FindingKind]":
+    from kdeclare.core.suggestions import format_suggestion
     from kdeclare.fleet.findings import FindingKind
 
-    found = set()
+    kinds = set()
     for word in (text or "").split(",") if text is not None else ():
         try:
-            found.add(FindingKind(word.strip()))
+            kinds.add(FindingKind(word.strip()))
         except ValueError:
-            known = [kind.value for kind in FindingKind]
-            guess = did_you_mean(word.strip(), known) or f"There are {', '.join(known)}."
+            kind_names = [kind.value for kind in FindingKind]
+            suggestion = format_suggestion(word.strip(), kind_names) or f"There are {', '.join(kind_names)}."
             raise typer.BadParameter(
-                f"'{word}' is no kind of finding. {guess}", param_hint="--fail-on"
+                f"'{word}' is no kind of finding. {suggestion}", param_hint="--fail-on"
             ) from None
-    return frozenset(found)
+    return frozenset(kinds)

@@ -6,11 +6,11 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import RunFormat, Where
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import RunFormat, StateOptions
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare history                                    all runs, the latest first",
     "kdeclare history 20260101T120000Z-0a1b2c3d          one run in full",
     "kdeclare history 20260101T120000Z-0a1b2c3d --format html > run.html     one page, with pictures",
@@ -41,7 +41,7 @@ def history(
         int,
         typer.Option(metavar="N", min=0, help="Show at most the last N runs; 0 shows all."),
     ] = 100,
-    where: Where,
+    where: StateOptions,
     console: Console,
 ) -> ExitCode:
     """Show what was done.
@@ -52,52 +52,52 @@ def history(
         raise typer.BadParameter("html is for one RUN_ID.", param_hint="--format")
     match words or []:
         case []:
-            _list(console, where, limit or None)
+            _show_list(console, where, limit or None)
         case ["diff", a, b]:
-            _compare(console, where, a, b)
+            _show_difference(console, where, a, b)
         case [run_id] if run_id != _DIFF:
-            _one(console, where, run_id, steps=steps)
+            _show_one_run(console, where, run_id, steps=steps)
         case _:
             raise typer.BadParameter("give nothing, one RUN_ID, or: diff A B.", param_hint="RUN_ID")
     return ExitCode.OK
 
 
-def _list(console: Console, where: Where, limit: int | None) -> None:
+def _show_list(console: Console, state_options: StateOptions, limit: int | None) -> None:
     from kdeclare.app.history import list_runs
-    from kdeclare.report.run.history_text import history_text
+    from kdeclare.report.run.history_text import render_history_text
     from kdeclare.report.run.views import History
 
-    workspace = where.workspace()
+    workspace = state_options.workspace()
     runs = list_runs(workspace, limit)
-    older = len(workspace.store.runs()) - len(runs)
+    older_count = len(workspace.store.runs()) - len(runs)
     if console.is_json:
-        console.out_document(History(runs, older))
+        console.write_document(History(runs, older_count))
     else:
-        console.out(history_text(runs, console.style, console.width, older=older))
+        console.out(render_history_text(runs, console.style, console.width, older_count=older_count))
 
 
-def _one(console: Console, where: Where, run_id: str, *, steps: bool) -> None:
+def _show_one_run(console: Console, state_options: StateOptions, run_id: str, *, steps: bool) -> None:
     from kdeclare.app.history import show_run
-    from kdeclare.report.run.history_text import run_detail_text
+    from kdeclare.report.run.history_text import render_run_detail_text
 
-    detail = show_run(where.workspace(), run_id)
+    detail = show_run(state_options.workspace(), run_id)
     if console.is_json:
-        console.out_document(detail)
+        console.write_document(detail)
     elif console.output == "html":
-        from kdeclare.report.plan.plan_page import run_html
+        from kdeclare.report.plan.plan_page import render_run_page
 
-        console.out_page(run_html(detail))
+        console.write_page(render_run_page(detail))
     else:
-        console.out(run_detail_text(detail, console.style, steps))
+        console.out(render_run_detail_text(detail, console.style, steps))
 
 
-def _compare(console: Console, where: Where, a: str, b: str) -> None:
-    from kdeclare.app.history import plan_document_of
-    from kdeclare.report.run.history_text import compare_plans, history_diff_text
+def _show_difference(console: Console, state_options: StateOptions, a: str, b: str) -> None:
+    from kdeclare.app.history import load_plan_document
+    from kdeclare.report.run.history_text import compare_plans, render_history_diff_text
 
-    workspace = where.workspace()
-    found = compare_plans(plan_document_of(workspace, a), plan_document_of(workspace, b), a, b)
+    workspace = state_options.workspace()
+    difference = compare_plans(load_plan_document(workspace, a), load_plan_document(workspace, b), a, b)
     if console.is_json:
-        console.out_document(found)
+        console.write_document(difference)
     else:
-        console.out(history_diff_text(found, console.style))
+        console.out(render_history_diff_text(difference, console.style))

@@ -7,10 +7,10 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.epilogs import build_epilog
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare init                                       here, for a sandbox on this machine",
     "kdeclare init kafka --bootstrap-server broker:9092  in a folder, for a cluster of yours",
     "kdeclare init --from-cluster                        then take over what a cluster has",
@@ -47,19 +47,19 @@ def init(
     """
     import shlex
 
-    from kdeclare.app.authoring.scaffolds import begin_project
+    from kdeclare.app.authoring.scaffolds import create_project
 
-    begun = begin_project(folder, name, bootstrap_server, example=not from_cluster)
-    console.out("".join(f"{file}\n" for file in begun.written))
-    for file in begun.kept:
+    scaffold = create_project(folder, name, bootstrap_server, example=not from_cluster)
+    console.out("".join(f"{file}\n" for file in scaffold.written))
+    for file in scaffold.kept:
         console.note(f"{file} was there and is as it was.")
-    there = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
-    if begun.declares:
-        address = "" if bootstrap_server else "put the cluster's address into kdeclare.yaml, then "
-        console.note(f"Next: {address}{there}kdeclare plan")
+    cd_command = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    if scaffold.has_manifests:
+        address_step = "" if bootstrap_server else "put the cluster's address into kdeclare.yaml, then "
+        console.note(f"Next: {address_step}{cd_command}kdeclare plan")
     elif from_cluster:
-        console.note(f"Next: {there}kdeclare import --out manifests")
+        console.note(f"Next: {cd_command}kdeclare import --out manifests")
     else:
-        start = "" if bootstrap_server else "kdeclare sandbox start && "
-        console.note(f"Next: {there}{start}kdeclare new topic orders && kdeclare plan")
+        start_command = "" if bootstrap_server else "kdeclare sandbox start && "
+        console.note(f"Next: {cd_command}{start_command}kdeclare new topic orders && kdeclare plan")
     return ExitCode.OK

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Where, Yes
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import Format, StateOptions, Yes
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -19,25 +19,25 @@ def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "show")(show)
-    command(group, "break", epilog=epilog(codes=(0, 1, 64)))(break_)
+    command(group, "break", epilog=build_epilog(codes=(0, 1, 64)))(break_)
     app.add_typer(group, name="lock", help="Who holds the lock of the state.")
 
 
-def show(*, output: Format = "text", where: Where, console: Console) -> ExitCode:
+def show(*, output: Format = "text", where: StateOptions, console: Console) -> ExitCode:
     """Show who holds the lock of the state. No process, no lock: it dies with its holder."""
-    from kdeclare.app.locks import lock_holder
+    from kdeclare.app.locks import find_lock_holder
 
-    holder = lock_holder(where.workspace())
+    holder = find_lock_holder(where.workspace())
     if console.is_json:
-        from kdeclare.report.run.documents import LockShown
+        from kdeclare.report.run.documents import LockStatusDocument
 
-        console.out_document(LockShown(holder))
+        console.write_document(LockStatusDocument(holder))
     else:
-        console.out(f"Locked by {_described(holder)}.\n" if holder else "Not locked.\n")
+        console.out(f"Locked by {_format_holder(holder)}.\n" if holder else "Not locked.\n")
     return ExitCode.OK
 
 
-def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
+def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCode:
     """Take the lock from its holder.
 
     Its holder is alive, as a dead process holds no lock, and may have requests under way; it finds
@@ -45,18 +45,18 @@ def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
     """
     from kdeclare.app.locks import break_lock
 
-    asked = False
+    was_asked = False
 
     def confirm(holder: "LockInfo") -> bool:
-        nonlocal asked
-        asked = True
-        console.out(f"Locked by {_described(holder)}.\n")
-        return yes or is_yes(console, "It is alive. Break its lock all the same?")
+        nonlocal was_asked
+        was_asked = True
+        console.out(f"Locked by {_format_holder(holder)}.\n")
+        return yes or prompt_for_yes(console, "It is alive. Break its lock all the same?")
 
-    broken = break_lock(where.workspace(), confirm)
-    if broken is not None:
+    previous_holder = break_lock(where.workspace(), confirm)
+    if previous_holder is not None:
         console.out("The lock is broken.\n")
-    elif asked:
+    elif was_asked:
         console.say("The lock was left alone.")
         return ExitCode.ERROR
     else:
@@ -64,7 +64,7 @@ def break_(*, yes: Yes = False, where: Where, console: Console) -> ExitCode:
     return ExitCode.OK
 
 
-def _described(holder: "LockInfo") -> str:
-    from kdeclare.report.elements.values import clean
+def _format_holder(holder: "LockInfo") -> str:
+    from kdeclare.report.elements.values import sanitize_for_terminal
 
-    return clean(f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}")
+    return sanitize_for_terminal(f"{holder.who} (process {holder.pid}) since {holder.since}: {holder.what}")

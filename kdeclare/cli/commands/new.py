@@ -7,7 +7,7 @@ import typer
 
 from kdeclare.cli.console import Console
 from kdeclare.cli.installed_commands import NEW_GROUP, add_commands
-from kdeclare.cli.options import Setting
+from kdeclare.cli.options import ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -23,22 +23,26 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="new", help="Manifests to begin with.")
 
 
-def write_new(
-    console: Console, setting: Setting, resource: "ResourceId", spec: "Sequence[SpecLine]"
+def write_new_manifest(
+    console: Console, project_options: ProjectOptions, resource: "ResourceId", spec: "Sequence[SpecLine]"
 ) -> ExitCode:
     """Write a manifest and print where it is. The caller has checked the name. Raises KdeclareError."""
     import os
     import shlex
 
-    from kdeclare.app.authoring.scaffolds import new_manifest
+    from kdeclare.app.authoring.scaffolds import create_manifest
 
-    options = setting.options()
-    made = new_manifest(resource, spec, options.project, options.env, os.environ)
-    console.notices(made.notices)
-    console.out(f"{made.file}\n")
-    alone = "" if made.in_project else f" {shlex.quote(str(made.file))} --bootstrap-server HOST:PORT"
+    options = project_options.options()
+    created = create_manifest(resource, spec, options.project, options.env, os.environ)
+    console.notices(created.notices)
+    console.out(f"{created.file}\n")
+    path_arguments = (
+        "" if created.in_project else f" {shlex.quote(str(created.file))} --bootstrap-server HOST:PORT"
+    )
     # as given on this line: what a shell was given holds for its next line, too
-    given = (("--project", setting.project), ("--env", setting.env))
-    there = "".join(f" {option} {shlex.quote(str(value))}" for option, value in given if value is not None)
-    console.note(f"Next: kdeclare plan{alone}{there}")
+    typed_options = (("--project", project_options.project), ("--env", project_options.env))
+    option_words = "".join(
+        f" {option} {shlex.quote(str(value))}" for option, value in typed_options if value is not None
+    )
+    console.note(f"Next: kdeclare plan{path_arguments}{option_words}")
     return ExitCode.OK

@@ -8,16 +8,23 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Graph, Paths, PlanFormat, Planning, Reach, VisibilityTimeout
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import (
+    ConnectionOptions,
+    Graph,
+    Paths,
+    PlanFormat,
+    PlanningOptions,
+    VisibilityTimeout,
+)
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.app.workspace import Options
+    from kdeclare.app.workspace import WorkspaceOptions
     from kdeclare.core.plans.plan import Plan
 
 
-_PLAN_EPILOG = epilog(
+_PLAN_EPILOG = build_epilog(
     "kdeclare plan                                        the whole project",
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
     "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
@@ -30,7 +37,7 @@ _PLAN_EPILOG = epilog(
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     command(app, "plan", epilog=_PLAN_EPILOG)(plan)
-    command(app, "show", epilog=epilog("kdeclare show it.plan --graph"))(show)
+    command(app, "show", epilog=build_epilog("kdeclare show it.plan --graph"))(show)
 
 
 def plan(
@@ -45,8 +52,8 @@ def plan(
     ] = False,
     graph: Graph = False,
     visibility_timeout: VisibilityTimeout = 120.0,
-    planning: Planning,
-    reach: Reach,
+    planning: PlanningOptions,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Show what would change in the cluster, and why.
@@ -57,19 +64,19 @@ def plan(
     from kdeclare.report.outcome import plan_outcome
 
     options = reach.options()
-    console.concerns(options.project, lambda: _category(options))
+    console.concerns(options.project, lambda: _find_category(options))
     scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
     workspace = reach.workspace()
     console.progress("Connecting", 0, 0)
-    planned = make_plan(workspace, paths or (), scope, console.progress, console.command)
-    console.notices(planned.notices)
-    made = planned.plan
-    outcome = plan_outcome(made, detailed_exitcode)
-    saved = out is not None and not made.has_errors
-    if out is not None and saved:
-        save_plan(made, out)
-    show_plan(console, made, graph=graph)
-    if saved:
+    plan_result = make_plan(workspace, paths or (), scope, console.progress, console.command)
+    console.notices(plan_result.notices)
+    new_plan = plan_result.plan
+    outcome = plan_outcome(new_plan, detailed_exitcode)
+    is_saved = out is not None and not new_plan.has_errors
+    if out is not None and is_saved:
+        save_plan(new_plan, out)
+    show_plan(console, new_plan, graph=graph)
+    if is_saved:
         console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
     elif out is not None:
         console.note(f"Not saved as {out}: the plan has errors.")
@@ -91,38 +98,38 @@ def show(
     from kdeclare.engine.planning.planfile import load_plan
 
     console.concerns(project)
-    loaded = load_plan(file)
+    saved_plan = load_plan(file)
     if console.is_json:
         console.out(file.read_text(encoding="utf-8-sig"))
     else:
-        show_plan(console, loaded.plan, graph=graph, identity=loaded.plan_id)
+        show_plan(console, saved_plan.plan, graph=graph, identity=saved_plan.plan_id)
     return ExitCode.OK
 
 
-def _category(options: "Options") -> str | None:
-    from kdeclare.app.known_names import project_and_environment
-    from kdeclare.report.sarif import plan_category
+def _find_category(options: "WorkspaceOptions") -> str | None:
+    from kdeclare.app.known_names import find_project_names
+    from kdeclare.report.sarif import format_plan_category
 
-    names = project_and_environment(options.project, options.env)
-    return plan_category(*names) if names else None
+    names = find_project_names(options.project, options.env)
+    return format_plan_category(*names) if names else None
 
 
 def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
     """To stdout, in the format that was asked for. identity: the id of a plan that was read from a file."""
     if console.output == "json":
-        console.out_plan(plan)
+        console.write_plan(plan)
     elif console.output == "sarif":
-        from kdeclare.report.sarif import plan_sarif
+        from kdeclare.report.sarif import build_plan_sarif
 
-        console.out_json(plan_sarif(plan, console.checkout()))
+        console.write_json(build_plan_sarif(plan, console.checkout()))
     elif console.output == "markdown":
         from kdeclare.report.plan.plan_markdown import plan_markdown
 
         console.out(plan_markdown(plan, identity))
     elif console.output == "html":
-        from kdeclare.report.plan.plan_page import plan_html
+        from kdeclare.report.plan.plan_page import render_plan_page
 
-        console.out_page(plan_html(plan, identity))
+        console.write_page(render_plan_page(plan, identity))
     else:
         from kdeclare.report.plan.plan_text import plan_text
 

@@ -7,17 +7,17 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Paths, Reach, Setting
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
-_CHECK_EPILOG = epilog(
+_CHECK_EPILOG = build_epilog(
     "kdeclare policy check                     the manifests of the project",
     "kdeclare policy check --live              everything that the cluster has",
     "kdeclare policy check --live --format json > findings.json",
     codes=(0, 1, 3, 64, 130),
 )
-_TEST_EPILOG = epilog(
+_TEST_EPILOG = build_epilog(
     "kdeclare policy test policy-tests         all files of a folder",
     "kdeclare policy test gold-topics.yaml -v  with the cases that passed",
     "",
@@ -53,7 +53,7 @@ def check(
         bool, typer.Option("--live", help="Judge what the cluster has as it is, declared or not.")
     ] = False,
     output: Format = "text",
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Show which resources are against a policy, without planning anything.
@@ -62,7 +62,7 @@ def check(
     other resources as they are, with the labels that the manifests give them. Changes nothing.
     """
     from kdeclare.app.policy_check import check_cluster, check_manifests
-    from kdeclare.report.policy import check_outcome, check_text
+    from kdeclare.report.policy import compute_check_outcome, render_check_text
 
     workspace = reach.workspace()
     if live:
@@ -70,20 +70,20 @@ def check(
     else:
         view = check_manifests(workspace, paths or ())
     if console.is_json:
-        from kdeclare.report.policy import describe_check
+        from kdeclare.report.policy import build_check_document
 
-        console.out_document(describe_check(view))
+        console.write_document(build_check_document(view))
     else:
         console.notices(view.diagnostics)
-        console.out(check_text(view, console.style, everything=console.verbose))
-    return check_outcome(view).exit_code
+        console.out(render_check_text(view, console.style, show_all=console.verbose))
+    return compute_check_outcome(view).exit_code
 
 
 def run_cases(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files or folders with cases.")],
     *,
     output: Format = "text",
-    setting: Setting,
+    setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
     """Run test cases against the policies of the project.
@@ -94,15 +94,15 @@ def run_cases(
     import os
 
     from kdeclare.app.policy_check import run_policy_tests
-    from kdeclare.report.policy import cases_outcome, cases_text
+    from kdeclare.report.policy import compute_cases_outcome, render_cases_text
 
     options = setting.options()
     view = run_policy_tests(options.project, options.env, files, os.environ)
     if console.is_json:
-        from kdeclare.report.policy import describe_cases
+        from kdeclare.report.policy import build_cases_document
 
-        console.out_document(describe_cases(view))
+        console.write_document(build_cases_document(view))
     else:
         console.notices(view.diagnostics)
-        console.out(cases_text(view, console.style, everything=console.verbose))
-    return cases_outcome(view).exit_code
+        console.out(render_cases_text(view, console.style, show_all=console.verbose))
+    return compute_cases_outcome(view).exit_code

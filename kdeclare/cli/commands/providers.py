@@ -4,11 +4,11 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import Format
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog("kdeclare providers", "kdeclare providers --format json", codes=(0, 1))
+_EPILOG = build_epilog("kdeclare providers", "kdeclare providers --format json", codes=(0, 1))
 
 
 def register(app: typer.Typer) -> None:
@@ -23,11 +23,11 @@ def providers(*, output: Format = "text", console: Console) -> ExitCode:
     with its APIVERSION. Exits with 1 if one of them cannot be used.
     """
     from kdeclare.app.provider_list import list_providers
-    from kdeclare.report.provider_list import ProviderList, providers_text
+    from kdeclare.report.provider_list import ProviderList, render_providers_text
 
-    found = list_providers()
+    statuses = list_providers()
     if console.is_json:
-        console.out_document(ProviderList(found))
+        console.write_document(ProviderList(statuses))
     else:
-        console.out(providers_text(found, console.style, console.width))
-    return ExitCode.ERROR if any(item.problem for item in found) else ExitCode.OK
+        console.out(render_providers_text(statuses, console.style, console.width))
+    return ExitCode.ERROR if any(item.problem for item in statuses) else ExitCode.OK

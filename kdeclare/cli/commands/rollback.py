@@ -6,22 +6,22 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import (
+    ConnectionOptions,
     DeletionChoices,
     FollowTimeout,
-    Overriding,
-    Reach,
+    PolicyOverrideOptions,
     RunFormat,
     VisibilityTimeout,
     Yes,
 )
-from kdeclare.cli.run_output import Manner, carry_out, run_shown
+from kdeclare.cli.run_output import ApplyFlags, execute_run, make_run_presenter
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare rollback                       undo the last run",
     "kdeclare rollback --out undo.plan       only plan it, for kdeclare apply",
     codes=(0, 1, 3, 5, 6, 64, 130),
@@ -52,8 +52,8 @@ def rollback(
     choices: DeletionChoices,
     follow_timeout: FollowTimeout = 30.0,
     visibility_timeout: VisibilityTimeout = 120.0,
-    overriding: Overriding,
-    reach: Reach,
+    overriding: PolicyOverrideOptions,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Undo a run: what it changed goes back to what it was before.
@@ -70,11 +70,11 @@ def rollback(
 
     overrides, options = overriding.overrides(), choose_options(**choices)
     workspace = reach.workspace()
-    asking = Asking(console, "Roll back?", yes, only_show=out is not None)
-    code = carry_out(
+    prompt = ConfirmationPrompt(console, "Roll back?", yes, plan_only=out is not None)
+    exit_code = execute_run(
         console,
-        asking,
-        Manner(
+        prompt,
+        ApplyFlags(
             follow_timeout_s=follow_timeout,
             visibility_timeout_s=visibility_timeout,
             overrides=overrides,
@@ -87,10 +87,10 @@ def rollback(
             options=options,
             out=out,
         ),
-        run_shown(console, workspace),
+        make_run_presenter(console, workspace),
     )
-    if out is not None and asking.plan is not None:
-        show_plan(console, asking.plan)
+    if out is not None and prompt.plan is not None:
+        show_plan(console, prompt.plan)
         console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
-        return plan_outcome(asking.plan).exit_code
-    return code
+        return plan_outcome(prompt.plan).exit_code
+    return exit_code

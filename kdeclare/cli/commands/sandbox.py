@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 
 Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the sandbox keeps its files.")]
 _FOLDER = Path(".sandbox")
-_START_EPILOG = epilog(
+_START_EPILOG = build_epilog(
     "kdeclare sandbox start                       three brokers on three racks",
     "kdeclare sandbox start --brokers 1 --port 29092",
     "kdeclare sandbox start --connect-workers 3   and three Connect workers with HTTPS",
@@ -83,31 +83,34 @@ def start(
     address, two files of client properties are printed: those of 'admin', who may do everything, and those of
     'reader', who may look. Other listeners: SSL 20 above, SASL_PLAINTEXT 60, PLAINTEXT 80.
     """
-    from kdeclare.app.sandbox import Asked, start_sandbox
-    from kdeclare.cli.commands.sandbox_text import addresses, clusters_of
-    from kdeclare.report.elements.values import duration, plural
+    from kdeclare.app.sandbox import SandboxRequest, start_sandbox
+    from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
+    from kdeclare.report.elements.values import format_count, format_duration
 
-    began = time.monotonic()
-    asked = Asked(clusters, brokers, racks, port, connect_workers, secure or None)
-    now = start_sandbox(folder, asked, lambda text: console.note(f"{text} …"))
-    took = duration(time.monotonic() - began)
-    each = clusters_of(now)
-    what = plural(len(now.brokers), "broker")
-    if len(each) > 1:
-        console.note(f"{what} of {len(each)} clusters ready after {took}. A cluster's address a line:")
-    elif each[0].workers:
-        what += f" and {plural(len(each[0].workers), 'Connect worker')}"
-        console.note(f"{what} ready after {took}. The address, the workers' URLs, and whom to trust:")
-    elif each[0].client_files:
+    started_at = time.monotonic()
+    request = SandboxRequest(clusters, brokers, racks, port, connect_workers, secure or None)
+    started = start_sandbox(folder, request, lambda text: console.note(f"{text} …"))
+    elapsed = format_duration(time.monotonic() - started_at)
+    cluster_statuses = list_clusters(started)
+    counts = format_count(len(started.brokers), "broker")
+    if len(cluster_statuses) > 1:
         console.note(
-            f"{what} ready after {took}. The address, and client properties of an admin and a reader:"
+            f"{counts} of {len(cluster_statuses)} clusters ready after {elapsed}. A cluster's address a line:"
+        )
+    elif cluster_statuses[0].workers:
+        counts += f" and {format_count(len(cluster_statuses[0].workers), 'Connect worker')}"
+        console.note(f"{counts} ready after {elapsed}. The address, the workers' URLs, and whom to trust:")
+    elif cluster_statuses[0].client_files:
+        console.note(
+            f"{counts} ready after {elapsed}. The address, and client properties of an admin and a reader:"
         )
     else:
-        console.note(f"{what} ready after {took}. The address, for clients:")
-    console.out("".join(map(addresses, each)))
-    if each[0].client_files:
+        console.note(f"{counts} ready after {elapsed}. The address, for clients:")
+    console.out("".join(map(format_addresses, cluster_statuses)))
+    if cluster_statuses[0].client_files:
         console.note(
-            f"For instance: kdeclare doctor --command-config {shlex.quote(str(each[0].client_files[0]))}"
+            f"For instance: kdeclare doctor --command-config "
+            f"{shlex.quote(str(cluster_statuses[0].client_files[0]))}"
         )
     return ExitCode.OK
 
@@ -115,35 +118,35 @@ def start(
 def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
     """Stop the sandbox; its data stays for the next start."""
     from kdeclare.app.sandbox import stop_sandbox
-    from kdeclare.cli.commands.sandbox_text import clusters_of
+    from kdeclare.cli.commands.sandbox_text import list_clusters
 
-    there = any(one.exists for one in clusters_of(stop_sandbox(folder)))
-    console.note("Stopped." if there else f"There is no sandbox in {folder}.")
+    existed = any(one.exists for one in list_clusters(stop_sandbox(folder)))
+    console.note("Stopped." if existed else f"There is no sandbox in {folder}.")
     return ExitCode.OK
 
 
 def status(*, output: Format = "text", folder: Folder = _FOLDER, console: Console) -> ExitCode:
     """Show what the sandbox does, broker by broker and Connect worker by worker."""
-    from kdeclare.app.sandbox import sandbox_status
-    from kdeclare.cli.commands.sandbox_text import clusters_of, describe, text
+    from kdeclare.app.sandbox import read_sandbox_status
+    from kdeclare.cli.commands.sandbox_text import describe_sandbox, list_clusters, render_cluster
 
-    now = sandbox_status(folder)
+    current = read_sandbox_status(folder)
     if console.is_json:
-        console.out_document(describe(now))
+        console.write_document(describe_sandbox(current))
     else:
-        console.out("".join(map(text, clusters_of(now))))
+        console.out("".join(map(render_cluster, list_clusters(current))))
     return ExitCode.OK
 
 
 def reset(*, yes: Yes = False, folder: Folder = _FOLDER, console: Console) -> ExitCode:
     """Stop the sandbox and delete its data."""
-    from kdeclare.app.sandbox import reset_sandbox, sandbox_status
+    from kdeclare.app.sandbox import read_sandbox_status, reset_sandbox
 
-    now = sandbox_status(folder)
-    if not now.exists:
+    current = read_sandbox_status(folder)
+    if not current.exists:
         console.note(f"There is no sandbox in {folder}.")
         return ExitCode.OK
-    if not yes and not is_yes(console, f"Delete the sandbox in {folder} and all of its data?"):
+    if not yes and not prompt_for_yes(console, f"Delete the sandbox in {folder} and all of its data?"):
         console.say("Nothing was deleted.")
         return ExitCode.ERROR
     reset_sandbox(folder)

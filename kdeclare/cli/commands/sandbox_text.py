@@ -7,54 +7,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainSerializer, WithJsonSchema
 
-from kdeclare.core.documents import PathText, describe_as, publish_schemas
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import PathText, build_document, publish_schemas
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox import BrokerStatus, SandboxStatus, WorkerStatus
 
 if TYPE_CHECKING:
     from kdeclare.app.sandbox import Sandbox
 
 
-def clusters_of(now: "Sandbox") -> tuple[SandboxStatus, ...]:
+def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
     """The clusters, of which there is one mostly."""
-    return (now,) if isinstance(now, SandboxStatus) else now.clusters
+    return (sandbox,) if isinstance(sandbox, SandboxStatus) else sandbox.clusters
 
 
-def addresses(now: SandboxStatus) -> str:
+def format_addresses(status: SandboxStatus) -> str:
     """What clients need to know, a line each.
 
     The brokers; the workers' URLs and the file of their authority; the files of client properties.
     """
-    lines = [now.bootstrap, *(worker.url for worker in now.workers)]
-    if now.ca_file is not None:
-        lines.append(str(now.ca_file))
-    lines += map(str, now.client_files)
+    lines = [status.bootstrap, *(worker.url for worker in status.workers)]
+    if status.ca_file is not None:
+        lines.append(str(status.ca_file))
+    lines += map(str, status.client_files)
     return "".join(f"{line}\n" for line in lines)
 
 
-def text(now: SandboxStatus) -> str:
+def render_cluster(status: SandboxStatus) -> str:
     """The state of one cluster, broker by broker and worker by worker."""
-    if not now.exists:
-        return f"There is no sandbox in {now.folder}.\n"
-    word = "ready" if now.ready else "not ready" if now.running else "stopped"
-    lines = [f"Sandbox in {now.folder}: {word}."]
-    for broker in now.brokers:
-        what = f"broker {broker.id}  127.0.0.1:{broker.port}  {broker.rack}"
-        lines.append(f"  {what}  {_state(broker)}  {broker.log}")
-    for worker in now.workers:
-        lines.append(f"  worker {worker.id}  {worker.url}  {_state(worker)}  {worker.log}")
-    lines.append(f"Address: {now.bootstrap}")
-    if now.ca_file is not None:
-        lines.append(f"The workers' certificates are signed by: {now.ca_file}")
-    for file in now.client_files:
+    if not status.exists:
+        return f"There is no sandbox in {status.folder}.\n"
+    state = "ready" if status.ready else "not ready" if status.running else "stopped"
+    lines = [f"Sandbox in {status.folder}: {state}."]
+    for broker in status.brokers:
+        broker_words = f"broker {broker.id}  127.0.0.1:{broker.port}  {broker.rack}"
+        lines.append(f"  {broker_words}  {_format_state(broker)}  {broker.log}")
+    for worker in status.workers:
+        lines.append(f"  worker {worker.id}  {worker.url}  {_format_state(worker)}  {worker.log}")
+    lines.append(f"Address: {status.bootstrap}")
+    if status.ca_file is not None:
+        lines.append(f"The workers' certificates are signed by: {status.ca_file}")
+    for file in status.client_files:
         lines.append(f"Client properties of {file.stem}: {file}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _state(one: BrokerStatus | WorkerStatus) -> str:
-    word = "ready" if one.ready else "not ready" if one.alive else "stopped"
-    process = f"process {one.pid}" if one.pid else ""
-    return f"{word:<9}  {process}".rstrip()
+def _format_state(member: BrokerStatus | WorkerStatus) -> str:
+    state = "ready" if member.ready else "not ready" if member.alive else "stopped"
+    process = f"process {member.pid}" if member.pid else ""
+    return f"{state:<9}  {process}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class SandboxDocument(SandboxCluster):
     ] = ()
 
 
-def describe(now: "Sandbox") -> SandboxDocument:
+def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
     """The state of all clusters."""
-    if isinstance(now, SandboxStatus):
-        return describe_as(SandboxDocument, now)
-    members = tuple(describe_as(SandboxMember, one, name=one.folder.name) for one in now.clusters)
-    return describe_as(SandboxDocument, now, brokers=(), clusters=members)
+    if isinstance(sandbox, SandboxStatus):
+        return build_document(SandboxDocument, sandbox)
+    members = tuple(build_document(SandboxMember, one, name=one.folder.name) for one in sandbox.clusters)
+    return build_document(SandboxDocument, sandbox, brokers=(), clusters=members)
 
 
 def sandbox_schemas() -> Mapping[str, dict[str, Any]]:

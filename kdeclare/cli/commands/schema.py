@@ -6,10 +6,10 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
+from kdeclare.cli.epilogs import build_epilog
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare schema > kdeclare.schema.json",
     "kdeclare schema --overlay > overlay.schema.json",
     "",
@@ -34,11 +34,18 @@ def schema(
     console: Console,
 ) -> ExitCode:
     """Print the JSON Schema of manifests or overlays, for editors."""
-    from kdeclare.app.authoring.schema import known_kinds, manifest_schema, overlaid_kinds, overlay_schema
+    from kdeclare.app.authoring.schema import (
+        build_manifest_schema,
+        build_overlay_file_schema,
+        list_overlay_kinds,
+        list_schema_kinds,
+    )
 
-    known = overlaid_kinds() if overlay else known_kinds()
-    if kind is not None and kind not in known:
-        what = "is no kind that can be overlaid" if overlay else "is no kind"
-        raise typer.BadParameter(f"'{kind}' {what}. The kinds are {', '.join(known)}.", param_hint="--kind")
-    console.out_json(overlay_schema(kind) if overlay else manifest_schema(kind))
+    kinds = list_overlay_kinds() if overlay else list_schema_kinds()
+    if kind is not None and kind not in kinds:
+        problem = "is no kind that can be overlaid" if overlay else "is no kind"
+        raise typer.BadParameter(
+            f"'{kind}' {problem}. The kinds are {', '.join(kinds)}.", param_hint="--kind"
+        )
+    console.write_json(build_overlay_file_schema(kind) if overlay else build_manifest_schema(kind))
     return ExitCode.OK

@@ -13,16 +13,16 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Reach
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ConnectionOptions
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from kdeclare.cli.line import Shared
+    from kdeclare.cli.invocation import ShellContext
 
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare shell                                 the project's cluster",
     "kdeclare shell --bootstrap-server broker:9092  any cluster",
     "kdeclare shell < commands.txt                  a script; so does kdeclare shell commands.txt",
@@ -41,7 +41,7 @@ def shell(
         typer.Argument(metavar="FILE", help="Run the lines of this file.", show_default=False),
     ] = None,
     *,
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Type commands at a prompt, over one connection.
@@ -52,8 +52,8 @@ def shell(
     Without a terminal, or with FILE, the lines are a script: it stops at the first line whose exit code is
     not 0, names it, and exits with that code. Of lines from stdin nobody can be asked: give them --yes.
     """
-    from kdeclare.app.connections import KeptConnections
-    from kdeclare.cli.line import Shared
+    from kdeclare.app.connections import ConnectionCache
+    from kdeclare.cli.invocation import ShellContext
 
     if reach.line.shared is not None:
         raise KdeclareError(
@@ -63,47 +63,51 @@ def shell(
     if not console.verbose:
         # between the lines, a connection that is kept would tell of its own troubles
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-    connections = KeptConnections()
-    shared = Shared(reach.given(), connections, console.talk)
+    cache = ConnectionCache()
+    shell_context = ShellContext(reach.given(), cache, console.output_options)
     try:
         if script is None and sys.stdin.isatty():
-            return _at_the_prompt(shared, console)
+            return _run_prompt(shell_context, console)
         if script is not None:
-            return _through(_read(script), shared, console)
-        with _stdin_apart() as lines:
-            return _through(lines, shared, console)
+            return _run_lines(_read_script(script), shell_context, console)
+        with _detach_stdin() as lines:
+            return _run_lines(lines, shell_context, console)
     finally:
-        connections.close()
+        cache.close()
 
 
-def _at_the_prompt(shared: "Shared", console: Console) -> ExitCode:
+def _run_prompt(shell_context: "ShellContext", console: Console) -> ExitCode:
     from dataclasses import replace
 
     from kdeclare.cli.interactive.session import Session
-    from kdeclare.cli.pager import pager_of
+    from kdeclare.cli.pager import find_pager
 
-    pager = pager_of(os.environ)
-    paged = Console(console.talk, console.output, console.command, pager)
-    return Session(replace(shared, pager=pager), paged).run()
-
-
-def _through(lines: Iterable[str], shared: "Shared", console: Console) -> ExitCode:
-    from kdeclare.cli.interactive.lines import Lines, run_script
-
-    return run_script(lines, Lines(shared, console), console)
+    pager = find_pager(os.environ)
+    paged_console = Console(console.output_options, console.output, console.command, pager)
+    return Session(replace(shell_context, pager=pager), paged_console).run()
 
 
-def _read(file: Path) -> list[str]:
+def _run_lines(lines: Iterable[str], shell_context: "ShellContext", console: Console) -> ExitCode:
+    from kdeclare.cli.interactive.line_runner import LineRunner, run_script
+
+    return run_script(lines, LineRunner(shell_context, console), console)
+
+
+def _read_script(file: Path) -> list[str]:
     """The lines of a script. Raises KdeclareError."""
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        why = "It is not UTF-8 text" if isinstance(problem, ValueError) else problem.strerror or str(problem)
-        raise KdeclareError(error("unreadable-file", "The file cannot be read", f"{file}: {why}.")) from None
+        reason = (
+            "It is not UTF-8 text" if isinstance(problem, ValueError) else problem.strerror or str(problem)
+        )
+        raise KdeclareError(
+            error("unreadable-file", "The file cannot be read", f"{file}: {reason}.")
+        ) from None
 
 
 @contextmanager
-def _stdin_apart() -> Iterator[TextIO]:
+def _detach_stdin() -> Iterator[TextIO]:
     """The lines of stdin, kept from the commands: none of them takes the rest of a script for an answer."""
     try:
         descriptor = sys.stdin.fileno()
@@ -115,9 +119,9 @@ def _stdin_apart() -> Iterator[TextIO]:
             sys.stdin = lines
         return
     with os.fdopen(os.dup(descriptor), encoding="utf-8", errors="surrogateescape") as lines:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, descriptor)
-        os.close(nothing)
+        null_descriptor = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null_descriptor, descriptor)
+        os.close(null_descriptor)
         try:
             yield lines
         finally:

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.completion import resources
+from kdeclare.cli.completion import complete_resources
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Setting, one_resource
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import Format, ProjectOptions, parse_resource
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare show-manifest Topic/orders",
     "kdeclare show-manifest Topic/orders --env production --format json",
     codes=(0, 1, 64),
@@ -25,11 +25,14 @@ def register(app: typer.Typer) -> None:
 
 def show_manifest(
     resource: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="What a manifest declares.", autocompletion=resources)
+        str,
+        typer.Argument(
+            metavar="KIND/NAME", help="What a manifest declares.", autocompletion=complete_resources
+        ),
     ],
     *,
     output: Format = "text",
-    setting: Setting,
+    setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
     """Show a resource as it is planned, and where each field comes from.
@@ -42,13 +45,13 @@ def show_manifest(
 
     from kdeclare.app.authoring.show_manifest import show_manifest as effective
 
-    wanted = one_resource("KIND/NAME", resource)
+    resource_id = parse_resource("KIND/NAME", resource)
     options = setting.options()
-    manifest = effective(options.project, options.env, wanted, os.environ)
+    manifest = effective(options.project, options.env, resource_id, os.environ)
     if console.is_json:
-        console.out_document(manifest)
+        console.write_document(manifest)
     else:
-        from kdeclare.report.manifest.effective_manifest import manifest_text
+        from kdeclare.report.manifest.effective_manifest import render_manifest_text
 
-        console.out(manifest_text(manifest, console.width, console.style))
+        console.out(render_manifest_text(manifest, console.width, console.style))
     return ExitCode.OK

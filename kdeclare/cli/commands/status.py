@@ -9,8 +9,8 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Reach
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ConnectionOptions, Format
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdeclare.report.run.views import StatusView
 
 
-_EPILOG = epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))
+_EPILOG = build_epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))
 _POLL_S = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 
@@ -34,7 +34,7 @@ def status(
         bool, typer.Option("--watch", help="Look again and again until nothing goes on any more.")
     ] = False,
     output: Format = "text",
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Show what goes on right now.
@@ -45,33 +45,33 @@ def status(
     A run that died is settled on the way: what it had under way is looked up. With --watch, what the work has
     left behind is seen to once it is over: throttles go, preferred leaders are elected.
     """
-    from kdeclare.app.status import looks
+    from kdeclare.app.status import watch_status
 
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
-    shown = ""
-    told: tuple[Diagnostic, ...] = ()
-    for view, notices in looks(workspace, tidies=watch):
-        console.notices(notice for notice in notices if notice not in told)
-        told = notices
-        text = _rendered(console, view, one_line=watch)
-        if text != shown:
+    last_text = ""
+    last_notices: tuple[Diagnostic, ...] = ()
+    for view, notices in watch_status(workspace, clean_up=watch):
+        console.notices(notice for notice in notices if notice not in last_notices)
+        last_notices = notices
+        text = _render(console, view, one_line=watch)
+        if text != last_text:
             clear = _CLEAR if watch and console.style.on and sys.stdout.isatty() else ""
             console.out(clear + text, pages=not watch)
-        shown = text
+        last_text = text
         if not watch or not (view.unfinished or view.ongoing or view.lock):
             break
         time.sleep(_POLL_S)
     return ExitCode.OK
 
 
-def _rendered(console: Console, view: "StatusView", *, one_line: bool) -> str:
+def _render(console: Console, view: "StatusView", *, one_line: bool) -> str:
     """one_line: of many documents, each stands on a line of its own."""
     if console.is_json:
-        from kdeclare.report.run.documents import status_document
+        from kdeclare.report.run.documents import dump_status
 
-        document = status_document(view)
+        document = dump_status(view)
         return json.dumps(document, indent=None if one_line else 2, ensure_ascii=False) + "\n"
-    from kdeclare.report.run.status_text import status_text
+    from kdeclare.report.run.status_text import render_status_text
 
-    return status_text(view, console.style)
+    return render_status_text(view, console.style)

@@ -4,11 +4,11 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import FindingsFormat, Paths, Setting
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import FindingsFormat, Paths, ProjectOptions
 from kdeclare.core.exit_codes import ExitCode
 
-_EPILOG = epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
+_EPILOG = build_epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +20,7 @@ def validate(
     paths: Paths = None,
     *,
     output: FindingsFormat = "text",
-    setting: Setting,
+    setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
     """Check manifests without a cluster.
@@ -34,27 +34,27 @@ def validate(
     from kdeclare.report.outcome import validation_outcome
 
     options = setting.options()
-    console.concerns(options.project, _category)
+    console.concerns(options.project, _get_category)
     view = check(options.project, options.env, paths or (), os.environ)
     outcome = validation_outcome(view)
     if console.output == "json":
-        console.out_document(view)
+        console.write_document(view)
     elif console.output == "sarif":
-        from kdeclare.report.sarif import validation_sarif
+        from kdeclare.report.sarif import build_validation_sarif
 
-        console.out_json(validation_sarif(view, console.checkout()))
+        console.write_json(build_validation_sarif(view, console.checkout()))
     else:
-        from kdeclare.report.elements.diagnostics_text import diagnostics_text
+        from kdeclare.report.elements.diagnostics_text import render_diagnostics
 
-        said = diagnostics_text(view.diagnostics, console.style)
+        diagnostics_output = render_diagnostics(view.diagnostics, console.style)
         paint = console.style.red if outcome.exit_code else console.style.green
-        word, colon, rest = outcome.headline.partition(":")
-        console.out(f"{said}\n" if said else "")
-        console.out(f"{paint(word + colon)}{rest}\n")
+        headline_label, colon, headline_rest = outcome.headline.partition(":")
+        console.out(f"{diagnostics_output}\n" if diagnostics_output else "")
+        console.out(f"{paint(headline_label + colon)}{headline_rest}\n")
     return outcome.exit_code
 
 
-def _category() -> str:
-    from kdeclare.report.sarif import VALIDATION
+def _get_category() -> str:
+    from kdeclare.report.sarif import VALIDATION_CATEGORY
 
-    return VALIDATION
+    return VALIDATION_CATEGORY

@@ -4,15 +4,15 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
-from kdeclare.cli.interactive.grammar import Parameter, Place
-from kdeclare.cli.interactive.names import Names, files
-from kdeclare.core.frozen import dataclass
+from kdeclare.cli.interactive.grammar import CursorContext, Parameter
+from kdeclare.cli.interactive.names import Names, list_files
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import find_entry_points
 from kdeclare.core.provider.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class CompletionValue:
     """A value, and a few words on it."""
 
     text: str
@@ -20,23 +20,25 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CompletionOffer:
     """values: whatever could stand, fitting or not, the likeliest first.
 
     lead: what of the typed text stays as it is; begun: the rest of it, that a value must begin with.
     """
 
-    values: Iterable[Value]
+    values: Iterable[CompletionValue]
     begun: str
     lead: str = ""
 
 
-Rule = Callable[[Place, Names], Offer]
+CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 
 
-def plainly(values: Callable[[Place, Names], Iterable[Value]]) -> Rule:
+def make_plain_rule(
+    list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
+) -> CompletionRule:
     """The rule for values that take up all of the text."""
-    return lambda place, names: Offer(values(place, names), place.text)
+    return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 
 _LOG = logging.getLogger(__name__)
@@ -44,10 +46,10 @@ _LOG = logging.getLogger(__name__)
 GROUP = "kdeclare.completions"
 """The group of entry points for what providers offer for the parameters of their commands."""
 
-Complete = Callable[[Place, Names], Offer | None]
+ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
 """What such an entry point leads to; None where it has nothing to say of the command or its parameter."""
 
-_MOST = 500
+_MAX_CANDIDATES = 500
 """More candidates than this help nobody to choose."""
 
 
@@ -60,103 +62,109 @@ class Candidate:
     about: str = ""
 
 
-def candidates(place: Place, names: Names) -> list[Candidate]:
+def find_candidates(context: CursorContext, names: Names) -> list[Candidate]:
     """What could be typed here and begins as the word does."""
-    offer = _offer(place, names)
-    lead = place.lead + offer.lead
-    found = (
+    offer = _build_offer(context, names)
+    lead = context.lead + offer.lead
+    matching = (
         Candidate(lead + value.text, value.text, value.about)
         for value in offer.values
         if value.text.startswith(offer.begun)
     )
-    return [candidate for candidate, _ in zip(found, range(_MOST), strict=False)]
+    return [candidate for candidate, _ in zip(matching, range(_MAX_CANDIDATES), strict=False)]
 
 
 @cache
-def load_completions() -> tuple[Complete, ...]:
+def load_completions() -> tuple[ProviderCompletion, ...]:
     """Import what providers offer. One that cannot be imported offers nothing: its command says why."""
-    loaded: list[Complete] = []
+    completions: list[ProviderCompletion] = []
     for point in dict.fromkeys(find_entry_points(GROUP)):
         try:
             complete = point.load()
         except Exception:  # noqa: BLE001  whatever it is, the log has it
             _LOG.info("no completion from %s", point.value, exc_info=True)
         else:
-            loaded += [complete] if callable(complete) else []
-    return tuple(loaded)
+            completions += [complete] if callable(complete) else []
+    return tuple(completions)
 
 
-def _offer(place: Place, names: Names) -> Offer:
-    if place.wanted is not None:
+def _build_offer(context: CursorContext, names: Names) -> CompletionOffer:
+    if context.wanted is not None:
         for complete in load_completions():
-            offer = complete(place, names)
+            offer = complete(context, names)
             if offer is not None:
                 return offer
-        return _rule(place.wanted)(place, names)
-    if place.is_option:
-        return Offer(_options(place), place.text)
-    commands = [Value(name, command.about) for name, command in place.command.commands.items()]
-    return Offer(commands, place.text)
+        return _find_rule(context.wanted)(context, names)
+    if context.is_option:
+        return CompletionOffer(_list_options(context), context.text)
+    commands = [CompletionValue(name, command.about) for name, command in context.command.commands.items()]
+    return CompletionOffer(commands, context.text)
 
 
-def _options(place: Place) -> Iterator[Value]:
-    if place.path[:1] == ("help",):
+def _list_options(context: CursorContext) -> Iterator[CompletionValue]:
+    if context.path[:1] == ("help",):
         return
-    for option in place.command.options:
-        if option.repeats or option.name not in place.given:
-            yield from (Value(name, option.about) for name in option.spellings if name.startswith("--"))
+    for option in context.command.options:
+        if option.is_repeatable or option.name not in context.given:
+            yield from (
+                CompletionValue(name, option.about) for name in option.spellings if name.startswith("--")
+            )
 
 
-def _rule(wanted: Parameter) -> Rule:
-    if wanted.choices:
-        return plainly(lambda place, names: map(Value, wanted.choices))
-    for spelling in wanted.spellings:
+def _find_rule(parameter: Parameter) -> CompletionRule:
+    if parameter.choices:
+        return make_plain_rule(lambda place, names: map(CompletionValue, parameter.choices))
+    for spelling in parameter.spellings:
         if spelling in _BY_OPTION:
             return _BY_OPTION[spelling]
-    if wanted.metavar in _BY_METAVAR:
-        return _BY_METAVAR[wanted.metavar]
-    return plainly(_files) if wanted.paths or wanted.metavar == "DIR|URI" else plainly(_nothing)
+    if parameter.metavar in _BY_METAVAR:
+        return _BY_METAVAR[parameter.metavar]
+    return (
+        make_plain_rule(_list_files)
+        if parameter.paths or parameter.metavar == "DIR|URI"
+        else make_plain_rule(_list_nothing)
+    )
 
 
-def _environments(place: Place, names: Names) -> Iterable[Value]:
-    return map(Value, names.environments())
+def _list_environments(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return map(CompletionValue, names.environments())
 
 
-def _runs(place: Place, names: Names) -> Iterable[Value]:
-    return map(Value, names.runs())
+def _list_runs(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return map(CompletionValue, names.runs())
 
 
-def _runs_to_compare(place: Place, names: Names) -> Iterable[Value]:
-    words = place.given.get(place.wanted.name, ()) if place.wanted else ()
+def _list_runs_to_compare(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    words = context.given.get(context.wanted.name, ()) if context.wanted else ()
     if not words:
-        yield Value("diff", "How two runs or plan files differ")
-    yield from _runs(place, names)
+        yield CompletionValue("diff", "How two runs or plan files differ")
+    yield from _list_runs(context, names)
     if words:
-        yield from _files(place, names)
+        yield from _list_files(context, names)
 
 
-def _resources(place: Place, names: Names) -> Iterable[Value]:
-    kind, slash, _ = place.text.partition("/")
+def _list_resources(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    kind, slash, _ = context.text.partition("/")
     if not slash:
-        return (Value(f"{name}/") for name in KINDS)
-    known = dict.fromkeys((*names.declared(), *(f"{kind}/{name}" for name in names.live(kind))))
-    return map(Value, known)
+        return (CompletionValue(f"{name}/") for name in KINDS)
+    resource_names = dict.fromkeys((*names.declared(), *(f"{kind}/{name}" for name in names.live(kind))))
+    return map(CompletionValue, resource_names)
 
 
-def _files(place: Place, names: Names) -> Iterable[Value]:
-    return map(Value, files(place.text))
+def _list_files(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return map(CompletionValue, list_files(context.text))
 
 
-def _nothing(place: Place, names: Names) -> Iterable[Value]:
+def _list_nothing(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
     return ()
 
 
-_BY_OPTION: Mapping[str, Rule] = {
-    "--env": plainly(_environments),
-    "--kind": plainly(lambda place, names: map(Value, KINDS)),
+_BY_OPTION: Mapping[str, CompletionRule] = {
+    "--env": make_plain_rule(_list_environments),
+    "--kind": make_plain_rule(lambda place, names: map(CompletionValue, KINDS)),
 }
-_BY_METAVAR: Mapping[str, Rule] = {
-    "KIND/NAME": plainly(_resources),
-    "RUN_ID": plainly(_runs),
-    "RUN_ID | diff A B": plainly(_runs_to_compare),
+_BY_METAVAR: Mapping[str, CompletionRule] = {
+    "KIND/NAME": make_plain_rule(_list_resources),
+    "RUN_ID": make_plain_rule(_list_runs),
+    "RUN_ID | diff A B": make_plain_rule(_list_runs_to_compare),
 }

@@ -10,28 +10,28 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from kdeclare.cli.interactive.candidates import Candidate, candidates
-from kdeclare.cli.interactive.grammar import Command, place_of
-from kdeclare.cli.interactive.lines import PROGRAM
+from kdeclare.cli.interactive.candidates import Candidate, find_candidates
+from kdeclare.cli.interactive.grammar import Command, parse_context
+from kdeclare.cli.interactive.line_runner import PROGRAM
 from kdeclare.cli.interactive.names import Names
-from kdeclare.cli.interactive.words import Word, quoted, words
+from kdeclare.cli.interactive.words import Word, quote_word, split_words
 from kdeclare.cli.terminal_text import sanitize_for_terminal
 
 _LOG = logging.getLogger(__name__)
 
-_AT_ONCE_S = 0.3
+_MAX_KEY_DELAY_S = 0.3
 """How long keys may wait for a completion; what takes longer comes in when it does."""
 
 
-def completed(line: str, root: Command, names: Names) -> tuple[Word, list[Candidate]]:
+def complete_line(line: str, root: Command, names: Names) -> tuple[Word, list[Candidate]]:
     """What could stand at the end of a line in place of the word that is there."""
-    found = words(line)
-    ends = [word for word in found[-1:] if word.end == len(line)]
-    last = ends[0] if ends else Word("", len(line), len(line))
-    before = [word.text for word in found[: len(found) - len(ends)]]
-    if before[:1] == [PROGRAM]:
-        del before[0]
-    return last, candidates(place_of(root, before, last.text), names)
+    line_words = split_words(line)
+    last_words = [word for word in line_words[-1:] if word.end == len(line)]
+    current_word = last_words[0] if last_words else Word("", len(line), len(line))
+    previous_words = [word.text for word in line_words[: len(line_words) - len(last_words)]]
+    if previous_words[:1] == [PROGRAM]:
+        del previous_words[0]
+    return current_word, find_candidates(parse_context(root, previous_words, current_word.text), names)
 
 
 class LineCompleter(Completer):
@@ -46,13 +46,13 @@ class LineCompleter(Completer):
         """As prompt_toolkit wants it. Never raises: a traceback would land in the line that is typed."""
         text = document.text_before_cursor
         try:
-            word, found = completed(text, self._root(), self._names)
+            word, line_candidates = complete_line(text, self._root(), self._names)
         except Exception:  # noqa: BLE001  whatever it is, the log has it
             _LOG.info("no completion for %r", text, exc_info=True)
             return
-        for candidate in found:
+        for candidate in line_candidates:
             yield Completion(
-                quoted(candidate.text, word.quote),
+                quote_word(candidate.text, word.quote),
                 start_position=word.start - len(text),
                 display=sanitize_for_terminal(candidate.shown),
                 display_meta=sanitize_for_terminal(candidate.about),
@@ -76,19 +76,19 @@ class LineCompleter(Completer):
         return found[0] if len(found) == 1 else None
 
 
-def completing(completer: LineCompleter) -> KeyBindings:
+def make_key_bindings(completer: LineCompleter) -> KeyBindings:
     """What Tab does: it completes at once where that can be, so that keys typed right after it meet the
     line that they are meant for; otherwise a menu opens when its time has come.
     """
     bindings = KeyBindings()
 
     @bindings.add("tab", filter=~has_completions)
-    def complete(event: KeyPressEvent) -> None:
+    def complete_word(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        only = completer.only(buffer.document, _AT_ONCE_S)
-        if only is None:
+        only_completion = completer.only(buffer.document, _MAX_KEY_DELAY_S)
+        if only_completion is None:
             buffer.start_completion(insert_common_part=True)
         else:
-            buffer.apply_completion(only)
+            buffer.apply_completion(only_completion)
 
     return bindings

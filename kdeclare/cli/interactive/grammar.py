@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from kdeclare.cli.interactive.lines import ABOUT
+from kdeclare.cli.interactive.line_runner import SHELL_COMMANDS
 from kdeclare.cli.main import build_application
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     paths: bool = False
     is_flag: bool = False
-    repeats: bool = False
+    is_repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,53 +48,57 @@ _HELP = Parameter("help", ("--help",), about="Show what it does, and how.", is_f
 
 
 @cache
-def grammar() -> Command:
+def build_grammar() -> Command:
     """All that can be typed into a shell."""
-    root = _command(build_application().root)
-    kept = {name: command for name, command in root.commands.items() if name != "shell"}
-    own = {name: Command(name, about) for name, about in ABOUT.items()}
-    helped = Command("help", ABOUT["help"], commands=kept)
-    return Command(root.name, root.about, (_HELP,), (), kept | own | {"help": helped})
+    root = _build_command(build_application().root)
+    commands = {name: command for name, command in root.commands.items() if name != "shell"}
+    shell_commands = {name: Command(name, about) for name, about in SHELL_COMMANDS.items()}
+    help_command = Command("help", SHELL_COMMANDS["help"], commands=commands)
+    return Command(root.name, root.about, (_HELP,), (), commands | shell_commands | {"help": help_command})
 
 
-def _command(found: Any) -> Command:
-    params = [_parameter(param) for param in found.params if not param.hidden]
+def _build_command(click_command: Any) -> Command:
+    params = [_build_parameter(param) for param in click_command.params if not param.hidden]
     return Command(
-        found.name or "",
-        _first_sentence(found.help or ""),
+        click_command.name or "",
+        _extract_first_sentence(click_command.help or ""),
         (*(p for p in params if p.spellings), _HELP),
         tuple(p for p in params if not p.spellings),
-        {name: _command(inner) for name, inner in getattr(found, "commands", {}).items() if not inner.hidden},
+        {
+            name: _build_command(inner)
+            for name, inner in getattr(click_command, "commands", {}).items()
+            if not inner.hidden
+        },
     )
 
 
-def _parameter(param: Any) -> Parameter:
+def _build_parameter(param: Any) -> Parameter:
     is_option = param.param_type_name == "option"
-    kinds = list(_plain(param.type_descriptor.annotation))
+    value_types = list(_flatten_annotation(param.type_descriptor.annotation))
     return Parameter(
         param.name,
         tuple(param.opts) if is_option else (),
         param.metavar or "",
-        _first_sentence(getattr(param, "help", None) or ""),
-        tuple(str(value) for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)),
-        paths=Path in kinds,
+        _extract_first_sentence(getattr(param, "help", None) or ""),
+        tuple(str(value) for kind in value_types if get_origin(kind) is Literal for value in get_args(kind)),
+        paths=Path in value_types,
         is_flag=bool(getattr(param, "is_flag", False)),
-        repeats=param.multiple or param.nargs == -1,
+        is_repeatable=param.multiple or param.nargs == -1,
     )
 
 
-def _plain(annotation: Any) -> Iterable[Any]:
+def _flatten_annotation(annotation: Any) -> Iterable[Any]:
     """The types in an annotation: those of a list, of a union."""
-    inner = () if get_origin(annotation) is Literal else get_args(annotation)
-    return [annotation] if not inner else [kind for one in inner for kind in _plain(one)]
+    arguments = () if get_origin(annotation) is Literal else get_args(annotation)
+    return [annotation] if not arguments else [kind for one in arguments for kind in _flatten_annotation(one)]
 
 
-def _first_sentence(text: str) -> str:
+def _extract_first_sentence(text: str) -> str:
     return text.strip().split("\n\n")[0].replace("\n", " ").partition(". ")[0].rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CursorContext:
     """The end of what was typed.
 
     path: the names of groups and command. given: values by the option's or argument's name.
@@ -120,51 +124,57 @@ class Place:
         return next((value for name in names for value in self.given.get(name, ())), None)
 
 
-def place_of(root: Command, words: Sequence[str], text: str) -> Place:
+def parse_context(root: Command, words: Sequence[str], text: str) -> CursorContext:
     """Where one is after ``words``, with ``text`` begun."""
     path: list[str] = []
-    command, given = root, dict[str, tuple[str, ...]]()
-    waiting: Parameter | None = None
+    command, values_by_name = root, dict[str, tuple[str, ...]]()
+    pending_parameter: Parameter | None = None
     only_arguments = False
     for word in words:
-        if waiting:
-            _give(given, waiting, word)
-            waiting = None
+        if pending_parameter:
+            _add_value(values_by_name, pending_parameter, word)
+            pending_parameter = None
         elif word == "--" and not only_arguments:
             only_arguments = True
         elif word.startswith("-") and not only_arguments:
-            spelling, sign, value = word.partition("=")
+            spelling, separator, value = word.partition("=")
             option = command.option(spelling)
-            if option and sign:
-                _give(given, option, value)
+            if option and separator:
+                _add_value(values_by_name, option, value)
             elif option and option.is_flag:
-                _give(given, option, word)
+                _add_value(values_by_name, option, word)
             else:
-                waiting = option
+                pending_parameter = option
         elif word in command.commands:
             command = command.commands[word]
             path.append(word)
         elif command.commands:
             command = Command(word)  # there is none of that name, and nothing is known of the rest
-        elif argument := _next_argument(command, given):
-            _give(given, argument, word)
-    place = Place(tuple(path), command, given, text=text)
-    if waiting:
-        return _with(place, waiting, "", text)
-    spelling, sign, value = text.partition("=")
+        elif argument := _find_next_argument(command, values_by_name):
+            _add_value(values_by_name, argument, word)
+    context = CursorContext(tuple(path), command, values_by_name, text=text)
+    if pending_parameter:
+        return _with_value(context, pending_parameter, "", text)
+    spelling, separator, value = text.partition("=")
     if text.startswith("-") and not only_arguments:
-        inline = command.option(spelling) if sign else None
-        return _with(place, inline, f"{spelling}=", value) if inline and not inline.is_flag else place
-    return _with(place, None if command.commands else _next_argument(command, given), "", text)
+        inline_option = command.option(spelling) if separator else None
+        return (
+            _with_value(context, inline_option, f"{spelling}=", value)
+            if inline_option and not inline_option.is_flag
+            else context
+        )
+    return _with_value(
+        context, None if command.commands else _find_next_argument(command, values_by_name), "", text
+    )
 
 
-def _with(place: Place, wanted: Parameter | None, lead: str, text: str) -> Place:
-    return Place(place.path, place.command, place.given, wanted, lead, text)
+def _with_value(context: CursorContext, parameter: Parameter | None, lead: str, text: str) -> CursorContext:
+    return CursorContext(context.path, context.command, context.given, parameter, lead, text)
 
 
-def _give(given: dict[str, tuple[str, ...]], to: Parameter, value: str) -> None:
-    given[to.name] = (*given.get(to.name, ()), value)
+def _add_value(values_by_name: dict[str, tuple[str, ...]], parameter: Parameter, value: str) -> None:
+    values_by_name[parameter.name] = (*values_by_name.get(parameter.name, ()), value)
 
 
-def _next_argument(command: Command, given: Mapping[str, tuple[str, ...]]) -> Parameter | None:
-    return next((a for a in command.arguments if a.repeats or a.name not in given), None)
+def _find_next_argument(command: Command, values_by_name: Mapping[str, tuple[str, ...]]) -> Parameter | None:
+    return next((a for a in command.arguments if a.is_repeatable or a.name not in values_by_name), None)

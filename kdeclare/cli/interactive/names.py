@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kdeclare.cli.line import Line, Shared
+from kdeclare.cli.invocation import Invocation, ShellContext
 from kdeclare.core.diagnostics import KdeclareError
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_REMEMBERED_S = 10.0
-_PATIENCE_S = 3.0
+_CACHE_S = 10.0
+_QUERY_TIMEOUT_S = 3.0
 """How long Tab may wait for the cluster."""
 
 
@@ -50,13 +50,13 @@ class LiveNames:
     What cannot be had is no reason to bother whoever types: the next command says what is wrong.
     """
 
-    def __init__(self, shared: Shared, clock: Callable[[], float] = time.monotonic) -> None:
-        self._shared = shared
+    def __init__(self, shell: ShellContext, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shell = shell
         self._clock = clock
-        self._known: dict[object, tuple[float, object]] = {}
+        self._cache: dict[object, tuple[float, object]] = {}
         # A completion that takes long goes on in its thread while the next one begins in another, and the
         # connection that they share is not made for two at once.
-        self._asking = Lock()
+        self._query_lock = Lock()
 
     def live(self, kind: str) -> tuple[str, ...]:
         """As `Names` says."""
@@ -69,64 +69,66 @@ class LiveNames:
         """As `Names` says."""
         from kdeclare.app.known_names import ask_systems
 
-        return self._asked(("ask", key), lambda workspace: ask_systems(workspace, question), nothing)
+        return self._query(("ask", key), lambda workspace: ask_systems(workspace, question), nothing)
 
     def declared(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known_names import declared
+        from kdeclare.app.known_names import list_declared_names
 
-        return self._asked("declared", declared, ())
+        return self._query("declared", list_declared_names, ())
 
     def runs(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known_names import run_ids
+        from kdeclare.app.known_names import list_run_ids
 
-        return self._asked("runs", run_ids, ())
+        return self._query("runs", list_run_ids, ())
 
     def environments(self) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.app.known_names import environment_names
+        from kdeclare.app.known_names import list_environment_names
 
-        return self._remembered("environments", lambda: environment_names(self._shared.defaults.project), ())
+        return self._get_cached(
+            "environments", lambda: list_environment_names(self._shell.defaults.project), ()
+        )
 
     def forget(self) -> None:
         """Ask anew: a command may have changed anything."""
-        self._known.clear()
+        self._cache.clear()
 
-    def _asked(self, key: object, ask: "Callable[[Workspace], T]", nothing: T) -> T:
-        timeout_s = self._shared.defaults.timeout_s
-        patient = replace(
-            self._shared.defaults,
-            timeout_s=_PATIENCE_S if timeout_s is None else min(timeout_s, _PATIENCE_S),
+    def _query(self, key: object, ask: "Callable[[Workspace], T]", nothing: T) -> T:
+        timeout_s = self._shell.defaults.timeout_s
+        options = replace(
+            self._shell.defaults,
+            timeout_s=_QUERY_TIMEOUT_S if timeout_s is None else min(timeout_s, _QUERY_TIMEOUT_S),
         )
-        line = Line(shared=self._shared)
-        return self._remembered(key, lambda: ask(line.workspace(patient)), nothing)
+        invocation = Invocation(shared=self._shell)
+        return self._get_cached(key, lambda: ask(invocation.workspace(options)), nothing)
 
-    def _remembered(self, key: object, ask: Callable[[], T], nothing: T) -> T:
-        then, value = self._known.get(key, (None, nothing))
-        if then is not None and self._clock() - then < _REMEMBERED_S:
+    def _get_cached(self, key: object, ask: Callable[[], T], nothing: T) -> T:
+        cached_at, value = self._cache.get(key, (None, nothing))
+        if cached_at is not None and self._clock() - cached_at < _CACHE_S:
             return value  # type: ignore[return-value]  # what is kept under a key is what was asked for it
-        with self._asking:
-            then, value = self._known.get(key, (None, nothing))
-            if then is not None and self._clock() - then < _REMEMBERED_S:
+        with self._query_lock:
+            cached_at, value = self._cache.get(key, (None, nothing))
+            if cached_at is not None and self._clock() - cached_at < _CACHE_S:
                 return value  # type: ignore[return-value]  # another thread has asked meanwhile
             try:
-                found = ask()
+                answer = ask()
             except KdeclareError:
-                found = nothing
-            self._known[key] = (self._clock(), found)
-            return found
+                answer = nothing
+            self._cache[key] = (self._clock(), answer)
+            return answer
 
 
-def files(begun: str) -> list[str]:
+def list_files(prefix: str) -> list[str]:
     """Files and folders whose path begins so; folders with a slash at the end."""
-    folder, _, name = begun.rpartition("/")
-    there = Path(folder or ("/" if begun.startswith("/") else ".")).expanduser()
+    folder, _, name = prefix.rpartition("/")
+    folder_path = Path(folder or ("/" if prefix.startswith("/") else ".")).expanduser()
     try:
-        entries = sorted(there.iterdir())
+        entries = sorted(folder_path.iterdir())
     except OSError:
         return []
-    hidden = name.startswith(".")
-    shown = [e for e in entries if e.name.startswith(name) and e.name.startswith(".") <= hidden]
-    lead = begun[: len(begun) - len(name)]
-    return [f"{lead}{entry.name}{os.sep if entry.is_dir() else ''}" for entry in shown]
+    is_hidden = name.startswith(".")
+    matching = [e for e in entries if e.name.startswith(name) and e.name.startswith(".") <= is_hidden]
+    typed_folder = prefix[: len(prefix) - len(name)]
+    return [f"{typed_folder}{entry.name}{os.sep if entry.is_dir() else ''}" for entry in matching]

@@ -7,9 +7,9 @@ from pathlib import Path
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 
-_CONTINUED = "\\\n"
-_ESCAPED_IN_DOUBLE = '"\\'
-_OF_OTHER_SHELLS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
+_CONTINUATION = "\\\n"
+_ESCAPABLE_IN_DOUBLE_QUOTES = '"\\'
+_SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 
 @dataclass(slots=True)
@@ -28,67 +28,74 @@ class Word:
     bare: bool = True
 
 
-def words(line: str) -> list[Word]:
+def split_words(line: str) -> list[Word]:
     """The words of a line, as far as it has been typed; what follows a ``#`` is left out."""
-    found: list[Word] = []
+    parsed_words: list[Word] = []
     word: Word | None = None
-    at = 0
-    while at < len(line):
-        character = line[at]
+    position = 0
+    while position < len(line):
+        character = line[position]
         quote = word.quote if word else ""
         width = 1
         if not quote and character.isspace():
             word = None
         elif not quote and word is None and character == "#":
-            width = len(line[at:].partition("\n")[0])
-        elif quote != "'" and line.startswith(_CONTINUED, at):
+            width = len(line[position:].partition("\n")[0])
+        elif quote != "'" and line.startswith(_CONTINUATION, position):
             width = 2
         else:
             if word is None:
-                word = Word("", at, at, bare=character not in "'\"\\")
-                found.append(word)
-            width = _take(word, line[at : at + 2])
-        at += width
+                word = Word("", position, position, bare=character not in "'\"\\")
+                parsed_words.append(word)
+            width = _consume(word, line[position : position + 2])
+        position += width
         if word is not None:
-            word.end = at
-    return found
+            word.end = position
+    return parsed_words
 
 
-def _take(word: Word, coming: str) -> int:
+def _consume(word: Word, upcoming: str) -> int:
     """Add to a word what comes next, and say how many characters that was."""
-    character, after = coming[0], coming[1:]
+    character, next_character = upcoming[0], upcoming[1:]
     if word.quote:
         if character == word.quote:
             word.quote = ""
             return 1
-        escapes = character == "\\" and word.quote == '"' and after and after in _ESCAPED_IN_DOUBLE
+        is_escape = (
+            character == "\\"
+            and word.quote == '"'
+            and next_character
+            and next_character in _ESCAPABLE_IN_DOUBLE_QUOTES
+        )
     else:
         if character in "'\"":
             word.quote = character
             return 1
-        escapes = character == "\\"
-    word.text += after if escapes else character
-    return 2 if escapes and after else 1
+        is_escape = character == "\\"
+    word.text += next_character if is_escape else character
+    return 2 if is_escape and next_character else 1
 
 
-def arguments(line: str) -> list[str]:
+def parse_arguments(line: str) -> list[str]:
     """What a command gets of a line. Raises KdeclareError (wrong usage) for a quotation without an end."""
-    found = words(line)
-    open_ = next((word for word in found if word.quote), None)
-    if open_ is not None:
-        raise _unreadable(
+    parsed_words = split_words(line)
+    open_word = next((word for word in parsed_words if word.quote), None)
+    if open_word is not None:
+        raise _build_unreadable_line_error(
             "A quotation has no end",
-            f"From column {open_.start + 1} on: {line[open_.start : open_.start + 40]}",
-            f"Close it with {open_.quote}, or write \\{open_.quote} for the character itself.",
+            f"From column {open_word.start + 1} on: {line[open_word.start : open_word.start + 40]}",
+            f"Close it with {open_word.quote}, or write \\{open_word.quote} for the character itself.",
         )
-    foreign = next((line[w.start : w.end] for w in found if line[w.start : w.end] in _OF_OTHER_SHELLS), None)
-    if foreign is not None:
-        raise _unreadable(
+    operator = next(
+        (line[w.start : w.end] for w in parsed_words if line[w.start : w.end] in _SHELL_OPERATORS), None
+    )
+    if operator is not None:
+        raise _build_unreadable_line_error(
             "This is no shell of the system",
-            f"'{foreign}' has no meaning here: a line is one command.",
-            f"Write '{foreign}' in quotes where the character itself is meant.",
+            f"'{operator}' has no meaning here: a line is one command.",
+            f"Write '{operator}' in quotes where the character itself is meant.",
         )
-    return [_at_home(word) for word in found]
+    return [_expand_home(word) for word in parsed_words]
 
 
 def is_continued(line: str) -> bool:
@@ -96,25 +103,25 @@ def is_continued(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
-def quoted(text: str, quote: str = "") -> str:
+def quote_word(text: str, quote: str = "") -> str:
     """A word that means ``text``; with an open ``quote``, in that one and left open."""
     if quote == "'" and "'" not in text:
         return f"'{text}"
     if quote == '"':
-        escaped = "".join(f"\\{c}" if c in _ESCAPED_IN_DOUBLE else c for c in text)
+        escaped = "".join(f"\\{c}" if c in _ESCAPABLE_IN_DOUBLE_QUOTES else c for c in text)
         return f'"{escaped}'
     home = "~/" if text.startswith("~/") else ""
     rest = text.removeprefix(home)
-    plain = not set(rest) & set(" \t\n'\"\\") and not rest.startswith(("#", "~"))
-    return text if plain and rest not in _OF_OTHER_SHELLS else home + shlex.quote(rest)
+    is_plain = not set(rest) & set(" \t\n'\"\\") and not rest.startswith(("#", "~"))
+    return text if is_plain and rest not in _SHELL_OPERATORS else home + shlex.quote(rest)
 
 
-def _at_home(word: Word) -> str:
+def _expand_home(word: Word) -> str:
     if word.bare and (word.text == "~" or word.text.startswith("~/")):
         return str(Path(word.text).expanduser())
     return word.text
 
 
-def _unreadable(summary: str, detail: str, hint: str) -> KdeclareError:
+def _build_unreadable_line_error(summary: str, detail: str, hint: str) -> KdeclareError:
     problem: Diagnostic = error("unreadable-line", summary, detail, hint=hint)
     return KdeclareError(problem, exit_code=ExitCode.USAGE)

@@ -1,6 +1,6 @@
 """Collectors: how the live state of one system is read in bulk.
 
-Members of a system can trail the others: `Patience` says how long kdeclare waits for them,
+Members of a system can trail the others: `WaitPolicy` says how long kdeclare waits for them,
 and `PendingWrite` for what.
 """
 
@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Generic, Protocol, Self, TypeVar
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.progress import Progress, quietly
+from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.ids import ResourceId
 
 VISIBILITY_TIMEOUT_S = 120.0
@@ -22,15 +22,15 @@ VISIBILITY_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitPolicy:
     """How long to wait for members of a system that trail the others, and how to tell people about it."""
 
     limit_s: float = VISIBILITY_TIMEOUT_S
-    progress: Progress = quietly
+    progress: Progress = ignore_progress
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def less(self, seconds: float) -> "Patience":
+    def less(self, seconds: float) -> "WaitPolicy":
         """What is left after ``seconds`` of waiting for the same."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
@@ -63,23 +63,23 @@ _Selected = TypeVar("_Selected", bound=Selection)
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedObjects:
     """Objects that should exist; a read waits for those that the system does not show yet.
 
     objects: what should exist. owned: resources that are owned; those that are also selected are expected.
     reads_all_names: read the names of all objects as well, because plans count unmanaged ones.
-    await_unsettled: also wait for objects whose existence cannot be checked.
+    await_unverifiable: also wait for objects whose existence cannot be checked.
     """
 
-    patience: Patience
+    patience: WaitPolicy
     objects: frozenset[ResourceId] = frozenset()
     owned: tuple[ResourceId, ...] = ()
     reads_all_names: bool = False
-    await_unsettled: bool = False
+    await_unverifiable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class CollectResult:
     """What was read, and what became of expected objects that are missing from it.
 
     part: of the live state. pending: objects that exist but that no member of the system showed in time.
@@ -95,10 +95,10 @@ class Sighting:
 class Collector(Generic[_Selected]):
     """Reads one sort of live state.
 
-    selects: the class of its selections.
+    selection_type: the class of its selections.
     read: reads all that a selection names in as few requests as possible. What it returns becomes the part
         of the `LiveState` of its class. Raises Fault when the system does not answer.
-    always: what is read in any case, as it says who the system is; None where nothing is.
+    base_selection: what is read in any case, as it says who the system is; None where nothing is.
     read_expected: reads as ``read`` does, until what is expected is shown; None where a system shows at once
         what exists. Raises Fault.
     find_id: the id of the system, as plans and states are bound to the first that has one; None where it has
@@ -106,19 +106,19 @@ class Collector(Generic[_Selected]):
     codec: keeps its live state in snapshots of fleets; None where audits have nothing to compare with it.
     """
 
-    selects: type[_Selected]
+    selection_type: type[_Selected]
     read: Callable[[Connections, _Selected], object]
-    always: _Selected | None = None
-    read_expected: Callable[[Connections, _Selected, Expected], Sighting] | None = None
+    base_selection: _Selected | None = None
+    read_expected: Callable[[Connections, _Selected, ExpectedObjects], CollectResult] | None = None
     find_id: Callable[[LiveState], str | None] | None = None
     codec: LiveCodec | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
         """Merge the selections of this collector's class; None where there are none."""
-        mine = [selection for selection in selections if isinstance(selection, self.selects)]
-        if len(mine) > 1:
-            return mine[0].merge(mine[1:])
-        return mine[0] if mine else None
+        own_selections = [selection for selection in selections if isinstance(selection, self.selection_type)]
+        if len(own_selections) > 1:
+            return own_selections[0].merge(own_selections[1:])
+        return own_selections[0] if own_selections else None
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
         """Read what is selected; None where nothing is. Raises Fault."""
@@ -126,19 +126,19 @@ class Collector(Generic[_Selected]):
         return None if merged is None else self.read(connections, merged)
 
     def collect_expected(
-        self, connections: Connections, selections: Iterable[Selection], expected: Expected
-    ) -> Sighting | None:
+        self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
+    ) -> CollectResult | None:
         """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
         merged = self._merge_with_always(selections)
         if merged is None:
             return None
         if self.read_expected is None:
-            return Sighting(self.read(connections, merged))
+            return CollectResult(self.read(connections, merged))
         return self.read_expected(connections, merged, expected)
 
     def reads(self, selections: Iterable[Selection]) -> bool:
         """Whether any of the selections is one that it reads."""
-        return any(isinstance(selection, self.selects) for selection in selections)
+        return any(isinstance(selection, self.selection_type) for selection in selections)
 
     def identify(self, live: LiveState) -> str | None:
         """Return the id of the system that was read; None where it has none."""
@@ -146,4 +146,4 @@ class Collector(Generic[_Selected]):
 
     def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:
         merged = self.merge(selections)
-        return self.always if merged is None else merged
+        return self.base_selection if merged is None else merged

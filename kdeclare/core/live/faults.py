@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
@@ -49,7 +49,7 @@ class FaultCause(StrEnum):
     GONE_ALREADY = "gone already"  # what it deletes is not there
 
 
-MADE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
+DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
 """What is asked for is there: by an earlier copy of the request, or by someone else."""
 
 
@@ -70,7 +70,7 @@ Result = Fault | None
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedObject:
     """What a request created, as the system acknowledged it.
 
     id: tells it from every other object, also from a later one of the same name; empty where the system has
@@ -80,5 +80,5 @@ class Created:
     id: str
 
 
-Outcome = Fault | Created | None
+Outcome = Fault | CreatedObject | None
 """What became of one item; None is success with nothing to say about it."""

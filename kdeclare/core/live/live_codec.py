@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.parts import Connections, LiveState
 
@@ -112,7 +112,7 @@ class LiveCodec(Protocol):
         The diff of a resource is the same on this part as on what the collector itself reads.
         """
 
-    def contains(self, key: LiveKey, live: LiveState) -> bool:
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Whether there is such an object."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
@@ -146,5 +146,5 @@ class DescribesFields(Protocol):
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
         """Return the fields of an object by the paths that plans have for them."""
 
-    def name_field(self, sort: str, path: str) -> str | None:
+    def format_field_name(self, sort: str, path: str) -> str | None:
         """Return what people read in place of a path; None where that is the path itself."""

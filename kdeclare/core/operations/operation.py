@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
 
@@ -74,7 +74,7 @@ class Operation:
         return {**self.follows, **self.needs}
 
 
-LOSES_DATA = "deletes-records"
+DATA_LOSS = "deletes-records"
 """The code of what `OperationType.announce_losses` says; people read it right before they confirm."""
 
 HAS_RECORDS = "has-records"
@@ -82,7 +82,7 @@ HAS_RECORDS = "has-records"
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class UndoResult:
     """What undoing one operation comes to.
 
     verb, args: the inverse; args is None when there is nothing to do.
@@ -97,7 +97,7 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class Unproven:
+class UnprovenDeletion:
     """Why nothing is deleted: what is there may be another object than the one that the run created.
 
     code: which doubt it is. title, reason, hint: for people; the reason is part of a sentence.

@@ -11,18 +11,18 @@ from typing import Protocol
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
-from kdeclare.core.operations.operation import Arguments, Inverse, Operation, Undo, Unproven
+from kdeclare.core.operations.operation import Arguments, Inverse, Operation, UndoResult, UnprovenDeletion
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.patterns import Pattern
 from kdeclare.core.plans.run import MoveProgress, OperationResult, Status
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.resources.changes import FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.secrets.secret_refs import SecretSource, Steps
+from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 
 
 class Access(StrEnum):
@@ -55,7 +55,7 @@ Key = str | Prefix | Pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class FootprintEntry:
     """One entry of a footprint.
 
     sort: what keys are of, in a name that is unique among all providers: of the kind whose resources are
@@ -67,7 +67,7 @@ class Touch:
     access: Access
 
 
-Footprint = Sequence[Touch]
+Footprint = Sequence[FootprintEntry]
 """All that one operation touches."""
 
 
@@ -122,11 +122,11 @@ class Completion(Protocol):
         """Return for how long ``op`` may take, in seconds; None where the run's own limit holds."""
         return None
 
-    def leave(self, op: Operation) -> OperationResult:
+    def report_started(self, op: Operation) -> OperationResult:
         """Return the result of ``op`` when the run does not wait for the work to end."""
         return OperationResult(op.id, Status.STARTED, None, _GOES_ON)
 
-    def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
+    def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
         """Return the result of ``op`` when its work does not end in time.
 
         live: as it was seen last; None where the system has not answered once.
@@ -135,7 +135,7 @@ class Completion(Protocol):
             op.id, Status.STARTED, "work-timeout", f"Not finished after {limit_s:g} s. {_GOES_ON}"
         )
 
-    def report_other_end(self, op: Operation) -> OperationResult:
+    def report_overridden(self, op: Operation) -> OperationResult:
         """Return the result of ``op`` when the work has ended with something else than ``op`` asked for."""
         text = "The work ended, but not with what was asked for: another client changed or stopped it."
         return OperationResult(op.id, Status.FAILED, "work-overridden", text)
@@ -166,13 +166,13 @@ def is_identity(element: str) -> bool:
 
 def find_expected_names(op: Operation) -> Iterator[str]:
     """Yield the names of the objects that ``op`` was planned on and whose ids it knows."""
-    named = (element for element, value in op.expect.items() if is_identity(element) and value)
-    return (element.removeprefix(IDENTITY).removesuffix(")") for element in named)
+    identity_elements = (element for element, value in op.expect.items() if is_identity(element) and value)
+    return (element.removeprefix(IDENTITY).removesuffix(")") for element in identity_elements)
 
 
-def is_other_object(op: Operation, now: View) -> bool:
+def has_other_object(op: Operation, current_view: View) -> bool:
     """Whether an object that ``op`` was planned on is gone, or another one by now."""
-    return any(is_identity(e) and now.get(e) != value for e, value in op.expect.items())
+    return any(is_identity(e) and current_view.get(e) != value for e, value in op.expect.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +237,11 @@ class OperationType(Protocol):
         """Whether it begins only once the work of others on its objects is over."""
         return self.awaits is not None
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """Return what ``op`` touches; order, and what contradicts itself, follow from it."""
         return ()
 
-    def name_target(self, op: Operation) -> tuple[str, str] | None:
+    def describe_target(self, op: Operation) -> tuple[str, str] | None:
         """Return what ``op`` acts on, and what that is called, where the name of its resource does not tell.
 
         People who review a plan are shown it beside the change: secrets may be sent there.
@@ -255,7 +255,7 @@ class OperationType(Protocol):
         """
         return None
 
-    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
+    def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
         """Return the objects that must exist for ``op``, because it knows their ids."""
         return frozenset(ResourceId(op.resource.kind, name) for name in find_expected_names(op))
 
@@ -263,11 +263,11 @@ class OperationType(Protocol):
         """Return the objects that ``op`` is about."""
         return frozenset({op.resource})
 
-    def find_created(self, op: Operation) -> ResourceId | None:
+    def find_created_resource(self, op: Operation) -> ResourceId | None:
         """Return the resource that ``op`` creates as a whole; None where it creates none."""
         return self.find_object(op) if self.creates else None
 
-    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+    def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
         """Return the resources that ``op`` changes, under whichever names they could be declared."""
         return frozenset({op.resource})
 
@@ -298,7 +298,7 @@ class OperationType(Protocol):
     def select(self, op: Operation) -> Selections:
         """Return what must be read for a view."""
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Return the live state that ``op`` touches, in the form of ``op.expect``."""
 
     def expected_state(self, op: Operation) -> View:
@@ -313,33 +313,33 @@ class OperationType(Protocol):
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
         """Return the part of ``op`` that leaves these subjects of policies alone; None if there is none."""
-        changed = {op.resource, *self.find_changed(op)}
+        changed = {op.resource, *self.find_changed_resources(op)}
         return op if self.is_auxiliary or changed.isdisjoint(subjects) else None
 
-    def ongoing_work(self, op: Operation) -> Mapping[ResourceId, int]:
+    def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
         """Return how many parts of the work go on after the request was answered, by subject of policies."""
         return {}
 
-    def element_at(self, op: Operation, at: Steps) -> str:
+    def find_element(self, op: Operation, at: ValuePath) -> str:
         """Return the element of the view that a place in the arguments belongs to, or a name of the place."""
         return ".".join(map(str, at))
 
-    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
         """Return ``op`` without these elements of its view; None where it cannot do the rest alone."""
         return None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Return the elements of the view under names that are unique in the system."""
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """Return what ``op`` is about in a request: a request can name it only once."""
         return str(op.resource)
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Return the claims that ``op`` changes: what depends on it is checked for them after it has run."""
         return frozenset(self.claims(op).values())
 
-    def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
+    def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """Return which members the effect has not reached yet, and why, in words; for what `propagates`."""
         return ()
 
@@ -361,12 +361,12 @@ class OperationType(Protocol):
     ) -> Mapping[str, Outcome]:
         """Run a batch and return an outcome per operation id. Raises Fault when the whole request failed."""
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Return what undoes ``op``, which has been done whole or in part, given the view as it is now."""
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
-    ) -> Operation | Unproven:
+    ) -> Operation | UnprovenDeletion:
         """Return ``op``, which deletes what a run created, so that it deletes that object and no other one.
 
         created_id: as the system acknowledged it; None where nothing tells it.
@@ -389,28 +389,30 @@ class OperationType(Protocol):
         return before
 
 
-def batches(verb: OperationType, operations: Sequence[Operation], size: int) -> Iterator[list[Operation]]:
+def batch_operations(
+    operation_type: OperationType, operations: Sequence[Operation], size: int
+) -> Iterator[list[Operation]]:
     """Groups of at most ``size`` operations of one verb in which no item appears twice."""
-    rest = list(operations)
-    while rest:
+    remaining = list(operations)
+    while remaining:
         batch: dict[str, Operation] = {}
-        later: list[Operation] = []
-        for op in rest:
-            if len(batch) < size and verb.item(op) not in batch:
-                batch[verb.item(op)] = op
+        postponed: list[Operation] = []
+        for op in remaining:
+            if len(batch) < size and operation_type.get_batch_key(op) not in batch:
+                batch[operation_type.get_batch_key(op)] = op
             else:
-                later.append(op)
+                postponed.append(op)
         yield list(batch.values())
-        rest = later
+        remaining = postponed
 
 
-def with_inverse(verb: OperationType, op: Operation) -> Operation:
+def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
     """``op`` with what undoes it, as far as that can be said before it has run."""
-    undo = verb.invert(op, verb.expected_state(op), allow_data_loss=False)
-    if undo.lost or undo.args is None:
-        lost = ", ".join(undo.lost) or "nothing"
-        return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost}.")
-    return replace(op, inverse=Inverse(undo.verb, undo.args))
+    undo_result = operation_type.invert(op, operation_type.expected_state(op), allow_data_loss=False)
+    if undo_result.lost or undo_result.args is None:
+        lost_elements = ", ".join(undo_result.lost) or "nothing"
+        return replace(op, irreversible=op.irreversible or f"Cannot be brought back: {lost_elements}.")
+    return replace(op, inverse=Inverse(undo_result.verb, undo_result.args))
 
 
 def with_args(op: Operation, args: Arguments) -> Operation:

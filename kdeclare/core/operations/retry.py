@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
 
 T = TypeVar("T")
@@ -87,21 +87,21 @@ class Attempts:
             return False
         self._sent += 1
         over_quota = fault.error in self._policy.quota_errors
-        delay_s = self._quota_delay(items, fault) if over_quota else self._delay()
+        delay_s = self._compute_quota_delay_s(items, fault) if over_quota else self._compute_delay_s()
         if delay_s is None:
             return False
         self._policy.on_retry(Retry(self._call, self._sent, items, fault, delay_s))
         self._policy.sleep(delay_s)
         return True
 
-    def _delay(self) -> float | None:
+    def _compute_delay_s(self) -> float | None:
         self._failed += 1
         if self._failed >= self._policy.attempts:
             return None
         delay_s: float = min(self._policy.max_delay_s, self._policy.base_delay_s * 2 ** (self._failed - 1))
         return delay_s * (1 - self._policy.jitter() / 2)
 
-    def _quota_delay(self, items: int | None, fault: Fault) -> float | None:
+    def _compute_quota_delay_s(self, items: int | None, fault: Fault) -> float | None:
         if items != self._items:  # some have been taken since
             self._items, self._delayed_s = items, 0.0
         delay_s = fault.retry_after_s + self._policy.base_delay_s * (1 + self._policy.jitter())

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
@@ -28,7 +28,7 @@ class ClusterRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class PlanBase:
     """The state that a plan was made on. The serial is information, not an expectation."""
 
     lineage: str | None
@@ -49,7 +49,7 @@ SYSTEM_POLICY = "broker"
 STALE = "stale"
 """The code of a diagnostic that says that others have changed something since it was read."""
 
-UNEXPLAINED = "A policy of the brokers refuses it and does not say why."
+UNEXPLAINED_DENIAL = "A policy of the brokers refuses it and does not say why."
 """What is said where they deny without a message."""
 
 
@@ -69,14 +69,14 @@ class Verdict:
     override: str | None = None
 
     @property
-    def denies(self) -> bool:
+    def is_denial(self) -> bool:
         """Whether the change must not be made."""
         return self.outcome is VerdictOutcome.DENY
 
 
-def denied_by_system(resource: str, message: str) -> Verdict:
+def build_system_denial(resource: str, message: str) -> Verdict:
     """The verdict of the system's own policy, which need not say why."""
-    return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED)
+    return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Plan:
     project: str
     env: str
     cluster: ClusterRef
-    base: Base
+    base: PlanBase
     summary: Summary
     changes: tuple[Change, ...] = ()
     operations: tuple[Operation, ...] = ()

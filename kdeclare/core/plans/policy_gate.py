@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Ownership, Plan, Verdict
-from kdeclare.core.plans.planning import PlanInputs
+from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 Override = Callable[[Verdict], str | None]
@@ -21,7 +21,7 @@ Labels = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PolicyEvaluation:
     """What the policies said.
 
     denied: by resource, the subjects that it must leave alone; where it is one of them itself, nothing of it
@@ -35,40 +35,43 @@ class Judgement:
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-class Judge:
+class PolicyGate:
     """What is asked about operations before they are run; by default it has nothing against anything.
 
     Operations are given in order. Fault says that a system does not answer.
     """
 
-    def judge_draft(
+    def evaluate_draft(
         self,
         operations: Sequence[Operation],
         inputs: PlanInputs,
         selections: Selections,
         override: Override,
-    ) -> Judgement:
+    ) -> PolicyEvaluation:
         """Judge the operations of a plan that is being made. selections: what was read of the live state."""
-        return Judgement()
+        return PolicyEvaluation()
 
-    def judge_plan(
+    def evaluate_plan(
         self,
         operations: Sequence[Operation],
         plan: Plan,
         connections: Connections,
         owned: Mapping[str, OwnedRecord],
         override: Override,
-    ) -> Judgement:
+    ) -> PolicyEvaluation:
         """Judge operations of a finished plan on the systems as they are now. owned: records of the state."""
-        return Judgement()
+        return PolicyEvaluation()
 
     def find_labels_to_keep(
-        self, desired: Iterable[Desired], owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]
+        self,
+        desired: Iterable[DesiredResource],
+        owned: Mapping[str, OwnedRecord],
+        ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that `judge_plan` could not tell from the state and the records of the plan."""
+        """Return the labels that neither the state nor the records of the plan have."""
         return {}
 
-    def list_judged(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
+    def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
         """Return the resources that policies are asked about, each with the subject as verdicts name it.
 
         The name is empty where the resource is its own subject.
@@ -76,4 +79,4 @@ class Judge:
         return frozenset()
 
 
-NO_POLICIES = Judge()
+NO_POLICIES = PolicyGate()

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.plans.plan import Plan, Verdict, denied_by_system
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.plan import Plan, Verdict, build_system_denial
 
 
 class Status(StrEnum):
@@ -27,7 +27,7 @@ class Status(StrEnum):
 REQUEST_DEADLINE_S = 90.0
 """For how long brokers may work on a request that carries no timeout, where the project says nothing else."""
 
-NOT_EVERYWHERE = "not-everywhere"
+NOT_PROPAGATED = "not-everywhere"
 """The error of an operation that has been done, and that not all have followed whom it is for."""
 
 
@@ -57,16 +57,16 @@ class OperationResult:
     @property
     def had_effect(self) -> bool:
         """Whether anything was changed, as far as is known."""
-        return self.is_good or self.is_in_part
+        return self.is_good or self.is_partial
 
     @property
-    def is_in_part(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether it failed, and has changed something all the same."""
-        return self.status is Status.FAILED and self.error == NOT_EVERYWHERE
+        return self.status is Status.FAILED and self.error == NOT_PROPAGATED
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingPart:
     """A partition in flight, and the brokers whose copies are not in sync yet.
 
     down: those of them that are fenced. stalled: nothing has arrived for a while.
@@ -78,8 +78,8 @@ class Waiting:
     stalled: bool = False
 
 
-def _list_stalled(waiting: tuple[Waiting, ...]) -> list[str]:
-    return [item.partition for item in waiting if item.stalled]
+def _list_stalled(pending_parts: tuple[PendingPart, ...]) -> list[str]:
+    return [item.partition for item in pending_parts if item.stalled]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class MoveProgress:
         Field(description="An estimate; null while nothing tells.", serialization_alias="seconds_left"),
     ] = None
     waiting: Annotated[
-        tuple[Waiting, ...],
+        tuple[PendingPart, ...],
         PlainSerializer(_list_stalled),
         Field(description="Parts of which nothing has arrived lately.", serialization_alias="stalled"),
     ] = ()
@@ -114,7 +114,7 @@ class MoveProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult:
+class ApplyResult:
     """What a run did, operation by operation in the order of the plan.
 
     run_id is None when there was nothing to run. plan: without what was denied when it was to be applied.
@@ -131,11 +131,13 @@ class RunResult:
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of the plan, and what the brokers' own policies have refused meanwhile."""
-        refused = [op for op in self.plan.operations if self._status(op.id) is Status.DENIED]
-        denials = (denied_by_system(str(op.resource), self.results[op.id].message) for op in refused)
+        denied_operations = [op for op in self.plan.operations if self._find_status(op.id) is Status.DENIED]
+        denials = (
+            build_system_denial(str(op.resource), self.results[op.id].message) for op in denied_operations
+        )
         return (*self.plan.verdicts, *denials)
 
-    def _status(self, operation: str) -> Status | None:
+    def _find_status(self, operation: str) -> Status | None:
         result = self.results.get(operation)
         return result.status if result else None
 

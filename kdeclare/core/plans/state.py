@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.owned_record import OwnedRecord
 

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 
 NOT_CONFIGURED = "provider-not-configured"
@@ -39,7 +39,7 @@ class References(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ConnectionContext:
     """What leads to a system besides its settings.
 
     environment: the name of the environment, for messages.
@@ -99,7 +99,7 @@ class SettingsFile:
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
-def _no_files(settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:
+def _find_no_files(settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:
     return ()
 
 
@@ -115,36 +115,36 @@ class ConnectionType(Generic[_Settings]):
     environment_fields: the fields of its settings that stand in the environment itself instead.
     is_always_needed: whether every command connects that looks at systems. It then does so while it still
         reads files.
-    find_files: finds the files that connecting reads, given the settings and `Surroundings.options`; tasks
-        on other machines are sent them. What has an absolute path that holds on every machine is left out.
-        Raises KdeclareError.
+    find_files: finds the files that connecting reads, given the settings and `ConnectionContext.options`;
+        tasks on other machines are sent them. What has an absolute path that holds on every machine is left
+        out. Raises KdeclareError.
     explain: what a fault means for people, given what messages call the environment; None where the fault
         does not come from this system.
     """
 
     makes: type[object]
     settings: type[_Settings]
-    locate: Callable[[_Settings, Surroundings], Target]
+    locate: Callable[[_Settings, ConnectionContext], Target]
     environment_fields: frozenset[str] = frozenset()
     is_always_needed: bool = False
-    find_files: Callable[[_Settings, Mapping[str, str]], Iterable[SettingsFile]] = _no_files
+    find_files: Callable[[_Settings, Mapping[str, str]], Iterable[SettingsFile]] = _find_no_files
     explain: Callable[[Fault, str], Diagnostic | None] = lambda fault, name: None
 
     def list_files(self, settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:
         """Return the files that connecting reads. Raises KdeclareError."""
-        return self.find_files(self._own(settings), options)
+        return self.find_files(self._narrow_settings(settings), options)
 
-    def make_target(self, settings: BaseModel, surroundings: Surroundings) -> Target:
+    def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:
         """Return what leads to the system. Raises KdeclareError."""
-        return self.locate(self._own(settings), surroundings)
+        return self.locate(self._narrow_settings(settings), surroundings)
 
-    def _own(self, settings: BaseModel) -> _Settings:
+    def _narrow_settings(self, settings: BaseModel) -> _Settings:
         if not isinstance(settings, self.settings):
             raise TypeError(f"settings of {type(settings).__name__}, not {self.settings.__name__}")
         return settings
 
 
-class Connects(Protocol):
+class AnyConnectionType(Protocol):
     """A `ConnectionType` of whatever settings."""
 
     @property
@@ -167,7 +167,7 @@ class Connects(Protocol):
     def explain(self) -> Callable[[Fault, str], Diagnostic | None]:
         """See `ConnectionType`."""
 
-    def make_target(self, settings: BaseModel, surroundings: Surroundings) -> Target:
+    def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:
         """See `ConnectionType`."""
 
     def list_files(self, settings: BaseModel, options: Mapping[str, str]) -> Iterable[SettingsFile]:

@@ -13,9 +13,9 @@ from dataclasses import field
 from functools import cache, reduce
 from importlib.machinery import PathFinder
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
-_OWN = "kdeclare."
+_GROUP_PREFIX = "kdeclare."
 """What the names of groups begin with that are read."""
 
 _FOLDERS = (".dist-info", ".egg-info")
@@ -65,12 +65,12 @@ def find_all() -> tuple[InstalledEntryPoint, ...]:
 
 @cache
 def _read_path(path: tuple[str, ...]) -> tuple[InstalledEntryPoint, ...]:
-    return tuple(_read_folders(path) if _is_all_in_folders(path) else _ask_library())
+    return tuple(_read_folders(path) if _is_plain_path(path) else _read_importlib_metadata())
 
 
-def _is_all_in_folders(path: tuple[str, ...]) -> bool:
-    others = (finder for finder in sys.meta_path if finder is not PathFinder)
-    if any(hasattr(finder, "find_distributions") for finder in others):
+def _is_plain_path(path: tuple[str, ...]) -> bool:
+    other_finders = (finder for finder in sys.meta_path if finder is not PathFinder)
+    if any(hasattr(finder, "find_distributions") for finder in other_finders):
         return False
     return all(
         not entry.endswith(".egg") and (os.path.isdir(entry or ".") or not os.path.exists(entry))  # noqa: PTH110, PTH112
@@ -78,24 +78,24 @@ def _is_all_in_folders(path: tuple[str, ...]) -> bool:
     )
 
 
-def _ask_library() -> Iterator[InstalledEntryPoint]:
+def _read_importlib_metadata() -> Iterator[InstalledEntryPoint]:
     from importlib.metadata import entry_points
 
     points = entry_points()
     for group in points.groups:
-        if group.startswith(_OWN):
+        if group.startswith(_GROUP_PREFIX):
             for point in points.select(group=group):
                 name, version = (point.dist.name, point.dist.version) if point.dist else ("", "")
                 yield InstalledEntryPoint(group, point.name, point.value, name, version)
 
 
 def _read_folders(path: tuple[str, ...]) -> Iterator[InstalledEntryPoint]:
-    seen: set[str] = set()
+    seen_distributions: set[str] = set()
     for folder in path:
         for name in _list_metadata(folder or "."):
             distribution = _SEPARATORS.sub("_", name.rpartition(".")[0].partition("-")[0]).lower()
-            if distribution not in seen:
-                seen.add(distribution)
+            if distribution not in seen_distributions:
+                seen_distributions.add(distribution)
                 yield from _read_distribution(f"{folder or '.'}/{name}")
 
 
@@ -107,24 +107,24 @@ def _list_metadata(folder: str) -> list[str]:
 
 
 def _read_distribution(folder: str) -> Iterator[InstalledEntryPoint]:
-    text = _read(f"{folder}/entry_points.txt")
-    if f"[{_OWN}" not in text:
+    text = _read_text(f"{folder}/entry_points.txt")
+    if f"[{_GROUP_PREFIX}" not in text:
         return
-    headers = _read(f"{folder}/METADATA") or _read(f"{folder}/PKG-INFO")
-    about = dict(line.partition(": ")[::2] for line in headers.partition("\n\n")[0].splitlines())
+    headers = _read_text(f"{folder}/METADATA") or _read_text(f"{folder}/PKG-INFO")
+    headers_by_name = dict(line.partition(": ")[::2] for line in headers.partition("\n\n")[0].splitlines())
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             group = line[1:-1]
-        elif line and not line.startswith("#") and group.startswith(_OWN):
+        elif line and not line.startswith("#") and group.startswith(_GROUP_PREFIX):
             name, _, value = line.partition("=")
-            distribution, version = about.get("Name", ""), about.get("Version", "")
+            distribution, version = headers_by_name.get("Name", ""), headers_by_name.get("Version", "")
             yield InstalledEntryPoint(group, name.strip(), value.strip(), distribution, version)
 
 
-def _read(file: str) -> str:
+def _read_text(file: str) -> str:
     try:
-        with open(file, encoding="utf-8") as opened:  # noqa: PTH123  a fifth of the time, for each of hundreds
-            return opened.read()
+        with open(file, encoding="utf-8") as stream:  # noqa: PTH123  a fifth of the time, for each of hundreds
+            return stream.read()
     except OSError:  # most have none
         return ""

@@ -9,7 +9,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedParts, Provider
 
@@ -36,29 +36,29 @@ class InstalledProvider:
 @cache
 def find_providers() -> tuple[InstalledProvider, ...]:
     """Find what is installed, by name. Imports nothing."""
-    found = (
+    installed = (
         InstalledProvider(point.name, point.distribution, point.version, point.value)
         for point in find_entry_points(GROUP)
     )
-    return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.name, item.distribution)))
+    return tuple(sorted(dict.fromkeys(installed), key=lambda item: (item.name, item.distribution)))
 
 
 @dataclass(slots=True)
-class _Chosen:
+class _ProviderChoice:
     """The providers that this process was told to use; None where it uses what is installed."""
 
     providers: tuple[InstalledProvider, ...] | None = None
 
 
-_chosen = _Chosen()
+_provider_choice = _ProviderChoice()
 
 
 def list_providers() -> tuple[InstalledProvider, ...]:
     """Return what this process uses: what it was told to, else what is installed. Imports nothing."""
-    return find_providers() if _chosen.providers is None else _chosen.providers
+    return find_providers() if _provider_choice.providers is None else _provider_choice.providers
 
 
-def find_raiser(raised: BaseException) -> InstalledProvider | None:
+def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
     """Return the provider in whose package an exception was raised, or that called what raised it.
 
     None where no frame is of a provider outside kdeclare. Of several, it is the innermost. Imports nothing.
@@ -67,11 +67,11 @@ def find_raiser(raised: BaseException) -> InstalledProvider | None:
         provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
     }
     packages.pop("kdeclare", None)
-    found, at = None, raised.__traceback__
-    while at is not None:
-        package = str(at.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        found, at = packages.get(package, found), at.tb_next
-    return found
+    raiser, traceback = None, exception.__traceback__
+    while traceback is not None:
+        package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        raiser, traceback = packages.get(package, raiser), traceback.tb_next
+    return raiser
 
 
 def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
@@ -80,33 +80,34 @@ def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
     Tasks of Spark call it with what their driver uses. Raises KdeclareError where a distribution is missing
     here, or is there in another version: a task with other code would answer something else than its driver.
     """
-    chosen = None if providers is None else tuple(providers)
-    if chosen == _chosen.providers:
+    selected = None if providers is None else tuple(providers)
+    if selected == _provider_choice.providers:
         return
-    for provider in chosen or ():
-        _refuse_other_version(provider)
-    _chosen.providers = chosen
+    for provider in selected or ():
+        _validate_installed_version(provider)
+    _provider_choice.providers = selected
     load_providers.cache_clear()
 
 
-def _refuse_other_version(wanted: InstalledProvider) -> None:
-    if not wanted.distribution:
+def _validate_installed_version(provider: InstalledProvider) -> None:
+    if not provider.distribution:
         return
     from importlib.metadata import PackageNotFoundError, version  # here: only tasks of fleets ask for it
 
     try:
-        here: str | None = version(wanted.distribution)
+        installed_version: str | None = version(provider.distribution)
     except PackageNotFoundError:
-        here = None
-    if here == wanted.version:
+        installed_version = None
+    if installed_version == provider.version:
         return
-    found = "does not have it" if here is None else f"has version {here}"
+    mismatch = "does not have it" if installed_version is None else f"has version {installed_version}"
     raise KdeclareError(
         error(
             "provider-missing",
             "A provider is missing where a task runs",
-            f"This command uses the provider {_titled(wanted)}, and the Python of a task {found}.",
-            hint=f"Install {wanted.distribution}=={wanted.version} on every executor.",
+            f"This command uses the provider {_format_provider(provider)}, and "
+            f"the Python of a task {mismatch}.",
+            hint=f"Install {provider.distribution}=={provider.version} on every executor.",
         )
     )
 
@@ -116,24 +117,29 @@ def load_provider(installed: InstalledProvider) -> Provider:
     try:
         provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
     except Exception as cause:  # whatever the code of a provider raises
-        raise KdeclareError(_broken(installed, f"{type(cause).__name__}: {cause}")) from cause
+        raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
     if not isinstance(provider, Provider):
-        raise KdeclareError(_broken(installed, f"{installed.reference} is a {type(provider).__name__}"))
+        raise KdeclareError(
+            _report_broken_provider(installed, f"{installed.reference} is a {type(provider).__name__}")
+        )
     if provider.contract != CONTRACT:
         raise KdeclareError(
             error(
                 "provider-contract",
                 "Provider is for another kdeclare",
-                f"The provider {_titled(installed)} is written for version {provider.contract} of the "
+                f"The provider {_format_provider(installed)} is written for "
+                f"version {provider.contract} of the "
                 f"provider contract; this kdeclare has version {CONTRACT}.",
                 hint="Install a version of the provider for this kdeclare, or uninstall it.",
             )
         )
     if provider.name != installed.name:
-        raise KdeclareError(_broken(installed, f"it calls itself '{provider.name}', unlike its entry point"))
+        raise KdeclareError(
+            _report_broken_provider(installed, f"it calls itself '{provider.name}', unlike its entry point")
+        )
     if not _API_VERSION.fullmatch(provider.api_version):
-        why = f"its api_version '{provider.api_version}' is not like flags.example/v1"
-        raise KdeclareError(_broken(installed, why))
+        reason = f"its api_version '{provider.api_version}' is not like flags.example/v1"
+        raise KdeclareError(_report_broken_provider(installed, reason))
     return provider
 
 
@@ -143,33 +149,37 @@ def load_providers() -> tuple[Provider, ...]:
 
     Raises KdeclareError, also where two have the same name for something or share an API group.
     """
-    return load_together(list_providers())
+    return load_selected_providers(list_providers())
 
 
-def load_together(found: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
+def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
     """Import these, as `load_providers` does with all. Raises KdeclareError."""
-    _refuse_twins(found, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in found})
-    providers = {item.name: load_provider(item) for item in found}
-    _refuse_shared_groups(found, providers)
-    _refuse_twins(found, "kind", {p.name: [kind.name for kind in p.kinds] for p in providers.values()})
-    _refuse_twins(
-        found, "operation type", {p.name: [t.name for t in p.operation_types] for p in providers.values()}
+    _validate_unique_names(
+        installed, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in installed}
+    )
+    providers = {item.name: load_provider(item) for item in installed}
+    _validate_api_groups(installed, providers)
+    _validate_unique_names(
+        installed, "kind", {p.name: [kind.name for kind in p.kinds] for p in providers.values()}
+    )
+    _validate_unique_names(
+        installed, "operation type", {p.name: [t.name for t in p.operation_types] for p in providers.values()}
     )
     kinds = frozenset(kind.name for provider in providers.values() for kind in provider.kinds)
-    for item in found:
-        _refuse_mistakes(item, providers[item.name], kinds)
-    return tuple(providers[name] for name in _in_order(providers) if name in providers)
+    for item in installed:
+        _validate_kinds(item, providers[item.name], kinds)
+    return tuple(providers[name] for name in _order_providers(providers) if name in providers)
 
 
-def _refuse_mistakes(installed: InstalledProvider, provider: Provider, kinds: frozenset[str]) -> None:
-    listed = ListedParts(kinds, provider.operation_types, provider.collectors)
+def _validate_kinds(installed: InstalledProvider, provider: Provider, kinds: frozenset[str]) -> None:
+    listed_parts = ListedParts(kinds, provider.operation_types, provider.collectors)
     for kind in provider.kinds:
         if isinstance(kind, ChecksItsProvider):
-            for mistake in kind.find_mistakes(listed):
-                raise KdeclareError(_broken(installed, f"kind {kind.name}: {mistake}"))
+            for mistake in kind.find_mistakes(listed_parts):
+                raise KdeclareError(_report_broken_provider(installed, f"kind {kind.name}: {mistake}"))
 
 
-def _in_order(providers: Mapping[str, Provider]) -> list[str]:
+def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
     try:
         return list(TopologicalSorter({p.name: p.builds_on for p in providers.values()}).static_order())
     except CycleError as cycle:
@@ -179,10 +189,10 @@ def _in_order(providers: Mapping[str, Provider]) -> list[str]:
         ) from None
 
 
-def _refuse_shared_groups(found: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
+def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
     """An API group belongs to one distribution, which may have several providers in it."""
     groups: dict[str, list[str]] = {}
-    for item in found:
+    for item in installed:
         if item.distribution:  # the others are in no distribution that could be uninstalled
             group = providers[item.name].api_version.partition("/")[0]
             groups.setdefault(f"{item.distribution}/", []).append(group)
@@ -190,45 +200,47 @@ def _refuse_shared_groups(found: Sequence[InstalledProvider], providers: Mapping
         "State a group of its own as the provider's api_version, such as flags.example/v1 (the default is "
         "kdeclare/v1), or uninstall one of them."
     )
-    _refuse_twins(found, "API group", groups, hint)
+    _validate_unique_names(installed, "API group", groups, hint)
 
 
-def _refuse_twins(
-    found: Sequence[InstalledProvider],
-    what: str,
+def _validate_unique_names(
+    installed: Sequence[InstalledProvider],
+    part_name: str,
     names: Mapping[str, Sequence[str]],
     hint: str = "Uninstall one of them.",
 ) -> None:
     owners: dict[str, str] = {}
-    for owner, own in names.items():
-        for name in own:
+    for owner, owned_names in names.items():
+        for name in owned_names:
             if owners.setdefault(name, owner) != owner:
-                both = " and ".join(sorted((_origin(found, owners[name]), _origin(found, owner))))
+                origins = " and ".join(
+                    sorted((_describe_origin(installed, owners[name]), _describe_origin(installed, owner)))
+                )
                 raise KdeclareError(
                     error(
                         "provider-collision",
                         "Two providers have the same name for something",
-                        f"The {what} '{name}' comes from both {both}.",
+                        f"The {part_name} '{name}' comes from both {origins}.",
                         hint=hint,
                     )
                 )
 
 
-def _origin(found: Sequence[InstalledProvider], owner: str) -> str:
+def _describe_origin(installed: Sequence[InstalledProvider], owner: str) -> str:
     """The distribution of a provider, which is what somebody can uninstall."""
-    by_name = {item.name: item.distribution for item in found}
-    return f"the distribution {by_name.get(owner) or owner.partition('/')[0]}"
+    distributions = {item.name: item.distribution for item in installed}
+    return f"the distribution {distributions.get(owner) or owner.partition('/')[0]}"
 
 
-def _broken(installed: InstalledProvider, why: str) -> Diagnostic:
+def _report_broken_provider(installed: InstalledProvider, reason: str) -> Diagnostic:
     return error(
         "provider-broken",
         "Provider cannot be loaded",
-        f"The provider {_titled(installed)} cannot be loaded: {why}.",
+        f"The provider {_format_provider(installed)} cannot be loaded: {reason}.",
         hint="Install another version of its distribution, or uninstall it. If you write it yourself, set "
         "KDECLARE_DEBUG=1 to see where it fails.",
     )
 
 
-def _titled(installed: InstalledProvider) -> str:
+def _format_provider(installed: InstalledProvider) -> str:
     return f"'{installed.name}' ({installed.distribution} {installed.version})"

@@ -13,15 +13,15 @@ from typing import get_args, get_type_hints
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
-from kdeclare.core.suggest import did_you_mean
+from kdeclare.core.suggestions import format_suggestion
 
 GROUP = "kdeclare.plan_options"
 """The group of entry points. The name of one is its provider's; it leads to a dataclass of options."""
 
-_OWN_CODE = "kdeclare."
+_BUILT_IN_PREFIX = "kdeclare."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,32 +76,32 @@ def find_plan_options() -> OfferedOptions:
     usable: dict[str, OfferedOption] = {}
     problems: list[Diagnostic] = []
     points = dict.fromkeys(find_entry_points(GROUP))
-    for point in sorted(points, key=lambda point: (not point.value.startswith(_OWN_CODE), point.name)):
+    for point in sorted(points, key=lambda point: (not point.value.startswith(_BUILT_IN_PREFIX), point.name)):
         try:
-            options = read_options(point.name, point.load())
+            options = collect_options(point.name, point.load())
         except Exception as cause:  # noqa: BLE001  whatever the code of a provider raises
-            problems.append(_broken(point, f"{type(cause).__name__}: {cause}"))
+            problems.append(_report_broken_options(point, f"{type(cause).__name__}: {cause}"))
             continue
-        problems += [_ambiguous(option, point) for option in options if option.name in usable]
+        problems += [_report_ambiguous_option(option, point) for option in options if option.name in usable]
         usable |= {option.name: option for option in options if option.name not in usable}
     return OfferedOptions(usable, tuple(problems))
 
 
-def read_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
+def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
     """Read the options that a dataclass declares. Raises TypeError for a class that declares none."""
     if not (isinstance(model, type) and is_dataclass(model)):
         raise TypeError(f"{model!r} is not a dataclass")
     hints = get_type_hints(model, include_extras=True)
-    found = []
+    options = []
     for field in fields(model):
         annotation, *metadata = get_args(hints[field.name]) or (hints[field.name],)
-        about = next((item for item in metadata if isinstance(item, PlanOption)), None)
-        if about is None:
+        plan_option = next((item for item in metadata if isinstance(item, PlanOption)), None)
+        if plan_option is None:
             continue
         if field.default is MISSING:
             raise TypeError(f"{model.__name__}.{field.name} has no default")
-        found.append(OfferedOption(field.name, annotation, field.default, about, provider, model))
-    return tuple(found)
+        options.append(OfferedOption(field.name, annotation, field.default, plan_option, provider, model))
+    return tuple(options)
 
 
 def choose_options(**values: object) -> PlanOptions:
@@ -112,42 +112,42 @@ def choose_options(**values: object) -> PlanOptions:
     no installed provider has, for a value that is not one of its type, and where the options of a provider
     cannot be used.
     """
-    return choose_among(find_plan_options(), values)
+    return choose_from_offered(find_plan_options(), values)
 
 
-def choose_among(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
+def choose_from_offered(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
     """Return the options of a plan with these values, of those that are offered. Raises KdeclareError."""
     if offered.problems:
         raise KdeclareError(*offered.problems)
     if not values:
         return PlanOptions()
-    parts: dict[type[object], dict[str, object]] = {}
+    values_by_model: dict[type[object], dict[str, object]] = {}
     for name, value in values.items():
         option = offered.usable.get(name)
         if option is None:
-            raise KdeclareError(_unknown(name, offered.usable), exit_code=ExitCode.USAGE)
-        parts.setdefault(option.model, {})[name] = value
-    return PlanOptions(*(_make(model, chosen) for model, chosen in parts.items()))
+            raise KdeclareError(_report_unknown_option(name, offered.usable), exit_code=ExitCode.USAGE)
+        values_by_model.setdefault(option.model, {})[name] = value
+    return PlanOptions(*(_build_options(model, chosen) for model, chosen in values_by_model.items()))
 
 
-def _make(model: type[object], chosen: Mapping[str, object]) -> object:
+def _build_options(model: type[object], values: Mapping[str, object]) -> object:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(model).validate_python(dict(chosen))
-    except ValidationError as wrong:
-        why = "; ".join(f"{item['loc'][0]}: {item['msg']}" for item in wrong.errors(include_url=False))
+        return TypeAdapter(model).validate_python(dict(values))
+    except ValidationError as problem:
+        reason = "; ".join(f"{item['loc'][0]}: {item['msg']}" for item in problem.errors(include_url=False))
         raise KdeclareError(
-            error("bad-plan-option", "Value is not one of the option", f"{why}."), exit_code=ExitCode.USAGE
+            error("bad-plan-option", "Value is not one of the option", f"{reason}."), exit_code=ExitCode.USAGE
         ) from None
 
 
-def _unknown(name: str, usable: Mapping[str, OfferedOption]) -> Diagnostic:
-    hint = did_you_mean(name, usable) or f"The options are {', '.join(usable)}."
+def _report_unknown_option(name: str, usable: Mapping[str, OfferedOption]) -> Diagnostic:
+    hint = format_suggestion(name, usable) or f"The options are {', '.join(usable)}."
     return error("unknown-plan-option", "Unknown option", f"No provider has an option '{name}'.", hint=hint)
 
 
-def _ambiguous(option: OfferedOption, point: InstalledEntryPoint) -> Diagnostic:
+def _report_ambiguous_option(option: OfferedOption, point: InstalledEntryPoint) -> Diagnostic:
     return error(
         "option-collision",
         "Two options have the same name",
@@ -156,10 +156,10 @@ def _ambiguous(option: OfferedOption, point: InstalledEntryPoint) -> Diagnostic:
     )
 
 
-def _broken(point: InstalledEntryPoint, why: str) -> Diagnostic:
+def _report_broken_options(point: InstalledEntryPoint, reason: str) -> Diagnostic:
     return error(
         "provider-broken",
         "Provider cannot be loaded",
-        f"The options of {point.origin} cannot be loaded: {why}.",
+        f"The options of {point.origin} cannot be loaded: {reason}.",
         hint="Install another version of the distribution, or uninstall it.",
     )

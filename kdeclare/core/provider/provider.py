@@ -11,24 +11,24 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, gist
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, summarize_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_texts
-from kdeclare.core.live.collector import Expected, PendingWrite, Selection, Sighting
+from kdeclare.core.live.collector import CollectResult, ExpectedObjects, PendingWrite, Selection
 from kdeclare.core.live.live_codec import LiveCodec
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.plans.planning import PlanHooks, PlanInputs, PlanSettings
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.plans.run import MoveProgress
 from kdeclare.core.plans.state import PendingCleanup
-from kdeclare.core.provider.connection import Connects, Surroundings
-from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.provider.connection import AnyConnectionType, ConnectionContext
+from kdeclare.core.resources.kind import DesiredResource, Kind
 
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
-class Standing(StrEnum):
+class CheckStatus(StrEnum):
     """How one thing stands, from good to bad."""
 
     OK = "ok"
@@ -45,14 +45,14 @@ class Check:
     """
 
     name: str
-    standing: Standing
+    standing: CheckStatus
     what: str
     why: str = ""
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class CheckSection:
     """Checks that belong together."""
 
     title: str
@@ -70,10 +70,10 @@ class ExaminationRequest:
     """
 
     settings: BaseModel | None = None
-    surroundings: Surroundings | None = None
-    desired: Sequence[Desired] = ()
+    surroundings: ConnectionContext | None = None
+    desired: Sequence[DesiredResource] = ()
 
-    def settings_of(self, model: type[_Settings]) -> _Settings:
+    def get_settings(self, model: type[_Settings]) -> _Settings:
         """Return the settings, which are of the provider's own model."""
         if not isinstance(self.settings, model):
             raise TypeError(f"settings of {type(self.settings).__name__}, not {model.__name__}")
@@ -81,17 +81,17 @@ class ExaminationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminationResult:
     """What was found. system_id: what states are bound to; None where it was not seen, or there is none."""
 
-    sections: tuple[Section, ...] = ()
+    sections: tuple[CheckSection, ...] = ()
     system_id: str | None = None
 
 
-def check_of_error(name: str, standing: Standing, problem: KdeclareError, why: str = "") -> Check:
+def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
     """Return a failure as a check: what was wrong, and what its own hint says."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
-    return Check(name, standing, gist(problem.diagnostics), why, hint)
+    return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
     """Return the same with these names in a section, which goes where there are none."""
-    others = {name: value for name, value in pending.items() if name != section}
-    return {**others, section: sorted(names)} if names else others
+    other_sections = {name: value for name, value in pending.items() if name != section}
+    return {**other_sections, section: sorted(names)} if names else other_sections
 
 
 API_VERSION = "kdeclare/v1"
@@ -202,15 +202,15 @@ CONTRACT = 1
 """The version of the provider contract. It is experimental: a later kdeclare may ask for another one."""
 
 
-class Collects(Protocol):
+class AnyCollector(Protocol):
     """A `Collector` of whatever class of selections."""
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
         """Read what is selected; None where nothing is. Raises Fault."""
 
     def collect_expected(
-        self, connections: Connections, selections: Iterable[Selection], expected: Expected
-    ) -> Sighting | None:
+        self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
+    ) -> CollectResult | None:
         """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
 
     def reads(self, selections: Iterable[Selection]) -> bool:
@@ -230,7 +230,7 @@ class ListedParts:
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]
-    collectors: tuple[Collects, ...]
+    collectors: tuple[AnyCollector, ...]
 
 
 @runtime_checkable
@@ -314,9 +314,9 @@ class Provider:
     builds_on: tuple[str, ...] = ()
     contract: int = CONTRACT
     api_version: str = API_VERSION
-    connection: Connects | None = None
-    examine: Callable[[ExaminationRequest], Examined] | None = None
-    collectors: tuple[Collects, ...] = ()
+    connection: AnyConnectionType | None = None
+    examine: Callable[[ExaminationRequest], ExaminationResult] | None = None
+    collectors: tuple[AnyCollector, ...] = ()
     plan_settings: PlanSettings | None = None
     start_plan: Callable[[PlanInputs], PlanHooks] | None = None
     find_invisible: Callable[[Connections, Sequence[PendingWrite]], Sequence[PendingWrite]] | None = None
@@ -328,5 +328,5 @@ class Provider:
     describe_plan: Callable[[Sequence[Operation]], PlanSection | None] | None = None
     is_secret_setting: Callable[[TypedSetting], bool | None] | None = None
     may_hold_secret: Callable[[str], bool] | None = None
-    check_declared: Callable[[Sequence[Desired]], Iterable[Diagnostic]] | None = None
-    find_contradictions: Callable[[Sequence[Desired]], Sequence[Diagnostic]] | None = None
+    check_declared: Callable[[Sequence[DesiredResource]], Iterable[Diagnostic]] | None = None
+    find_contradictions: Callable[[Sequence[DesiredResource]], Sequence[Diagnostic]] | None = None

@@ -15,23 +15,23 @@ from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.live.collector import PendingWrite, Selection, Selections
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.live.live_codec import LiveCodec
-from kdeclare.core.operations.operation import Operation, UnboundArguments, Undo
+from kdeclare.core.operations.operation import Operation, UnboundArguments, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plans.planning import PlanHooks, PlanInputs, PlanSettings
+from kdeclare.core.plans.plan_hooks import PlanHooks, PlanInputs, PlanSettings
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import (
     API_VERSION,
     ActivityWatch,
+    AnyCollector,
     Cleanup,
     CleanupRequest,
-    Collects,
     PlanSection,
     Provider,
     TypedSetting,
 )
 from kdeclare.core.resources.changes import FieldChange
-from kdeclare.core.resources.kind import Desired, Kind
+from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.secrets.secret_refs import SecretSource, find_secret_fields
 
 _EFFECT = "effect"
@@ -49,7 +49,7 @@ class UnknownOperationType(OperationType):
         """Nothing."""
         return ()
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Unknown, as nothing installed knows this type of operation."""
         return {_EFFECT: "unknown"}
 
@@ -65,11 +65,11 @@ class UnknownOperationType(OperationType):
         """Itself."""
         return {_EFFECT: f"operation/{op.id}"}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """Itself."""
         return op.id
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Nothing that could be told."""
         return frozenset()
 
@@ -85,19 +85,19 @@ class UnknownOperationType(OperationType):
         text = f"This kdeclare has no verb '{self.name}'."
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """It cannot be undone here."""
-        return Undo(lost=(f"what {self.name} did",))
+        return UndoResult(lost=(f"what {self.name} did",))
 
 
 _Value = TypeVar("_Value", covariant=True)
 
 
-class _ByName(Mapping[str, _Value]):
+class _ProviderMapping(Mapping[str, _Value]):
     """A mapping that is made of the providers in use when it is first looked at, and again for others."""
 
-    def __init__(self, make: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
-        self._make = make
+    def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
+        self._make = build_mapping
         self._made: tuple[Sequence[Provider], Mapping[str, _Value]] | None = None
 
     def _load(self) -> Mapping[str, _Value]:
@@ -107,9 +107,9 @@ class _ByName(Mapping[str, _Value]):
         return self._made[1]
 
     def __getitem__(self, name: str) -> _Value:
-        made = self._made
-        if made is not None and made[0] is load_providers():  # a plan asks for thousands
-            return made[1][name]
+        cached_mapping = self._made
+        if cached_mapping is not None and cached_mapping[0] is load_providers():  # a plan asks for thousands
+            return cached_mapping[1][name]
         return self._load()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -129,19 +129,19 @@ class _OperationTypes(dict[str, OperationType]):
         return UnknownOperationType(name)
 
 
-KINDS: Mapping[str, Kind] = _ByName(
+KINDS: Mapping[str, Kind] = _ProviderMapping(
     lambda providers: {kind.name: kind for p in providers for kind in p.kinds}
 )
-OPERATION_TYPES: Mapping[str, OperationType] = _ByName(
+OPERATION_TYPES: Mapping[str, OperationType] = _ProviderMapping(
     lambda providers: _OperationTypes({t.name: t for p in providers for t in p.operation_types})
 )
-CODECS: Mapping[str, LiveCodec] = _ByName(
+CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
     lambda providers: {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
 )
 """The codecs of live state, by the sorts of their objects."""
 
 
-def type_of(op: Operation) -> OperationType:
+def get_operation_type(op: Operation) -> OperationType:
     """Return the type of an operation.
 
     One that does nothing where its provider is not installed, or knows other arguments.
@@ -153,8 +153,8 @@ def type_of(op: Operation) -> OperationType:
 
 def find_provider(kind: str) -> Provider | None:
     """Return the provider of a kind; None where none that is installed brings it."""
-    owners = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
-    return next(owners, None)
+    owning_providers = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
+    return next(owning_providers, None)
 
 
 def find_api_version(kind: str) -> str:
@@ -178,7 +178,7 @@ def find_connection_settings() -> Mapping[str, type[BaseModel]]:
     }
 
 
-def find_connected(connections: Connections) -> Iterator[Provider]:
+def find_connected_providers(connections: Connections) -> Iterator[Provider]:
     """Find the providers that these connections lead to; others have nothing to say about their systems."""
     for provider in load_providers():
         if _is_connected(provider, connections):
@@ -194,28 +194,30 @@ def find_plan_settings() -> tuple[PlanSettings, ...]:
     return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
 
 
-def load_collectors() -> tuple[Collects, ...]:
+def load_collectors() -> tuple[AnyCollector, ...]:
     """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
 
 
-def find_collectors(connections: Connections, selections: Sequence[Selection] = ()) -> tuple[Collects, ...]:
+def find_collectors(
+    connections: Connections, selections: Sequence[Selection] = ()
+) -> tuple[AnyCollector, ...]:
     """Return the collectors of all providers that are connected, and any other that reads a selection.
 
     The latter is of a system that the environment does not name; reading it says so.
     """
-    found: list[Collects] = []
+    collectors: list[AnyCollector] = []
     for provider in load_providers():
         if _is_connected(provider, connections):
-            found += provider.collectors
-        elif provider.connection is not None and connections.leaves_out(provider.connection.makes):
-            found += (collector for collector in provider.collectors if collector.reads(selections))
-    return tuple(found)
+            collectors += provider.collectors
+        elif provider.connection is not None and connections.is_unconfigured(provider.connection.makes):
+            collectors += (collector for collector in provider.collectors if collector.reads(selections))
+    return tuple(collectors)
 
 
 def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
     """Return the kinds of all providers that are connected, by name."""
-    return {kind.name: kind for provider in find_connected(connections) for kind in provider.kinds}
+    return {kind.name: kind for provider in find_connected_providers(connections) for kind in provider.kinds}
 
 
 def find_auxiliary_kinds() -> frozenset[str]:
@@ -238,17 +240,19 @@ def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
     return tuple(c.codec for c in find_collectors(connections) if c.codec is not None)
 
 
-def offer_snapshot(codecs: Collection[LiveCodec]) -> Connections:
+def build_snapshot_connections(codecs: Collection[LiveCodec]) -> Connections:
     """Return connections that cannot be opened, to the systems of which a snapshot has the live state.
 
     Hooks of plans are those of connected providers.
     """
 
-    def refuse() -> object:
+    def reject_connection() -> object:
         raise LookupError("a snapshot has no connection")
 
-    made = (p.connection.makes for p in load_providers() if p.connection and _has_codec(p, codecs))
-    return Connections(openers=dict.fromkeys(made, refuse))
+    connection_types = (
+        p.connection.makes for p in load_providers() if p.connection and _has_codec(p, codecs)
+    )
+    return Connections(openers=dict.fromkeys(connection_types, reject_connection))
 
 
 def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
@@ -260,30 +264,34 @@ def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
 
     An audit of a fleet has read everything before, and is connected to nothing: then of all providers.
     """
-    taking_part = load_providers() if inputs.connections.is_empty else find_connected(inputs.connections)
-    return tuple(provider.start_plan(inputs) for provider in taking_part if provider.start_plan)
+    participating_providers = (
+        load_providers() if inputs.connections.is_empty else find_connected_providers(inputs.connections)
+    )
+    return tuple(provider.start_plan(inputs) for provider in participating_providers if provider.start_plan)
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
     """Return the writes that their systems do not show yet. Raises Fault."""
-    found: list[PendingWrite] = []
-    for provider in find_connected(connections):
+    invisible_writes: list[PendingWrite] = []
+    for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:
-            own = {operation_type.name for operation_type in provider.operation_types}
-            found += provider.find_invisible(connections, [w for w in writes if w.operation.verb in own])
-    return found
+            operation_type_names = {operation_type.name for operation_type in provider.operation_types}
+            invisible_writes += provider.find_invisible(
+                connections, [w for w in writes if w.operation.verb in operation_type_names]
+            )
+    return invisible_writes
 
 
-def shows_all(connections: Connections, written: Collection[tuple[str, str]]) -> bool:
+def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
     """Tell, without a look at each write, whether systems show all that was written. Raises Fault.
 
-    written: operation types, each with the kind of a resource that it wrote to.
+    written_kinds: operation types, each with the kind of a resource that it wrote to.
     """
-    for provider in find_connected(connections):
+    for provider in find_connected_providers(connections):
         if provider.find_invisible is not None:
-            names = {operation_type.name for operation_type in provider.operation_types}
-            own = frozenset(item for item in written if item[0] in names)
-            if own and not (provider.shows_all and provider.shows_all(connections, own)):
+            operation_type_names = {operation_type.name for operation_type in provider.operation_types}
+            own_kinds = frozenset(item for item in written_kinds if item[0] in operation_type_names)
+            if own_kinds and not (provider.shows_all and provider.shows_all(connections, own_kinds)):
                 return False
     return True
 
@@ -301,7 +309,7 @@ def find_principal(connections: Connections, kind: str) -> str | None:
 
 def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
     """Begin to watch what goes on in the systems of all providers that are connected."""
-    return tuple(p.watch(connections) for p in find_connected(connections) if p.watch is not None)
+    return tuple(p.watch(connections) for p in find_connected_providers(connections) if p.watch is not None)
 
 
 def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
@@ -314,20 +322,20 @@ def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
     """Whether the value of a typed setting is secret to any provider; None where none knows it."""
-    found = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
-    known = [answer for answer in found if answer is not None]
-    return any(known) if known else None
+    answers = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
+    definite_answers = [answer for answer in answers if answer is not None]
+    return any(definite_answers) if definite_answers else None
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
     """Return what all installed providers can remove; each starts from what the one before left pending."""
-    found: list[Cleanup] = []
-    for provider in find_connected(request.connections):
+    cleanups: list[Cleanup] = []
+    for provider in find_connected_providers(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
         if cleanup is not None:
-            found.append(cleanup)
+            cleanups.append(cleanup)
             request = replace(request, pending=cleanup.pending)
-    return tuple(found)
+    return tuple(cleanups)
 
 
 def may_hold_secret(key: str) -> bool:
@@ -338,17 +346,17 @@ def may_hold_secret(key: str) -> bool:
     )
 
 
-def check_declared(desired: Sequence[Desired]) -> Iterator[Diagnostic]:
+def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
     """Yield the mistakes between declared resources that providers find without their systems."""
     for provider in load_providers():
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)
 
 
-def find_contradictions(desired: Sequence[Desired]) -> list[Diagnostic]:
+def find_contradictions(desired: Sequence[DesiredResource]) -> list[Diagnostic]:
     """Find declared resources that cannot all be as declared whatever the systems have."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for provider in load_providers():
         if provider.find_contradictions is not None:
-            found += provider.find_contradictions(desired)
-    return found
+            diagnostics += provider.find_contradictions(desired)
+    return diagnostics

@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, denied, info
 from kdeclare.core.resources.changes import Change, FieldChange, Reason
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 
 ADOPTION = "adoption"
 """The code of the diagnostic about an adoption, allowed or not, and of a change that it blocks."""
 
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 class SettingsLifecycle(BaseModel):
@@ -30,7 +30,7 @@ class SettingsLifecycle(BaseModel):
     ] = False
 
 
-def allow_adoption(desired: Desired) -> Desired:
+def allow_adoption(desired: DesiredResource) -> DesiredResource:
     """Return the resource as if its manifest said ``lifecycle: {adopt: true}``."""
     body = desired.body
     if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
@@ -38,8 +38,12 @@ def allow_adoption(desired: Desired) -> Desired:
     return replace(desired, body=replace(body, adopt=True))
 
 
-def adoption_of(
-    desired: Desired, fields: Iterable[FieldChange], *, settings: bool = False, recreated: bool = False
+def report_adoption(
+    desired: DesiredResource,
+    fields: Iterable[FieldChange],
+    *,
+    settings: bool = False,
+    recreated: bool = False,
 ) -> Diagnostic:
     """Return what to say of the adoption of a resource that differs from its manifest.
 
@@ -47,7 +51,7 @@ def adoption_of(
     recreated: the resource of that name that was applied is gone, and this is another one.
     """
     resource = str(desired.id)
-    differing = _name_fields(fields)
+    field_names = _format_field_names(fields)
     if settings:
         detail = f"{resource} has settings that this project never applied and that differ from the manifest"
     elif recreated:
@@ -57,10 +61,10 @@ def adoption_of(
         )
     else:
         detail = f"{resource} exists, is not in the state of this project, and differs from the manifest"
-    detail += f": {differing}." if differing else "."
+    detail += f": {field_names}." if field_names else "."
     if getattr(desired.body, "adopt", False):
-        allowed = f"{detail} Its adoption is allowed, so apply changes it and takes ownership."
-        return info(ADOPTION, "Adoption", allowed, place=desired.source, resource=resource)
+        allowed_detail = f"{detail} Its adoption is allowed, so apply changes it and takes ownership."
+        return info(ADOPTION, "Adoption", allowed_detail, place=desired.source, resource=resource)
     return denied(
         ADOPTION,
         "Adoption not allowed",
@@ -73,23 +77,27 @@ def adoption_of(
 
 
 def adopt_settings(
-    change: Change, desired: Desired, adopted: Collection[str], drifted: Collection[str], otherwise: Reason
+    change: Change,
+    desired: DesiredResource,
+    adopted: Collection[str],
+    drifted: Collection[str],
+    otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
     """Return the change of settings, of which some are adopted, and what to say of that.
 
     The other fields get reasons of their own, as they are owned or were unset. adopted, drifted: paths.
     otherwise: the reason of fields that are neither.
     """
-    found = adoption_of(desired, (f for f in change.fields if f.path in adopted), settings=True)
+    adoption = report_adoption(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(
         f if f.path in adopted else replace(f, reason=Reason.DRIFTED if f.path in drifted else otherwise)
         for f in change.fields
     )
-    blocked = change.blocked or (found.code if found.blocks else None)
-    return replace(change, reason=Reason.ADOPT, fields=fields, blocked=blocked), found
+    blocked = change.blocked or (adoption.code if adoption.is_blocking else None)
+    return replace(change, reason=Reason.ADOPT, fields=fields, blocked=blocked), adoption
 
 
-def _name_fields(fields: Iterable[FieldChange]) -> str:
+def _format_field_names(fields: Iterable[FieldChange]) -> str:
     names = list(dict.fromkeys(field.path.removeprefix("configs.") for field in fields))
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more_count = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more_count} more" if more_count > 0 else "")

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 
@@ -61,7 +61,7 @@ class AuditRules:
     )
     impossible: frozenset[str] = field(default_factory=frozenset)
 
-    def find_impossible(self, desired: Desired, live: LiveState) -> ImpossibleField | None:
+    def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField | None:
         """Return the field that a diagnostic of `impossible` is about."""
         return None
 
@@ -71,7 +71,7 @@ class AuditRules:
         """Return the fields that `Difference.unmanaged` names, with their values."""
         return [UnmanagedField(name) for name in names]
 
-    def was_set_by_others(self, path: str, desired: Desired, owned: OwnedRecord | None) -> bool:
+    def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
         """Whether a field that is to change was neither declared nor owned, so that others have set it."""
         return False
 

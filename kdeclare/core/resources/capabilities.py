@@ -9,7 +9,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
@@ -19,7 +19,7 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.audit_rules import NO_RULES, AuditRules, Element
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Path, Problem
+from kdeclare.core.resources.kind import DesiredResource, SpecPath, SpecProblem
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 Plain = str | int | None
@@ -33,7 +33,7 @@ class ValueEdit:
     path: within the spec. Nothing is edited where the manifest says so already.
     """
 
-    path: Path
+    path: SpecPath
     value: Plain | list[Plain]
 
 
@@ -45,7 +45,7 @@ class SettingEdit:
     deleted leaves the manifest, unless something beneath it would show then.
     """
 
-    path: Path
+    path: SpecPath
     fields: tuple[FieldChange, ...]
 
 
@@ -57,13 +57,13 @@ class ManifestEdits:
     """edits: in the order in which they are made. problems: what people are told; an error refuses them."""
 
     edits: tuple[FieldEdit, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SpecProblem, ...] = ()
 
 
 class DeclaredFields(Protocol):
     """What the manifest and the overlays of one resource declare."""
 
-    def declares(self, path: Path) -> bool:
+    def is_declared(self, path: SpecPath) -> bool:
         """Whether they say something at a path within the spec; null says nothing."""
 
 
@@ -87,7 +87,7 @@ class AssessesRisks(Protocol):
 class StaticallyChecked(Protocol):
     """A kind of which `diff` says something that does not depend on any system."""
 
-    def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
+    def find_static_diagnostics(self, desired: DesiredResource) -> tuple[Diagnostic, ...]:
         """Return what `diff` is going to say of the resource whatever the system has."""
 
 
@@ -141,7 +141,7 @@ class SetLike(Protocol):
 
 
 @runtime_checkable
-class ProvesOrder(Protocol):
+class ListsFacts(Protocol):
     """A kind with a quick test that a live object is as declared: a speed-up for audits of fleets."""
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
@@ -253,7 +253,7 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedObjects:
     """What was seen and is in no manifest, counted. one, many: what it is. why: half a sentence."""
 
     count: int
@@ -267,7 +267,7 @@ class Export:
     """The texts of manifests by the resource's name, and what is in none of them."""
 
     manifests: Mapping[str, str]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedObjects, ...] = ()
 
 
 @runtime_checkable
@@ -285,10 +285,10 @@ class Editable(Protocol):
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """Return what the manifest of a declared resource is to say once the change is made."""
 
-    def lay_out_spec(self, change: Change) -> Sequence[str]:
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
         """Return the lines of the spec of a new manifest, not indented, for a change that creates."""
 
-    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
         """Whether a text at a path within the spec means this value already."""
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
@@ -299,7 +299,7 @@ class Editable(Protocol):
 class LocatesFields(Protocol):
     """A kind of which a manifest can declare a field elsewhere than where its path says."""
 
-    def locate_field(self, path: str) -> Sequence[Path]:
+    def locate_field(self, path: str) -> Sequence[SpecPath]:
         """Return where the spec can declare a field of a change; the first that is there counts."""
 
 
@@ -323,7 +323,7 @@ class MovesData(Protocol):
 class ClaimsFields(Protocol):
     """A kind of which bodies and records claim a field in another way than by having a value at its path."""
 
-    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+    def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """Return whether a body or a record of ownership, as plain data, determines a field."""
 
 
@@ -331,7 +331,7 @@ class ClaimsFields(Protocol):
 class LocatesSecrets(Protocol):
     """A kind whose bodies have secrets at other places than its specs."""
 
-    def locate_secret(self, path: Path) -> Path | None:
+    def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """Return where the spec states the secret that is at a path in the body; None if nobody knows."""
 
 
@@ -344,62 +344,62 @@ PREVENT_DESTROY = "prevent-destroy"
 
 
 @cache
-def _assessing_risks(kind: object) -> AssessesRisks | None:
+def _find_risk_assessor(kind: object) -> AssessesRisks | None:
     return kind if isinstance(kind, AssessesRisks) else None
 
 
 @cache
-def _describing_deletion(kind: object) -> DescribesDeletion | None:
+def _find_deletion_describer(kind: object) -> DescribesDeletion | None:
     return kind if isinstance(kind, DescribesDeletion) else None
 
 
 @cache
-def _statically_checked(kind: object) -> StaticallyChecked | None:
+def _find_static_checker(kind: object) -> StaticallyChecked | None:
     return kind if isinstance(kind, StaticallyChecked) else None
 
 
 @cache
-def _sharing_settings(kind: object) -> SharesSettings | None:
+def _find_settings_lister(kind: object) -> SharesSettings | None:
     return kind if isinstance(kind, SharesSettings) else None
 
 
 @cache
-def _recording_identity(kind: object) -> RecordsIdentity | None:
+def _find_identity_recorder(kind: object) -> RecordsIdentity | None:
     return kind if isinstance(kind, RecordsIdentity) else None
 
 
 @cache
-def _body_codec(kind: object) -> BodyCodec | None:
+def _find_body_codec(kind: object) -> BodyCodec | None:
     return kind if isinstance(kind, BodyCodec) else None
 
 
 @cache
-def _fleet_comparable(kind: object) -> FleetComparable | None:
+def _find_fleet_comparable(kind: object) -> FleetComparable | None:
     return kind if isinstance(kind, FleetComparable) else None
 
 
 @cache
-def _proving_fields(kind: object) -> ProvesFields | None:
+def _find_field_prover(kind: object) -> ProvesFields | None:
     return kind if isinstance(kind, ProvesFields) else None
 
 
 @cache
-def _set_like(kind: object) -> SetLike | None:
+def _find_set_like(kind: object) -> SetLike | None:
     return kind if isinstance(kind, SetLike) else None
 
 
 @cache
-def _proving_order(kind: object) -> ProvesOrder | None:
-    return kind if isinstance(kind, ProvesOrder) else None
+def _find_fact_lister(kind: object) -> ListsFacts | None:
+    return kind if isinstance(kind, ListsFacts) else None
 
 
 @cache
-def _audit_rules(kind: object) -> AuditRules:
+def _get_audit_rules(kind: object) -> AuditRules:
     return kind.audit_rules if isinstance(kind, ExplainsFindings) else NO_RULES
 
 
 @cache
-def _concerning_objects(kind: object) -> ConcernsObjects | None:
+def _find_concern_lister(kind: object) -> ConcernsObjects | None:
     return kind if isinstance(kind, ConcernsObjects) else None
 
 
@@ -410,44 +410,48 @@ def find_exclusive_fields(kind: object) -> Mapping[str, frozenset[str]]:
 
 def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
     """Return the field with its risk; as it is where the kind is not installed, or knows of no risk."""
-    known = _assessing_risks(KINDS.get(kind))
-    return known.assess_field(action, field) if known is not None else field
+    assessor = _find_risk_assessor(KINDS.get(kind))
+    return assessor.assess_field(action, field) if assessor is not None else field
 
 
 def find_deletion_cause(kind: str) -> str:
     """Return what is lost when an object of a kind is deleted, in a sentence; empty where nobody says."""
-    known = _describing_deletion(KINDS.get(kind))
-    return known.deletion_cause if known is not None else ""
+    describer = _find_deletion_describer(KINDS.get(kind))
+    return describer.deletion_cause if describer is not None else ""
 
 
 def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
     """Whether a plan may show a lower risk of a field than `assess_field` knows."""
-    known = KINDS.get(kind)
-    return isinstance(known, RatesByLiveState) and known.is_rated_by_live_state(field)
+    registered_kind = KINDS.get(kind)
+    return isinstance(registered_kind, RatesByLiveState) and registered_kind.is_rated_by_live_state(field)
 
 
 def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
     """Return the field as it is compared between what a plan shows and what its operations do."""
-    known = _proving_fields(KINDS.get(resource.kind))
-    return known.normalize_field(resource, field) if known is not None else field
+    field_prover = _find_field_prover(KINDS.get(resource.kind))
+    return field_prover.normalize_field(resource, field) if field_prover is not None else field
 
 
 def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
     """Return those paths where nothing is hidden although what is shown and done differ; none by default."""
-    known = _proving_fields(KINDS.get(change.id.kind))
-    return known.find_proven_fields(change, evidence) if known is not None else frozenset()
+    field_prover = _find_field_prover(KINDS.get(change.id.kind))
+    return field_prover.find_proven_fields(change, evidence) if field_prover is not None else frozenset()
 
 
-def find_static_diagnostics(desired: Desired) -> tuple[Diagnostic, ...]:
+def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:
     """Return what the diff of a resource is going to say whatever the system has."""
-    kind = _statically_checked(KINDS[desired.id.kind])
-    return kind.find_static_diagnostics(desired) if kind is not None else ()
+    static_checker = _find_static_checker(KINDS[desired.id.kind])
+    return static_checker.find_static_diagnostics(desired) if static_checker is not None else ()
 
 
-def list_exclusive_settings(desired: Desired) -> Mapping[str, JsonValue]:
+def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]:
     """Return the values that only one resource may state, by a name of what they belong to."""
-    kind = _sharing_settings(KINDS[desired.id.kind])
-    return kind.list_exclusive_settings(desired.id.name, desired.body) if kind is not None else {}
+    settings_lister = _find_settings_lister(KINDS[desired.id.kind])
+    return (
+        settings_lister.list_exclusive_settings(desired.id.name, desired.body)
+        if settings_lister is not None
+        else {}
+    )
 
 
 def find_affected(kind: object, body: object) -> Collection[ResourceId]:
@@ -459,14 +463,14 @@ def record_identity(
     kind: str, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
 ) -> OwnedRecord | None:
     """Return the record of ownership with the id of what the operations created."""
-    known = _recording_identity(KINDS[kind])
-    return known.record_identity(record, done, created_ids) if known is not None else record
+    recorder = _find_identity_recorder(KINDS[kind])
+    return recorder.record_identity(record, done, created_ids) if recorder is not None else record
 
 
 def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
     """Return the record of ownership as it is for whatever object has the name."""
-    known = _recording_identity(KINDS[kind])
-    return known.forget_identity(record) if known is not None else record
+    recorder = _find_identity_recorder(KINDS[kind])
+    return recorder.forget_identity(record) if recorder is not None else record
 
 
 def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapping[str, str]:
@@ -474,19 +478,21 @@ def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapp
 
     live: what was read for the operations that delete them.
     """
-    known = KINDS.get(kind)
-    return known.find_undeletable(names, live) if isinstance(known, ProtectsObjects) else {}
+    registered_kind = KINDS.get(kind)
+    return (
+        registered_kind.find_undeletable(names, live) if isinstance(registered_kind, ProtectsObjects) else {}
+    )
 
 
-def encode_body(desired: Desired) -> JsonObject:
+def encode_body(desired: DesiredResource) -> JsonObject:
     """Return the body of a resource as a JSON object; an empty one where the kind cannot tell it."""
-    kind = _body_codec(KINDS[desired.id.kind])
+    kind = _find_body_codec(KINDS[desired.id.kind])
     return kind.to_json(desired.id.name, desired.body) if kind is not None else {}
 
 
 def decode_body(kind: str, json: JsonObject) -> object:
     """Return the body that `encode_body` gave the text of. Raises LookupError where the kind has no codec."""
-    codec = _body_codec(KINDS[kind])
+    codec = _find_body_codec(KINDS[kind])
     if codec is None:
         raise LookupError(f"bodies of {kind} cannot be read from plain data")
     return codec.from_json(json)
@@ -494,37 +500,41 @@ def decode_body(kind: str, json: JsonObject) -> object:
 
 def is_fleet_comparable(kind: str) -> bool:
     """Whether audits of fleets compare resources of this kind."""
-    return _fleet_comparable(KINDS.get(kind)) is not None
+    return _find_fleet_comparable(KINDS.get(kind)) is not None
 
 
-def is_self_contained(desired: Desired) -> bool:
+def is_self_contained(desired: DesiredResource) -> bool:
     """Whether the diff of a resource needs no more than its own live object and what its sort shares."""
-    kind = _fleet_comparable(KINDS[desired.id.kind])
+    kind = _find_fleet_comparable(KINDS[desired.id.kind])
     return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
 
 
 def find_editable(kind: str) -> Editable | None:
     """Return the kind, where manifests of it can be edited."""
-    known = KINDS.get(kind)
-    return known if isinstance(known, Editable) else None
+    registered_kind = KINDS.get(kind)
+    return registered_kind if isinstance(registered_kind, Editable) else None
 
 
-def locate_field(kind: str, path: str) -> Sequence[Path]:
+def locate_field(kind: str, path: str) -> Sequence[SpecPath]:
     """Return where a spec can declare a field of a change: by default ``a.b.c`` is ``b.c`` of ``a``."""
-    known = KINDS.get(kind)
-    if isinstance(known, LocatesFields):
-        return known.locate_field(path)
-    name, _, rest = path.partition(".")
-    return ((name, rest) if rest else (name,),)
+    registered_kind = KINDS.get(kind)
+    if isinstance(registered_kind, LocatesFields):
+        return registered_kind.locate_field(path)
+    name, _, subpath = path.partition(".")
+    return ((name, subpath) if subpath else (name,),)
 
 
-def locate_secret(kind: str, path: Path) -> tuple[Path | None, bool]:
+def locate_secret(kind: str, path: SpecPath) -> tuple[SpecPath | None, bool]:
     """Return where the spec states a secret of the body, and whether the kind says so itself.
 
     Otherwise it is taken to be at the same path, which the caller has to check.
     """
-    known = KINDS.get(kind)
-    return (known.locate_secret(path), True) if isinstance(known, LocatesSecrets) else (path, False)
+    registered_kind = KINDS.get(kind)
+    return (
+        (registered_kind.locate_secret(path), True)
+        if isinstance(registered_kind, LocatesSecrets)
+        else (path, False)
+    )
 
 
 def is_move(change: Change) -> bool:
@@ -537,17 +547,17 @@ def is_move(change: Change) -> bool:
 
 def is_field_claimed(kind: str, field: FieldChange, stated: JsonObject) -> bool:
     """Return whether a body or a record of ownership determines a field: by default, at its path."""
-    known = KINDS.get(kind)
-    if isinstance(known, ClaimsFields):
-        return known.claims_field(field, stated)
-    name, _, rest = field.path.partition(".")
+    registered_kind = KINDS.get(kind)
+    if isinstance(registered_kind, ClaimsFields):
+        return registered_kind.is_field_claimed(field, stated)
+    name, _, subpath = field.path.partition(".")
     value = stated.get(name)
-    return rest in value if isinstance(value, Mapping) and rest else value is not None
+    return subpath in value if isinstance(value, Mapping) and subpath else value is not None
 
 
 def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
     """Return the live object that a resource is; None where it is none, or fleets do not compare its kind."""
-    kind = _fleet_comparable(KINDS.get(resource.kind))
+    kind = _find_fleet_comparable(KINDS.get(resource.kind))
     return kind.find_live_key(resource.name, body, owned) if kind is not None else None
 
 
@@ -555,33 +565,33 @@ def list_elements(
     resource: ResourceId, body: object | None, owned: OwnedRecord | None
 ) -> tuple[Element, ...] | None:
     """Return the elements of a resource that is a set of live objects; None where it is not."""
-    kind = _set_like(KINDS.get(resource.kind))
+    kind = _find_set_like(KINDS.get(resource.kind))
     return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
 
 
 def is_set_like(kind: str) -> bool:
     """Whether resources of a kind are sets of live objects."""
-    return _set_like(KINDS.get(kind)) is not None
+    return _find_set_like(KINDS.get(kind)) is not None
 
 
-def list_facts(desired: Desired, owned: OwnedRecord | None) -> DeclaredFacts | None:
+def list_facts(desired: DesiredResource, owned: OwnedRecord | None) -> DeclaredFacts | None:
     """Return a quick test whether a resource is as declared; None where only the diff can tell."""
-    kind = _proving_order(KINDS[desired.id.kind])
+    kind = _find_fact_lister(KINDS[desired.id.kind])
     return kind.list_facts(desired.body, owned) if kind is not None else None
 
 
 def find_audit_rules(kind: str) -> AuditRules:
     """Return what audits say about resources of a kind beyond what its diff says."""
-    return _audit_rules(KINDS.get(kind))
+    return _get_audit_rules(KINDS.get(kind))
 
 
-def find_concerned(desired: Desired, keys: Collection[LiveKey]) -> Collection[LiveKey]:
+def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
     """Return those of the live objects that a resource is about; by default its own."""
-    kind = _concerning_objects(KINDS[desired.id.kind])
-    if kind is not None:
-        return kind.find_concerned(desired.id.name, desired.body, keys)
-    own = find_live_key(desired.id, desired.body, None)
-    return [own] if own is not None and own in keys else []
+    concern_lister = _find_concern_lister(KINDS[desired.id.kind])
+    if concern_lister is not None:
+        return concern_lister.find_concerned(desired.id.name, desired.body, keys)
+    own_key = find_live_key(desired.id, desired.body, None)
+    return [own_key] if own_key is not None and own_key in keys else []
 
 
 def export_manifests(kind: object, connections: Connections, request: ExportRequest) -> Export:
@@ -591,5 +601,5 @@ def export_manifests(kind: object, connections: Connections, request: ExportRequ
 
 def list_names(kind: str, connections: Connections) -> Sequence[str]:
     """Return the names of live objects of a kind; none where it cannot list them. Raises Fault."""
-    known = KINDS.get(kind)
-    return known.list_names(connections) if isinstance(known, ListsNames) else ()
+    registered_kind = KINDS.get(kind)
+    return registered_kind.list_names(connections) if isinstance(registered_kind, ListsNames) else ()

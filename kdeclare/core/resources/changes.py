@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from kdeclare.core.diagnostics import Place
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.ids import ResourceId
 
@@ -87,19 +87,19 @@ class Change:
     reason: Reason
     risk: Risk
     fields: tuple[FieldChange, ...] = ()
-    source: Place | None = None
+    source: SourcePosition | None = None
     blocked: str | None = None
 
     @property
     def risks(self) -> tuple[Risk, ...]:
         """All risks that the change has, from the highest down, each once."""
-        having = {self.risk, *(field.risk for field in self.fields)}
-        if len(having) == 1:
+        present_risks = {self.risk, *(field.risk for field in self.fields)}
+        if len(present_risks) == 1:
             return (self.risk,)
-        return tuple(risk for risk in reversed(Risk) if risk in having)
+        return tuple(risk for risk in reversed(Risk) if risk in present_risks)
 
 
-def highest_risk(fields: Iterable[FieldChange], least: Risk = Risk.SAFE) -> Risk:
-    """Return the highest risk of these fields, and no lower than ``least``."""
+def find_highest_risk(fields: Iterable[FieldChange], minimum: Risk = Risk.SAFE) -> Risk:
+    """Return the highest risk of these fields, and no lower than ``minimum``."""
     order = list(Risk)
-    return max((least, *(field.risk for field in fields)), key=order.index)
+    return max((minimum, *(field.risk for field in fields)), key=order.index)

@@ -6,8 +6,8 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import LiveState, PlanContext
@@ -15,21 +15,21 @@ from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 
-Path = tuple[str | int, ...]
+SpecPath = tuple[str | int, ...]
 """Where in a spec: keys and list indexes from ``spec`` down."""
 
-NAME: Path = ("metadata", "name")
+NAME: SpecPath = ("metadata", "name")
 """The one path that is not in the spec: the resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SpecProblem:
     """A diagnostic without its place; whoever has the file turns ``path`` (within ``spec``) into one.
 
     offset: of the character that it is about, from 0, where ``path`` leads to a text.
     """
 
-    path: Path
+    path: SpecPath
     diagnostic: Diagnostic
     offset: int | None = None
 
@@ -37,30 +37,30 @@ class Problem:
 _Narrowed = TypeVar("_Narrowed")
 
 
-def narrow(value: object, sort: type[_Narrowed]) -> _Narrowed:
+def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
     """Return a spec or a body as what its kind made it. Raises TypeError where it is of another class."""
-    if not isinstance(value, sort):
-        raise TypeError(f"{type(value).__name__} where {sort.__name__} belongs")
+    if not isinstance(value, expected_type):
+        raise TypeError(f"{type(value).__name__} where {expected_type.__name__} belongs")
     return value
 
 
-def narrow_optional(value: object | None, sort: type[_Narrowed]) -> _Narrowed | None:
+def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
     """Return what `narrow` does, and None for None."""
-    return None if value is None else narrow(value, sort)
+    return None if value is None else narrow(value, expected_type)
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
+class DesiredResource:
     """One declared resource: ``body`` is the kind's own frozen value, plain and picklable."""
 
     id: ResourceId
     body: object
     labels: Mapping[str, str] = field(default_factory=dict)
-    source: Place | None = None
+    source: SourcePosition | None = None
 
-    def get_body(self, sort: type[_Narrowed]) -> _Narrowed:
+    def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
         """Return the body as what its kind made it. Raises TypeError where it is of another class."""
-        return narrow(self.body, sort)
+        return narrow(self.body, body_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Difference:
         """Return the same with other diagnostics, which may block the change no longer."""
         change = self.change
         if change is not None and change.blocked:
-            change = replace(change, blocked=next((d.code for d in diagnostics if d.blocks), None))
+            change = replace(change, blocked=next((d.code for d in diagnostics if d.is_blocking), None))
         return replace(self, diagnostics=diagnostics, change=change)
 
 
@@ -102,7 +102,7 @@ class Kind(Protocol):
         """Return the hash of the object itself, as every object has it."""
         return id(self)
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
         """Return the body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -111,7 +111,7 @@ class Kind(Protocol):
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -125,7 +125,7 @@ class Kind(Protocol):
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -146,11 +146,11 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ResourceComparison:
     """One resource in scope: what is declared, what is owned, and what the diff says of the two."""
 
     id: ResourceId
-    desired: Desired | None
+    desired: DesiredResource | None
     owned: OwnedRecord | None
     difference: Difference
 
@@ -163,14 +163,14 @@ class Compared:
 CONTRADICTION = "contradiction"
 
 
-def report_contradiction(item: Desired, other: Desired, what: str) -> Diagnostic:
+def report_contradiction(first: DesiredResource, second: DesiredResource, description: str) -> Diagnostic:
     """Report that two declared resources cannot both be as they are declared."""
-    place = f" ({other.source})" if other.source else ""
+    position_suffix = f" ({second.source})" if second.source else ""
     return error(
         CONTRADICTION,
         "Two resources contradict each other",
-        f"{item.id} and {other.id}{place} want different things: {what}.",
+        f"{first.id} and {second.id}{position_suffix} want different things: {description}.",
         hint="Let one of them say it.",
-        place=item.source,
-        resource=str(item.id),
+        place=first.source,
+        resource=str(first.id),
     )

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from kdeclare.core.provider.registry import find_api_version
 
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?|[A-Za-z_][A-Za-z0-9_./-]*")
-_TAKEN = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
+_RESERVED_WORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n", "~", "inf", "nan"])
 
 
-def manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
+def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
     """Return a manifest with ``comments`` above it; ``spec`` are its lines, not yet indented."""
     return "\n".join(
         [
@@ -28,22 +28,24 @@ def manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] 
 
 def scalar(value: str, *, text: bool = False) -> str:
     """Return a YAML scalar for a text; ``text`` keeps what looks like a number a string."""
-    simple = _PLAIN.fullmatch(value) is not None and (
-        value in ("true", "false") or value.lower() not in _TAKEN
+    is_plain = _PLAIN.fullmatch(value) is not None and (
+        value in ("true", "false") or value.lower() not in _RESERVED_WORDS
     )
-    number = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
-    if simple and not (text and number):
+    is_number_like = value[:1].isdigit() or value[:1] == "-" or value in ("true", "false")
+    if is_plain and not (text and is_number_like):
         return value
-    return quoted(value.replace("${", "$${"))
+    return quote_scalar(value.replace("${", "$${"))
 
 
-def quoted(text: str) -> str:
+def quote_scalar(text: str) -> str:
     """Return a YAML scalar in double quotes; references in it stay references.
 
     What cannot be seen is written as an escape: it could mislead whoever reads it, or be no YAML.
     """
-    found = json.dumps(text, ensure_ascii=False)
-    return found if found.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in found)
+    encoded = json.dumps(text, ensure_ascii=False)
+    return (
+        encoded if encoded.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in encoded)
+    )
 
 
 def _escape(letter: str) -> str:
@@ -51,6 +53,6 @@ def _escape(letter: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
+def render_flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
     """Return the lines of a mapping from a number to a list of numbers."""
     return [f"  {n}: [{', '.join(str(item) for item in items)}]" for n, items in values.items()]

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import compile_pattern, is_pattern
 from kdeclare.core.resources.ids import ResourceId
 
 OUT_OF_SCOPE = "out-of-scope"
 
-_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +31,30 @@ class NameScope:
             for entry in entries
         )
 
-    def find_forbidden(self, touched: Iterable[ResourceId]) -> list[ResourceId]:
+    def find_forbidden(self, resources: Iterable[ResourceId]) -> list[ResourceId]:
         """Return what of these resources the project must not touch, in order."""
-        return [id_ for id_ in sorted(touched) if not self.permits(id_)] if self.entries else []
+        return [id_ for id_ in sorted(resources) if not self.permits(id_)] if self.entries else []
 
 
-def out_of_scope(
-    resource: ResourceId | None, forbidden: Iterable[ResourceId], scope: NameScope, place: Place | None = None
+def report_out_of_scope(
+    resource: ResourceId | None,
+    forbidden: Iterable[ResourceId],
+    scope: NameScope,
+    place: SourcePosition | None = None,
 ) -> Diagnostic:
     """Return the error about what a project must not touch; ``resource`` is what would touch it."""
-    ids = list(forbidden)
-    kind = ids[0].kind
-    names = [str(id_) for id_ in ids if id_.kind == kind]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    allowed = ", ".join(scope.entries.get(kind, ())) or "none"
-    detail = f"This project must not declare or change {', '.join(names[:_NAMED])}{more}"
-    if resource is not None and resource not in ids:
+    forbidden_ids = list(forbidden)
+    kind = forbidden_ids[0].kind
+    names = [str(id_) for id_ in forbidden_ids if id_.kind == kind]
+    more_text = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    allowed_names = ", ".join(scope.entries.get(kind, ())) or "none"
+    detail = f"This project must not declare or change {', '.join(names[:_MAX_NAMED])}{more_text}"
+    if resource is not None and resource not in forbidden_ids:
         detail += f", which {resource} is about"
     return error(
         OUT_OF_SCOPE,
         "Outside the scope of the project",
-        f"{detail}. Its scope for kind {kind}: {allowed}.",
+        f"{detail}. Its scope for kind {kind}: {allowed_names}.",
         hint="Declare it in the project that it belongs to, or extend spec.scope in the project file.",
         place=place,
         resource=str(resource) if resource is not None else None,

@@ -11,9 +11,9 @@ from dataclasses import field
 from threading import Lock
 from typing import Protocol
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.live.collector import Expected, Selection, Selections, Sighting
+from kdeclare.core.live.collector import CollectResult, ExpectedObjects, Selection, Selections
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause, Outcome
 from kdeclare.core.live.live_codec import LiveCodec, LiveKey, LiveListing, LiveObject
 from kdeclare.core.operations.operation import Operation
@@ -22,7 +22,7 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.objects import Fields, ObjectKind, ObjectSpec, ObjectWrite
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.secrets.secret_refs import UNTOLD, Secret
+from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH, Secret
 
 OBJECT_EXISTS = "OBJECT_EXISTS"
 """The error of a `Fault`: what a write creates is there already."""
@@ -88,27 +88,27 @@ class ObjectSystem:
 
     def read(self, connections: Connections) -> SystemObjects:
         """Read everything. Raises Fault."""
-        with self._wait_for_turn():
+        with self._acquire_turn():
             return connections.get(self.connection).read()
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
         """Write as `ObjectConnection.write` does. Raises Fault."""
-        with self._wait_for_turn():
+        with self._acquire_turn():
             return connections.get(self.connection).write(writes, validate_only=validate_only)
 
-    def _wait_for_turn(self) -> AbstractContextManager[object]:
+    def _acquire_turn(self) -> AbstractContextManager[object]:
         return nullcontext() if self.is_thread_safe else self._turn
 
 
 @dataclass(frozen=True, slots=True)
-class _Everything:
+class _AllObjects:
     """Selects all objects of a system."""
 
     system: ObjectSystem
 
-    def merge(self, others: Sequence["_Everything"]) -> "_Everything":
+    def merge(self, others: Sequence["_AllObjects"]) -> "_AllObjects":
         """See `Selection`."""
         return self
 
@@ -130,7 +130,7 @@ class SystemObjectKind(ObjectKind):
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """See `Kind`."""
-        return (_Everything(self._system),)
+        return (_AllObjects(self._system),)
 
     def read(self, live: LiveState) -> Mapping[str, Fields]:
         """See `ObjectKind`."""
@@ -149,7 +149,7 @@ class SystemObjectKind(ObjectKind):
 
 
 class ObjectCollector:
-    """The collector of an `ObjectSystem`. See `Collects`."""
+    """The collector of an `ObjectSystem`. See `AnyCollector`."""
 
     def __init__(self, system: ObjectSystem, kinds: Sequence[ObjectKind]) -> None:
         """Read the system, and keep objects of these kinds in snapshots."""
@@ -163,27 +163,27 @@ class ObjectCollector:
         )
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """See `Collects`."""
+        """See `AnyCollector`."""
         return self._system.read(connections) if self.reads(selections) else None
 
     def collect_expected(
-        self, connections: Connections, selections: Iterable[Selection], expected: Expected
-    ) -> Sighting | None:
-        """See `Collects`. A system that is read in one piece shows what it has."""
+        self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
+    ) -> CollectResult | None:
+        """See `AnyCollector`. A system that is read in one piece shows what it has."""
         part = self.collect(connections, selections)
-        return None if part is None else Sighting(part)
+        return None if part is None else CollectResult(part)
 
     def reads(self, selections: Iterable[Selection]) -> bool:
-        """See `Collects`."""
-        return _Everything(self._system) in selections
+        """See `AnyCollector`."""
+        return _AllObjects(self._system) in selections
 
     def identify(self, live: LiveState) -> str | None:
-        """See `Collects`."""
+        """See `AnyCollector`."""
         part = live.find(self._system.objects)
         return part.system_id if part is not None else None
 
 
-_SECRET = {"secret": UNTOLD}
+_SECRET_MARK = {"secret": UNKNOWN_HASH}
 """What a row keeps of a secret: that there is one."""
 
 
@@ -219,19 +219,23 @@ class ObjectCodec:
     def list_objects(self, connections: Connections) -> LiveListing:
         """See `LiveCodec`."""
         live = LiveState(self._read(connections))
-        return LiveListing(None, self._objects(live), self._find_id(live) if self._find_id else None)
+        return LiveListing(
+            None, self._list_live_objects(live), self._find_id(live) if self._find_id else None
+        )
 
-    def _objects(self, live: LiveState) -> Iterator[LiveObject]:
+    def _list_live_objects(self, live: LiveState) -> Iterator[LiveObject]:
         for kind in self._kinds.values():
             for name, fields in kind.read(live).items():
-                body: JsonValue = {key: _SECRET if isinstance(v, Secret) else v for key, v in fields.items()}
+                body: JsonValue = {
+                    key: _SECRET_MARK if isinstance(v, Secret) else v for key, v in fields.items()
+                }
                 yield LiveObject(LiveKey(kind.name, name), body)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
         """See `LiveCodec`."""
         return self._restore({key: _restore_fields(json.loads(text)) for key, text in objects})
 
-    def contains(self, key: LiveKey, live: LiveState) -> bool:
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """See `LiveCodec`."""
         return key.key in self._kinds[key.sort].read(live)
 
@@ -245,4 +249,7 @@ class ObjectCodec:
 
 
 def _restore_fields(fields: Mapping[str, JsonValue]) -> Fields:
-    return {key: Secret("", None, UNTOLD) if value == _SECRET else value for key, value in fields.items()}
+    return {
+        key: Secret("", None, UNKNOWN_HASH) if value == _SECRET_MARK else value
+        for key, value in fields.items()
+    }

@@ -14,19 +14,19 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, denied, error, warning
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_texts
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.operations.binding import EMPTY_UNSTATED, get_arguments
-from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import (
     Access,
     Completion,
     Footprint,
+    FootprintEntry,
     OperationType,
-    Touch,
     View,
     with_inverse,
 )
@@ -34,37 +34,44 @@ from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.provider import ListedParts
-from kdeclare.core.resources.adoption import adoption_of
+from kdeclare.core.resources.adoption import report_adoption
 from kdeclare.core.resources.capabilities import (
     PREVENT_DESTROY,
     DeclaredFields,
     Export,
     ExportRequest,
     FieldEdit,
-    LeftOut,
     ManifestEdits,
+    OmittedObjects,
     SettingEdit,
     ValueEdit,
 )
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
-from kdeclare.core.resources.manifest_text import manifest
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
+from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merge_fields, narrow_record
-from kdeclare.core.resources.policy_subjects import PolicyWords, read_annotation
-from kdeclare.core.secrets.secret_hashes import is_mark, mark_hash, mark_value, matches
+from kdeclare.core.resources.policy_subjects import PolicyWords, build_policy_field
+from kdeclare.core.secrets.secret_hashes import is_hash_of, is_mark, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import (
-    SHOWN,
-    UNTOLD,
+    SENSITIVE_MASK,
+    UNKNOWN_HASH,
     Secret,
     SecretRef,
     SecretSource,
-    Steps,
+    ValuePath,
+    bind_secret_ref,
     find_nested_secrets,
     is_secret,
-    read_secret_ref,
 )
-from kdeclare.core.suggest import did_you_mean
+from kdeclare.core.suggestions import format_suggestion
 
 FieldValue: TypeAlias = Secret | JsonValue
 """The value of a field in live states and bodies."""
@@ -125,7 +132,7 @@ class ObjectArgs(Arguments):
     """
 
     set: Mapping[str, ObjectValue]
-    was: Annotated[Mapping[str, SecretRef], EMPTY_UNSTATED] = field(default_factory=dict)
+    was: Annotated[Mapping[str, SecretRef], OMIT_EMPTY] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +164,7 @@ class ObjectKind:
         self.spec: type[BaseModel] = spec
         self.policy_words = PolicyWords(
             {
-                field: read_annotation(known.annotation)
+                field: build_policy_field(known.annotation)
                 for field, known in spec.model_fields.items()
                 if field != "lifecycle"
             }
@@ -177,7 +184,7 @@ class ObjectKind:
     def find_mistakes(self, listed: ListedParts) -> Iterator[str]:
         """See `ChecksItsProvider`."""
         names = {operation_type.name for operation_type in listed.operation_types}
-        unlisted = [own.name for own in self.operation_types if own.name not in names]
+        unlisted = [own_type.name for own_type in self.operation_types if own_type.name not in names]
         if unlisted:
             yield f"the provider does not list its operation types {', '.join(unlisted)} in operation_types"
         if not any(collector.reads(self.select_every()) for collector in listed.collectors):
@@ -188,13 +195,19 @@ class ObjectKind:
             yield f"field '{name}' of {spec} has a secret inside it; make the secret a field of its own"
         for name, kind in self.references.items():
             if name not in fields:
-                yield f"references name '{name}', which is not a field of {spec}{_suggest(name, fields)}"
+                yield (
+                    f"references name '{name}', which is not a field of "
+                    f"{spec}{_format_suggestion_suffix(name, fields)}"
+                )
             if kind not in listed.kinds:
-                yield f"references name an unknown kind, '{kind}'{_suggest(kind, listed.kinds)}"
+                yield (
+                    f"references name an unknown kind, "
+                    f"'{kind}'{_format_suggestion_suffix(kind, listed.kinds)}"
+                )
 
     def plan_cleanup(self, name: str, fields: Mapping[str, ObjectValue], live: LiveState) -> Operation:
         """Return the operation that writes fields to clean up what runs have left; `find_cleanup` asks so."""
-        return self._plan(self.tidy, ResourceId(self.name, name), fields, {}, live)
+        return self._plan_operation(self.tidy, ResourceId(self.name, name), fields, {}, live)
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """See `Kind`."""
@@ -218,70 +231,87 @@ class ObjectKind:
         """See `OperationType`."""
         return before
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[ObjectBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[ObjectBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         spec = narrow(spec, ObjectSpec)
-        stated = {field: getattr(spec, field) for field in type(spec).model_fields if field != "lifecycle"}
-        secrets = {field: value for field, value in stated.items() if isinstance(value, Secret)}
+        spec_values = {
+            field: getattr(spec, field) for field in type(spec).model_fields if field != "lifecycle"
+        }
+        secrets = {field: value for field, value in spec_values.items() if isinstance(value, Secret)}
         plain = spec.model_dump(mode="json", exclude={"lifecycle", *secrets}, exclude_none=True)
-        every: Fields = {field: secrets.get(field, plain.get(field)) for field in stated}
-        fields = {field: value for field, value in every.items() if value is not None}
-        literal = (name for name, secret in secrets.items() if secret.reference is None)
-        problems = tuple(warn_literal_secret(f"{self.name}/{name}", stated) for stated in literal)
+        all_fields: Fields = {field: secrets.get(field, plain.get(field)) for field in spec_values}
+        fields = {field: value for field, value in all_fields.items() if value is not None}
+        literal_names = (name for name, secret in secrets.items() if secret.reference is None)
+        problems = tuple(warn_literal_secret(f"{self.name}/{name}", stated) for stated in literal_names)
         return ObjectBody(fields, spec.lifecycle.preventDestroy, spec.lifecycle.adopt), problems
 
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         """See `Kind`."""
-        there = self.read(live).get(resource.name)
+        live_fields = self.read(live).get(resource.name)
         if desired is None:
-            return _diff_undeclared(resource, there, owned)
+            return _diff_undeclared(resource, live_fields, owned)
         body = desired.get_body(ObjectBody)
-        applied = _find_applied(owned)
-        wanted = dict(sorted({**dict.fromkeys(applied), **body.fields}.items()))
-        changing = [name for name, value in wanted.items() if not _is_same(value, (there or {}).get(name))]
+        applied_fields = _find_applied(owned)
+        desired_fields = dict(sorted({**dict.fromkeys(applied_fields), **body.fields}.items()))
+        changed_names = [
+            name
+            for name, value in desired_fields.items()
+            if not _is_same(value, (live_fields or {}).get(name))
+        ]
         fields = tuple(
-            FieldChange(name, FieldOp.CHANGE, _show((there or {}).get(name)), _show(wanted[name]))
-            for name in changing
+            FieldChange(
+                name,
+                FieldOp.CHANGE,
+                _mask_secret((live_fields or {}).get(name)),
+                _mask_secret(desired_fields[name]),
+            )
+            for name in changed_names
         )
-        stated = {name: _argument_of(value) for name, value in body.fields.items()}
-        record = ObjectRecord(stated, body.prevent_destroy)
-        if there is None:
+        declared_values = {name: _to_argument(value) for name, value in body.fields.items()}
+        record = ObjectRecord(declared_values, body.prevent_destroy)
+        if live_fields is None:
             reason = Reason.DECLARED if owned is None else Reason.MISSING
             change = Change(resource, Action.CREATE, reason, Risk.SAFE, fields, desired.source)
             return Difference(change, record)
-        drifted = tuple(name for name, value in applied.items() if not _is_same(value, there.get(name)))
+        drifted = tuple(
+            name for name, value in applied_fields.items() if not _is_same(value, live_fields.get(name))
+        )
         if not fields:
             return Difference(None, record, drifted=drifted)
-        adoption = (adoption_of(desired, fields),) if owned is None else ()
+        adoption = (report_adoption(desired, fields),) if owned is None else ()
         reason = Reason.ADOPT if adoption else Reason.DRIFTED if drifted else Reason.CHANGED
-        blocked = next((d.code for d in adoption if d.blocks), None)
+        blocked = next((d.code for d in adoption if d.is_blocking), None)
         change = Change(resource, Action.UPDATE, reason, Risk.SAFE, fields, desired.source, blocked)
         return Difference(change, record, diagnostics=adoption, drifted=drifted)
 
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
         """See `Kind`."""
         by_action = {Action.CREATE: self.create, Action.UPDATE: self.update, Action.DELETE: self.delete}
-        there = self.read(live).get(change.id.name, {})
-        wanted: Fields = desired.get_body(ObjectBody).fields if desired is not None else {}
+        live_fields = self.read(live).get(change.id.name, {})
+        desired_fields: Fields = desired.get_body(ObjectBody).fields if desired is not None else {}
         names = (
-            (field.path for field in change.fields) if desired is not None else filter(self._states, there)
+            (field.path for field in change.fields)
+            if desired is not None
+            else filter(self._can_state, live_fields)
         )
-        fields = {name: _argument_of(wanted.get(name)) for name in names}
-        return (self._plan(by_action[change.action], change.id, fields, _find_applied(owned), live),)
+        fields = {name: _to_argument(desired_fields.get(name)) for name in names}
+        return (
+            self._plan_operation(by_action[change.action], change.id, fields, _find_applied(owned), live),
+        )
 
     def merge_ownership(
         self,
@@ -291,11 +321,11 @@ class ObjectKind:
         all_done: bool,
     ) -> OwnedRecord | None:
         """See `Kind`. An object has one operation; in a rollback it may undo some fields only."""
-        old, new = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
-        if all_done or old is None or new is None or not done:
-            return new if all_done or done else old
-        undone = {name for op in done for name in _args(op).set}
-        return replace(new, fields=merge_fields(old.fields, new.fields, undone))
+        old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
+        if all_done or old_record is None or new_record is None or not done:
+            return new_record if all_done or done else old_record
+        undone_names = {name for op in done for name in _get_args(op).set}
+        return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
         """Return what must be read to see all objects; by default what is read for one of no name."""
@@ -304,17 +334,22 @@ class ObjectKind:
     def export(self, connections: Connections, request: ExportRequest) -> Export:
         """See `Exportable`. Secrets become references to variables."""
         objects = self.read(request.read(self.select_every()))
-        found = {name: fields for name, fields in objects.items() if request.matches(name)}
-        mine = [name for name in found if request.permits(ResourceId(self.name, name))]
-        why = "outside the scope of the project"
-        foreign = LeftOut(len(found) - len(mine), self.name, f"{self.name}s", why)
-        return Export({name: self._manifest(name, found[name]) for name in mine}, (foreign,))
+        matching_objects = {name: fields for name, fields in objects.items() if request.matches(name)}
+        permitted_names = [name for name in matching_objects if request.permits(ResourceId(self.name, name))]
+        reason = "outside the scope of the project"
+        out_of_scope = OmittedObjects(
+            len(matching_objects) - len(permitted_names), self.name, f"{self.name}s", reason
+        )
+        return Export(
+            {name: self._render_manifest(name, matching_objects[name]) for name in permitted_names},
+            (out_of_scope,),
+        )
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `BodyCodec`."""
         body = narrow(body, ObjectBody)
-        stated = {key: v.stated if isinstance(v, Secret) else v for key, v in body.fields.items()}
-        return {"fields": stated, "preventDestroy": body.prevent_destroy, "adopt": body.adopt}
+        values = {key: v.stated if isinstance(v, Secret) else v for key, v in body.fields.items()}
+        return {"fields": values, "preventDestroy": body.prevent_destroy, "adopt": body.adopt}
 
     def from_json(self, json: JsonObject) -> ObjectBody:
         """See `BodyCodec`."""
@@ -332,17 +367,25 @@ class ObjectKind:
         """See `FleetComparable`."""
         return LiveKey(self.name, name)
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """See `PolicySubject`."""
         body = desired.get_body(ObjectBody)
-        return {name: _show(value) for name, value in body.fields.items()}
+        return {name: _mask_secret(value) for name, value in body.fields.items()}
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         """See `PolicySubject`."""
-        there = self.read(live).get(resource.name)
-        return None if there is None else {name: _show(value) for name, value in there.items()}
+        live_fields = self.read(live).get(resource.name)
+        return (
+            None
+            if live_fields is None
+            else {name: _mask_secret(value) for name, value in live_fields.items()}
+        )
 
     def list_live(self, live: LiveState) -> Collection[str]:
         """See `ListedForPolicies`."""
@@ -351,66 +394,74 @@ class ObjectKind:
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """See `Editable`. A secret is refused by whoever makes the edits."""
         edits: list[FieldEdit] = []
-        problems: list[Problem] = []
+        problems: list[SpecProblem] = []
         for changed in change.fields:
             path, after = (changed.path,), changed.after
-            if after == SHOWN:
+            if after == SENSITIVE_MASK:
                 edits.append(SettingEdit(path, (changed,)))
             elif after is None or isinstance(after, str | int):
                 edits.append(ValueEdit(path, after))
             elif isinstance(after, list):
                 edits.append(ValueEdit(path, [item for item in after if isinstance(item, str | int)]))
             else:
-                problems.append(_refuse_edit(change.id, changed.path))
+                problems.append(_report_unwritable_field(change.id, changed.path))
         return ManifestEdits(tuple(edits), tuple(problems))
 
-    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+    def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `ClaimsFields`."""
         return field.path in as_object(stated["fields"])
 
-    def locate_secret(self, path: Path) -> Path | None:
+    def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """See `LocatesSecrets`."""
         return path[1:]  # below `ObjectBody.fields`
 
-    def lay_out_spec(self, change: Change) -> Sequence[str]:
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
         """See `Editable`."""
-        return [f"{field.path}: {_yaml(field.after)}" for field in change.fields if field.after is not None]
+        return [
+            f"{field.path}: {_format_yaml(field.after)}" for field in change.fields if field.after is not None
+        ]
 
-    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
         """See `Editable`."""
         return text == str(value)
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `Editable`."""
         body = narrow_optional(before, ObjectBody) or ObjectBody({})
-        stated: Fields = {**body.fields, **{field.path: field.after for field in change.fields}}
-        fields = {name: value for name, value in stated.items() if value is not None}
+        merged_fields: Fields = {**body.fields, **{field.path: field.after for field in change.fields}}
+        fields = {name: value for name, value in merged_fields.items() if value is not None}
         return replace(body, fields=fields) == after
 
-    def _manifest(self, name: str, fields: Fields) -> str:
+    def _render_manifest(self, name: str, fields: Fields) -> str:
         lines = [
-            f"{key}: {_variable(name, key) if isinstance(value, Secret) else _yaml(value)}"
+            f"{key}: {_format_variable(name, key) if isinstance(value, Secret) else _format_yaml(value)}"
             for key, value in fields.items()
-            if value is not None and self._states(key)
+            if value is not None and self._can_state(key)
         ]
-        return manifest(self.name, name, lines)
+        return render_manifest(self.name, name, lines)
 
-    def _states(self, field: str) -> bool:
+    def _can_state(self, field: str) -> bool:
         """Whether a manifest can state a field; others are the system's own."""
         return field in self.spec.model_fields
 
-    def _plan(
+    def _plan_operation(
         self,
-        verb: "ObjectOperation",
+        operation_type: "ObjectOperation",
         id_: ResourceId,
         fields: Mapping[str, ObjectValue],
         applied: Mapping[str, ObjectValue],
         live: LiveState,
     ) -> Operation:
-        known = ((name, applied.get(name)) for name in fields)
-        earlier = {name: value for name, value in known if isinstance(value, SecretRef)}
-        bare = Operation(f"{verb.name}:{id_}", verb.name, id_, ObjectArgs(dict(fields), earlier), {})
-        return with_inverse(verb, replace(bare, expect=verb.view(bare, live)))
+        applied_values = ((name, applied.get(name)) for name in fields)
+        earlier_secrets = {name: value for name, value in applied_values if isinstance(value, SecretRef)}
+        draft = Operation(
+            f"{operation_type.name}:{id_}",
+            operation_type.name,
+            id_,
+            ObjectArgs(dict(fields), earlier_secrets),
+            {},
+        )
+        return with_inverse(operation_type, replace(draft, expect=operation_type.compute_view(draft, live)))
 
 
 class ObjectOperation(OperationType):
@@ -422,7 +473,7 @@ class ObjectOperation(OperationType):
     def __init__(self, kind: ObjectKind, action: Action, *, is_cleanup: bool = False) -> None:
         """Do ``action`` to objects of a kind. is_cleanup: it updates what nobody declares."""
         self._kind = kind
-        self.name = f"{_kebab(kind.name)}.{'tidy' if is_cleanup else action}"
+        self.name = f"{_to_kebab_case(kind.name)}.{'tidy' if is_cleanup else action}"
         self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
         self.is_auxiliary = self.is_cleanup = is_cleanup
         self.completion = None if self.deletes or is_cleanup else kind.completion
@@ -431,30 +482,30 @@ class ObjectOperation(OperationType):
         """What its kind reads."""
         return self._kind.select(op.resource.name, None, None)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Whether the object is there, and its fields; a secret is a mark."""
-        there = self._kind.read(live).get(op.resource.name)
-        seen: dict[str, JsonValue] = {EXISTS: there is not None}
-        args = _args(op)
+        live_fields = self._kind.read(live).get(op.resource.name)
+        elements: dict[str, JsonValue] = {EXISTS: live_fields is not None}
+        args = _get_args(op)
         for name in args.set:
-            value = (there or {}).get(name)
+            value = (live_fields or {}).get(name)
             if isinstance(value, Secret):
                 records = (args.set[name], args.was.get(name))
-                known = [record.secret for record in records if isinstance(record, SecretRef)]
-                value = mark_value(str(op.resource), name, value.value, known)
-            seen[name] = value
-        return seen
+                known_hashes = [record.secret for record in records if isinstance(record, SecretRef)]
+                value = mark_value(str(op.resource), name, value.value, known_hashes)
+            elements[name] = value
+        return elements
 
     def expected_state(self, op: Operation) -> View:
         """As written."""
-        fields = {name: _mark_of(value) for name, value in _args(op).set.items()}
+        fields = {name: _to_mark(value) for name, value in _get_args(op).set.items()}
         return {EXISTS: not self.deletes, **fields}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One per field; an object that goes says it by its action."""
-        after = {} if self.deletes else _args(op).set
+        after = {} if self.deletes else _get_args(op).set
         return tuple(
-            FieldChange(name, FieldOp.CHANGE, _show(op.expect.get(name)), _show(value))
+            FieldChange(name, FieldOp.CHANGE, _mask_secret(op.expect.get(name)), _mask_secret(value))
             for name, value in after.items()
         )
 
@@ -462,13 +513,13 @@ class ObjectOperation(OperationType):
         """All or nothing."""
         return None if op.resource in subjects else op
 
-    def element_at(self, op: Operation, at: Steps) -> str:
+    def find_element(self, op: Operation, at: ValuePath) -> str:
         """The field."""
-        return str(at[1]) if len(at) > 1 else super().element_at(op, at)
+        return str(at[1]) if len(at) > 1 else super().find_element(op, at)
 
-    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
         """The other fields of an update."""
-        args = _args(op)
+        args = _get_args(op)
         left = {name: value for name, value in args.set.items() if name not in elements}
         if self.creates or not left:
             return None
@@ -481,17 +532,17 @@ class ObjectOperation(OperationType):
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """Its existence and its fields."""
-        return {element: f"{op.resource}/{element}" for element in (EXISTS, *_args(op).set)}
+        return {element: f"{op.resource}/{element}" for element in (EXISTS, *_get_args(op).set)}
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """The object, what its fields refer to from now on, and what they referred to before."""
-        required = self._find_references(_args(op).set)
+        required = self._find_references(_get_args(op).set)
         released = self._find_references(op.expect) - required
-        own = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
+        own_access = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
         return (
-            Touch(op.resource.kind, op.resource.name, own),
-            *(Touch(id_.kind, id_.name, Access.REQUIRES) for id_ in sorted(required)),
-            *(Touch(id_.kind, id_.name, Access.AFTER) for id_ in sorted(released)),
+            FootprintEntry(op.resource.kind, op.resource.name, own_access),
+            *(FootprintEntry(id_.kind, id_.name, Access.REQUIRES) for id_ in sorted(required)),
+            *(FootprintEntry(id_.kind, id_.name, Access.AFTER) for id_ in sorted(released)),
         )
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
@@ -509,32 +560,47 @@ class ObjectOperation(OperationType):
         """Have the kind write, with the values of secrets."""
         writes = []
         for op in ops:
-            stated = _args(op).set.items()
-            fields = {n: secrets.reveal(v) if isinstance(v, SecretRef) else v for n, v in stated}
+            field_items = _get_args(op).set.items()
+            fields = {n: secrets.reveal(v) if isinstance(v, SecretRef) else v for n, v in field_items}
             writes.append(ObjectWrite(op.resource, None if self.deletes else fields, self.creates))
         outcomes = self._kind.write(connections, writes, validate_only=validate_only)
         return {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Bring back the earlier value of each field that still is as the operation left it."""
-        before, after, args = op.expect, self.expected_state(op), _args(op)
+        before, after, args = op.expect, self.expected_state(op), _get_args(op)
         if now == before:
-            return Undo()
+            return UndoResult()
         conflicts = tuple(e for e in now if now[e] not in (before.get(e), after.get(e)))
         if self.creates:
             if not now[EXISTS] or conflicts:
-                return Undo(conflicts=conflicts)
+                return UndoResult(conflicts=conflicts)
             secrets = {name: value for name, value in args.set.items() if isinstance(value, SecretRef)}
-            return Undo(self._kind.delete.name, ObjectArgs(dict.fromkeys(args.set), secrets))
+            return UndoResult(self._kind.delete.name, ObjectArgs(dict.fromkeys(args.set), secrets))
         names = [name for name in args.set if now[name] == after[name] != before.get(name)]
-        known = {name: ref for name, ref in args.was.items() if ref.reference is not None}
-        lost = tuple(name for name in names if is_mark(before.get(name)) and name not in known)
-        back = {name: known.get(name, before.get(name)) for name in names if name not in lost}
+        resolvable_refs = {name: ref for name, ref in args.was.items() if ref.reference is not None}
+        lost_fields = tuple(
+            name for name in names if is_mark(before.get(name)) and name not in resolvable_refs
+        )
+        restored = {
+            name: resolvable_refs.get(name, before.get(name)) for name in names if name not in lost_fields
+        }
         if self.deletes:
-            whole = ObjectArgs({name: value for name, value in back.items() if value is not None})
-            return Undo(self._kind.create.name, None if lost or conflicts else whole, conflicts, lost)
-        replaced = {name: value for name in back if isinstance(value := args.set[name], SecretRef)}
-        return Undo(self.name, ObjectArgs(back, replaced) if back else None, conflicts, lost)
+            recreated_args = ObjectArgs(
+                {name: value for name, value in restored.items() if value is not None}
+            )
+            return UndoResult(
+                self._kind.create.name,
+                None if lost_fields or conflicts else recreated_args,
+                conflicts,
+                lost_fields,
+            )
+        replaced_secrets = {
+            name: value for name in restored if isinstance(value := args.set[name], SecretRef)
+        }
+        return UndoResult(
+            self.name, ObjectArgs(restored, replaced_secrets) if restored else None, conflicts, lost_fields
+        )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """As its kind does."""
@@ -548,8 +614,8 @@ class ObjectOperation(OperationType):
         )
 
 
-def _suggest(word: str, known: Iterable[str]) -> str:
-    question = did_you_mean(word, known)
+def _format_suggestion_suffix(word: str, candidates: Iterable[str]) -> str:
+    question = format_suggestion(word, candidates)
     return f" ({question[0].lower()}{question[1:]})" if question else ""
 
 
@@ -561,10 +627,10 @@ def _list_names(value: ObjectValue) -> Sequence[str]:
 
 def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
     """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
-    return _args(op).set
+    return _get_args(op).set
 
 
-def warn_literal_secret(resource: str, field: str) -> Problem:
+def warn_literal_secret(resource: str, field: str) -> SpecProblem:
     """Return what to say of a secret whose value stands in a manifest."""
     problem = warning(
         LITERAL_SECRET,
@@ -574,10 +640,10 @@ def warn_literal_secret(resource: str, field: str) -> Problem:
         resource=resource,
         subject=field,
     )
-    return Problem((field,), problem)
+    return SpecProblem((field,), problem)
 
 
-def _refuse_edit(resource: ResourceId, field: str) -> Problem:
+def _report_unwritable_field(resource: ResourceId, field: str) -> SpecProblem:
     problem = error(
         "field-not-written",
         "Field cannot be written",
@@ -586,15 +652,17 @@ def _refuse_edit(resource: ResourceId, field: str) -> Problem:
         resource=str(resource),
         subject=field,
     )
-    return Problem((field,), problem)
+    return SpecProblem((field,), problem)
 
 
-def _diff_undeclared(resource: ResourceId, there: Fields | None, owned: OwnedRecord | None) -> Difference:
-    if there is None:
+def _diff_undeclared(
+    resource: ResourceId, live_fields: Fields | None, owned: OwnedRecord | None
+) -> Difference:
+    if live_fields is None:
         return Difference(None)
-    found: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     if is_protected(owned):
-        found = (
+        diagnostics = (
             denied(
                 PREVENT_DESTROY,
                 "Deletion prevented",
@@ -604,25 +672,25 @@ def _diff_undeclared(resource: ResourceId, there: Fields | None, owned: OwnedRec
             ),
         )
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE)
-    return Difference(change, None, diagnostics=found)
+    return Difference(change, None, diagnostics=diagnostics)
 
 
-def _is_same(wanted: FieldValue | SecretRef, live: FieldValue) -> bool:
+def _is_same(expected: FieldValue | SecretRef, live: FieldValue) -> bool:
     """Whether a declared or owned value is what the system has."""
     if not isinstance(live, Secret):
-        return bool(wanted == live)
-    if live.digest == UNTOLD:
+        return bool(expected == live)
+    if live.digest == UNKNOWN_HASH:
         return True
-    if isinstance(wanted, Secret) and wanted.value:
-        return wanted.value == live.value
+    if isinstance(expected, Secret) and expected.value:
+        return expected.value == live.value
     digest = (
-        wanted.digest
-        if isinstance(wanted, Secret)
-        else wanted.secret
-        if isinstance(wanted, SecretRef)
+        expected.digest
+        if isinstance(expected, Secret)
+        else expected.secret
+        if isinstance(expected, SecretRef)
         else ""
     )
-    return bool(digest) and matches(digest, live.value)
+    return bool(digest) and is_hash_of(digest, live.value)
 
 
 def _find_applied(owned: OwnedRecord | None) -> Mapping[str, ObjectValue]:
@@ -631,33 +699,33 @@ def _find_applied(owned: OwnedRecord | None) -> Mapping[str, ObjectValue]:
 
 
 def _decode_secret(record: JsonObject) -> Secret:
-    known = read_secret_ref(record)
-    return Secret("", known.reference, known.secret)
+    secret_ref = bind_secret_ref(record)
+    return Secret("", secret_ref.reference, secret_ref.secret)
 
 
-def _args(op: Operation) -> ObjectArgs:
+def _get_args(op: Operation) -> ObjectArgs:
     return get_arguments(op, ObjectArgs)
 
 
-def _argument_of(value: FieldValue) -> ObjectValue:
+def _to_argument(value: FieldValue) -> ObjectValue:
     return value.ref if isinstance(value, Secret) else value
 
 
-def _mark_of(value: ObjectValue) -> JsonValue:
+def _to_mark(value: ObjectValue) -> JsonValue:
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
-def _show(value: FieldValue | SecretRef) -> JsonValue:
+def _mask_secret(value: FieldValue | SecretRef) -> JsonValue:
     """A field's value for people."""
-    return SHOWN if isinstance(value, Secret | SecretRef) or is_mark(value) else value
+    return SENSITIVE_MASK if isinstance(value, Secret | SecretRef) or is_mark(value) else value
 
 
-def _variable(name: str, field: str) -> str:
+def _format_variable(name: str, field: str) -> str:
     variable = re.sub(r"[^A-Z0-9]+", "_", f"{name}_{field}".upper())
     return f"${{env.{variable}}}"
 
 
-def _yaml(value: JsonValue) -> str:
+def _format_yaml(value: JsonValue) -> str:
     """A value in YAML's flow style, of which JSON is a part."""
     return json.dumps(value, ensure_ascii=not _is_printable(value)).replace("${", "$${")
 
@@ -666,5 +734,5 @@ def _is_printable(value: JsonValue) -> bool:
     return json.dumps(value, ensure_ascii=False).isprintable()
 
 
-def _kebab(name: str) -> str:
+def _to_kebab_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()

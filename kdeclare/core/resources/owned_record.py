@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.operations.operation import Arguments
 
@@ -53,12 +53,12 @@ _Record = TypeVar("_Record", bound=OwnedRecord)
 _Field = TypeVar("_Field")
 
 
-def narrow_record(owned: object, sort: type[_Record]) -> _Record | None:
+def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
     """Return a record as what its kind made it; None where nothing is owned. Raises TypeError for another."""
     if owned is None:
         return None
-    if not isinstance(owned, sort):
-        raise TypeError(f"a record is {type(owned).__name__}, not {sort.__name__}")
+    if not isinstance(owned, record_type):
+        raise TypeError(f"a record is {type(owned).__name__}, not {record_type.__name__}")
     return owned
 
 
@@ -66,11 +66,11 @@ def merge_fields(
     before: Mapping[str, _Field], after: Mapping[str, _Field], names: Collection[str]
 ) -> dict[str, _Field]:
     """Return what is owned where only the fields of these names became what was planned."""
-    kept = {name: value for name, value in before.items() if name not in names}
-    return kept | {name: value for name, value in after.items() if name in names}
+    kept_fields = {name: value for name, value in before.items() if name not in names}
+    return kept_fields | {name: value for name, value in after.items() if name in names}
 
 
-def read_field(record: OwnedRecord | None, name: str) -> JsonValue:
+def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
     """Return what a record says under a name that files have; None where it does not say it."""
     if isinstance(record, UnboundRecord):
         return record.json.get(name) if isinstance(record.json, Mapping) else None
@@ -78,9 +78,9 @@ def read_field(record: OwnedRecord | None, name: str) -> JsonValue:
     return value
 
 
-def read_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
+def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
     """Return the labels of a resource as they were when it was last applied; none where it does not say."""
-    labels = read_field(record, "labels")
+    labels = get_record_field(record, "labels")
     if not isinstance(labels, Mapping):
         return {}
     return {name: value for name, value in labels.items() if isinstance(value, str)}
@@ -88,4 +88,4 @@ def read_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
 
 def is_protected(record: OwnedRecord | None) -> bool:
     """Whether nothing may delete the resource, by what was last applied."""
-    return bool(read_field(record, "preventDestroy"))
+    return bool(get_record_field(record, "preventDestroy"))

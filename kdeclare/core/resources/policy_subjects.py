@@ -13,7 +13,7 @@ from functools import cache, partial
 from types import UnionType
 from typing import Annotated, Literal, NoReturn, Protocol, Union, get_args, get_origin, runtime_checkable
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault
@@ -21,7 +21,7 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 LabelSet = Mapping[str, str]
@@ -39,21 +39,21 @@ class PolicyViolation(Exception):
     """Raised by a policy; its message is what people are told. It denies the request."""
 
 
-class Withheld(BaseException):
+class UnavailableError(BaseException):
     """A policy asks for what is not there to be told. No policy is meant to catch this."""
 
 
-class NotKnownYet(Withheld):
+class UnavailableOffline(UnavailableError):
     """A policy asks for what only a system can tell."""
 
 
-class Withholding:
+class UnavailableTracker:
     """What was withheld from whoever reads a request; a policy that catches everything hides it."""
 
     def __init__(self) -> None:
-        self._first: Withheld | None = None
+        self._first: UnavailableError | None = None
 
-    def withhold(self, what: Withheld) -> NoReturn:
+    def withhold(self, what: UnavailableError) -> NoReturn:
         """Raise it, and keep it in mind."""
         self._first = self._first or what
         raise what
@@ -77,30 +77,30 @@ class OfflineRequest:
 
     __slots__ = ()
     created: bool
-    withholding: Withholding
+    withholding: UnavailableTracker
 
     @property
     def action(self) -> PolicyAction:
         """Whether the resource is there already, only its system knows."""
-        return PolicyAction.CREATE if self.created else self._withhold()
+        return PolicyAction.CREATE if self.created else self._raise_unavailable()
 
     @property
     def principal(self) -> str | None:
         """Nobody is connected yet."""
-        self._withhold()
+        self._raise_unavailable()
 
     @property
     def labels_before(self) -> Mapping[str, str]:
         """None on CREATE."""
-        return {} if self.created else self._withhold()
+        return {} if self.created else self._raise_unavailable()
 
     @property
     def pre_request_state(self) -> None:
         """None on CREATE."""
-        return None if self.created else self._withhold()
+        return None if self.created else self._raise_unavailable()
 
-    def _withhold(self) -> NoReturn:
-        self.withholding.withhold(NotKnownYet())
+    def _raise_unavailable(self) -> NoReturn:
+        self.withholding.withhold(UnavailableOffline())
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +132,28 @@ _DICTS: Mapping[type, type] = {
 }
 
 
-def read_annotation(annotation: object) -> PolicyField:
+def build_policy_field(annotation: object) -> PolicyField:
     """Return what the annotation of a model's field comes to; what rules cannot type is an object."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
-        others = [argument for argument in arguments if argument is not type(None)]
-        found = read_annotation(others[0]) if len(others) == 1 else PolicyField(object)
-        is_scalar = get_origin(found.value_type) is None
-        return replace(found, nullable=is_scalar and len(others) < len(arguments))
+        member_types = [argument for argument in arguments if argument is not type(None)]
+        policy_field = build_policy_field(member_types[0]) if len(member_types) == 1 else PolicyField(object)
+        is_scalar = get_origin(policy_field.value_type) is None
+        return replace(policy_field, nullable=is_scalar and len(member_types) < len(arguments))
     if origin is Annotated:
-        return read_annotation(arguments[0])
+        return build_policy_field(arguments[0])
     if origin is Literal:
-        return read_annotation(type(arguments[0]))
+        return build_policy_field(type(arguments[0]))
     if origin in (list, tuple):
-        return PolicyField(_LISTS.get(read_annotation(arguments[0]).value_type, list[object]))
+        return PolicyField(_LISTS.get(build_policy_field(arguments[0]).value_type, list[object]))
     if origin is dict:
-        return PolicyField(_DICTS.get(read_annotation(arguments[1]).value_type, dict[str, object]))
+        return PolicyField(_DICTS.get(build_policy_field(arguments[1]).value_type, dict[str, object]))
     return PolicyField(next((scalar for scalar in _SCALARS if annotation is scalar), object))
 
 
-def is_text_map(known: PolicyField) -> bool:
+def is_text_mapping(policy_field: PolicyField) -> bool:
     """Whether a field is a mapping of names, so that each of its keys changes for itself."""
-    return get_origin(known.value_type) is dict and get_args(known.value_type)[0] is str
+    return get_origin(policy_field.value_type) is dict and get_args(policy_field.value_type)[0] is str
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +173,10 @@ class PolicyWords:
     def has_field(self, changed: str) -> bool:
         """Whether a request can be about this: a field, or ``field.key`` of a mapping."""
         name, dot, key = changed.partition(".")
-        known = self.fields.get(name)
-        return known is not None and (not dot or bool(key)) and bool(dot) == is_text_map(known)
+        policy_field = self.fields.get(name)
+        return (
+            policy_field is not None and (not dot or bool(key)) and bool(dot) == is_text_mapping(policy_field)
+        )
 
 
 class PolicyRequest(Protocol):
@@ -251,7 +253,7 @@ class UncertainRequest(PolicyRequest, Protocol):
     """A request of which not everything is known."""
 
     @property
-    def withholding(self) -> Withholding:
+    def withholding(self) -> UnavailableTracker:
         """What the policy that is being asked was not told."""
 
 
@@ -267,7 +269,7 @@ class PolicyEffect(Protocol):
         """Whether the resource is there only before."""
 
 
-def find_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
+def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
     """Return what is done to a resource, by what becomes of it."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
@@ -289,7 +291,7 @@ class ReviewInputs:
     selections: Selections = ()
     labels: Mapping[str, LabelSet] = field(default_factory=dict)
     applied: Mapping[str, LabelSet] = field(default_factory=dict)
-    desired: Mapping[str, Desired] = field(default_factory=dict)
+    desired: Mapping[str, DesiredResource] = field(default_factory=dict)
     owned: Mapping[str, OwnedRecord] = field(default_factory=dict)
 
 
@@ -301,7 +303,7 @@ class Review(Protocol):
         """What the system answered instead, if a policy asked for something that could not be read."""
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether the system is being asked for something; any thread may look."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
@@ -310,7 +312,7 @@ class Review(Protocol):
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
         """Keep what was not denied; what is judged later is judged on it."""
 
-    def make_existing(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
+    def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
         """Return a request for a live resource as it is: created so, or modified without any effect.
 
         among: all resources of which the same is asked.
@@ -341,11 +343,15 @@ class PolicySubject(HasPolicyWords, Protocol):
     What operations make of a state is told by `OperationType.fields`.
     """
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Return what a manifest states; a field that it leaves out is not known before a plan."""
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         """Return the resource as it is, all fields; None where it does not exist."""
 
@@ -369,7 +375,7 @@ class ListedForPolicies(Protocol):
 class MakesPolicyRequests(HasPolicyWords, Protocol):
     """A kind that makes the requests about its resources itself."""
 
-    def find_declared(self, desired: Desired) -> Mapping[str, DeclaredSubject]:
+    def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
         """Return what a resource of any kind says of which resources of this one."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
@@ -394,13 +400,13 @@ class JudgedInSnapshots(Protocol):
 
 
 @cache
-def _judged_in_snapshots(kind: object) -> JudgedInSnapshots | None:
+def _find_snapshot_capability(kind: object) -> JudgedInSnapshots | None:
     return kind if isinstance(kind, JudgedInSnapshots) else None
 
 
-def find_snapshot_judge(kind: str) -> JudgedInSnapshots | None:
+def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
     """Return the kind of this name, if policies can judge what a snapshot has of it."""
-    return _judged_in_snapshots(KINDS.get(kind))
+    return _find_snapshot_capability(KINDS.get(kind))
 
 
 @runtime_checkable
@@ -412,41 +418,41 @@ class HasFieldSubjects(Protocol):
 
 
 @cache
-def _having_field_subjects(kind: object) -> HasFieldSubjects | None:
+def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
     return kind if isinstance(kind, HasFieldSubjects) else None
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
     """Return what a field of a change is about, as verdicts name it; None: the changed resource itself."""
-    known = _having_field_subjects(KINDS.get(kind))
-    return known.find_field_subject(path) if known is not None else None
+    capability = _find_field_subject_capability(KINDS.get(kind))
+    return capability.find_field_subject(path) if capability is not None else None
 
 
 @cache
-def _having_words(kind: object) -> HasPolicyWords | None:
+def _find_words_capability(kind: object) -> HasPolicyWords | None:
     return kind if isinstance(kind, PolicySubject | MakesPolicyRequests) else None
 
 
 def find_policy_words(kind: str) -> PolicyWords | None:
     """Return what rules about a kind can speak of; None where policies cannot judge it."""
-    known = _having_words(KINDS.get(kind))
-    return known.policy_words if known is not None else None
+    capability = _find_words_capability(KINDS.get(kind))
+    return capability.policy_words if capability is not None else None
 
 
 def list_policy_kinds() -> tuple[str, ...]:
     """Return the kinds that policies can judge."""
-    return tuple(name for name, kind in KINDS.items() if _having_words(kind) is not None)
+    return tuple(name for name, kind in KINDS.items() if _find_words_capability(kind) is not None)
 
 
-def read_field(name: str, known: PolicyField) -> Callable[[object], object]:
+def make_field_reader(name: str, policy_field: PolicyField) -> Callable[[object], object]:
     """Return what reads a field of a state."""
-    return known.read if known.read is not None else partial(_read_item, name)
+    return policy_field.read if policy_field.read is not None else partial(_read_item, name)
 
 
 def _read_item(name: str, state: object) -> object:
     return state[name] if isinstance(state, Mapping) else None
 
 
-def noun_of(kind: str) -> str:
+def format_kind(kind: str) -> str:
     """Return a kind in the words of a sentence: ``broker config`` for ``BrokerConfig``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()

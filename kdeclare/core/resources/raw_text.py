@@ -4,7 +4,7 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 _SCALARS = ["string", "number", "boolean"]
 
@@ -29,12 +29,12 @@ class RawText:
 
 
 def _allow_scalars(schema: JsonSchemaValue) -> JsonSchemaValue:
-    found = dict(schema)
-    if found.get("type") == "string" and "enum" not in found and "const" not in found:
-        found["type"] = _SCALARS
+    widened = dict(schema)
+    if widened.get("type") == "string" and "enum" not in widened and "const" not in widened:
+        widened["type"] = _SCALARS
     for part in ("additionalProperties", "items"):
-        if isinstance(found.get(part), dict):
-            found[part] = _allow_scalars(found[part])
-    if "anyOf" in found:
-        found["anyOf"] = [_allow_scalars(option) for option in found["anyOf"]]
-    return found
+        if isinstance(widened.get(part), dict):
+            widened[part] = _allow_scalars(widened[part])
+    if "anyOf" in widened:
+        widened["anyOf"] = [_allow_scalars(option) for option in widened["anyOf"]]
+    return widened

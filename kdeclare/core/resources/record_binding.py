@@ -7,7 +7,7 @@ operations take.
 from pydantic import ValidationError
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_json
-from kdeclare.core.operations.binding import explain_mismatch, find_adapter
+from kdeclare.core.operations.argument_binding import explain_mismatch, get_adapter
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, UnboundRecord, narrow_record
 
@@ -29,7 +29,7 @@ def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
             return UnboundRecord(json, str(problem))
     try:
         # as JSON, since only then strictness takes a list for a tuple
-        bound = find_adapter(record).validate_json(dump_json(json))
+        bound = get_adapter(record).validate_json(dump_json(json))
     except ValidationError as problem:
         return UnboundRecord(json, explain_mismatch(problem))
     return narrow_record(bound, record)
@@ -43,7 +43,7 @@ def dump_record(record: OwnedRecord | None) -> JsonValue:
         return record.json
     if isinstance(record, CodedRecord):
         return record.to_json()
-    dumped: JsonObject = find_adapter(type(record)).dump_python(record, mode="json")
+    dumped: JsonObject = get_adapter(type(record)).dump_python(record, mode="json")
     return dumped
 
 

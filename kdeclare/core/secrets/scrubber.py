@@ -13,9 +13,9 @@ from urllib.parse import quote, quote_plus
 from kdeclare.core.jsontypes import JsonValue
 
 SCRUBBED = "(sensitive)"
-SHORTEST = 6
+MIN_SECRET_LENGTH = 6
 """A shorter value is left alone: it cannot be told from ordinary text, and `5` would be in every line."""
-_ANYWHERE = 12
+_MIN_ANYWHERE_LENGTH = 12
 """A value of this length is replaced anywhere; a shorter one only where it is a word of its own."""
 
 
@@ -32,32 +32,36 @@ class Scrubber:
     def register(self, value: str) -> None:
         """Remember a secret value, and each line of one that has several (a key in PEM)."""
         for text in {value, value.strip(), *value.splitlines()}:
-            if len(text) < SHORTEST or text in self._values or text in SCRUBBED:
+            if len(text) < MIN_SECRET_LENGTH or text in self._values or text in SCRUBBED:
                 continue
             with self._lock:  # secrets are resolved by several threads
                 self._values.add(text)
-                for form in _escaped(text):
+                for form in _list_escaped_forms(text):
                     self._forms.add(form)
-                    start = form[:SHORTEST]
+                    start = form[:MIN_SECRET_LENGTH]
                     lengths = {len(form), *self._lengths.get(start, ())}
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
         """The text without any value that is known; the time does not depend on how many are."""
-        known = self._lengths
-        if not known or len(text) < SHORTEST:
+        lengths_by_start = self._lengths
+        if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text
-        parts: list[str] = []
+        pieces: list[str] = []
         end = 0
-        for at in range(len(text) - SHORTEST + 1):
-            lengths = known.get(text[at : at + SHORTEST]) if at >= end else None
+        for position in range(len(text) - MIN_SECRET_LENGTH + 1):
+            lengths = (
+                lengths_by_start.get(text[position : position + MIN_SECRET_LENGTH])
+                if position >= end
+                else None
+            )
             if lengths is None:
                 continue
-            found = next((n for n in lengths if self._stands_at(text, at, n)), None)
-            if found is not None:
-                parts += (text[end:at], SCRUBBED)
-                end = at + found
-        return "".join((*parts, text[end:])) if parts else text
+            length = next((n for n in lengths if self._is_value_at(text, position, n)), None)
+            if length is not None:
+                pieces += (text[end:position], SCRUBBED)
+                end = position + length
+        return "".join((*pieces, text[end:])) if pieces else text
 
     def scrub_json(self, value: JsonValue) -> JsonValue:
         """The same for all texts within plain data."""
@@ -77,19 +81,23 @@ class Scrubber:
         self._forms.clear()
         self._lengths.clear()
 
-    def _stands_at(self, text: str, at: int, length: int) -> bool:
-        end = at + length
-        if text[at:end] not in self._forms:
+    def _is_value_at(self, text: str, start: int, length: int) -> bool:
+        end = start + length
+        if text[start:end] not in self._forms:
             return False
-        around = text[at - 1 : at] + text[end : end + 1]
-        return length >= _ANYWHERE or not any(c.isalnum() or c in "_-" for c in around)
+        neighbors = text[start - 1 : start] + text[end : end + 1]
+        return length >= _MIN_ANYWHERE_LENGTH or not any(c.isalnum() or c in "_-" for c in neighbors)
 
 
-def _escaped(text: str) -> set[str]:
+def _list_escaped_forms(text: str) -> set[str]:
     """The text as URLs, JSON, Python and shells write it."""
     in_json = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    how = "surrogateescape"  # a variable of the environment may hold any bytes
-    in_urls = {quote(text, errors=how), quote(text, safe="", errors=how), quote_plus(text, errors=how)}
+    error_handler = "surrogateescape"  # a variable of the environment may hold any bytes
+    in_urls = {
+        quote(text, errors=error_handler),
+        quote(text, safe="", errors=error_handler),
+        quote_plus(text, errors=error_handler),
+    }
     in_quotes = {repr(text)[1:-1], text.replace("'", "'\"'\"'"), re.sub(r'(["\'\\])', r"\\\1", text)}
     return {text, *in_json, *in_urls, *in_quotes}
 

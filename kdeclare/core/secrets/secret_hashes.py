@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
 """Environment variable: the key that hashes are made with. Whoever has the state alone can test no guess."""
@@ -40,7 +40,7 @@ class _KeyRing:
 
     def add(self, key: str) -> str:
         """Keep a key; its id."""
-        raw = _bytes(key)
+        raw = _encode_text(key)
         key_id = hmac.digest(raw, b"kdeclare key id", "sha256").hex()[:8]
         self._keys[key_id] = raw
         SCRUBBER.register(key)
@@ -72,13 +72,13 @@ class SecretHasher:
 
     def make_hash(self, resource: str, key: str, value: str) -> str:
         """The hash of the value of one config. Equal values elsewhere have other hashes."""
-        place = f"kdeclare/2/{self.scope}/{resource}/{key}"
-        salt = hashlib.sha256(place.encode()).hexdigest()[:_SALT_LENGTH]
+        salt_input = f"kdeclare/2/{self.scope}/{resource}/{key}"
+        salt = hashlib.sha256(salt_input.encode()).hexdigest()[:_SALT_LENGTH]
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
 
-    def is_current(self, known: str) -> bool:
+    def is_current(self, stored_hash: str) -> bool:
         """Whether a hash is of the kind that is made now; the salt may be of an earlier scope."""
-        scheme, *key_id, salt, _ = known.split("$")
+        scheme, *key_id, salt, _ = stored_hash.split("$")
         return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
 
     @property
@@ -91,29 +91,33 @@ def read_keys(environ: Mapping[str, str]) -> str | None:
 
     Raises KdeclareError for a key that could be guessed.
     """
-    given = {name: environ.get(name, "").strip() for name in (KEY_VARIABLE, OLD_KEY_VARIABLE)}
-    ids = {name: _KEYS.add(_checked(name, key)) for name, key in given.items() if key}
+    given_keys = {name: environ.get(name, "").strip() for name in (KEY_VARIABLE, OLD_KEY_VARIABLE)}
+    ids = {name: _KEYS.add(_validate_key(name, key)) for name, key in given_keys.items() if key}
     return ids.get(KEY_VARIABLE)
 
 
-def refuse_missing_key(hashes: Iterable[str]) -> None:
+def require_key(hashes: Iterable[str]) -> None:
     """Raise KdeclareError where hashes were made with a key, and none at all is given."""
-    lost = [known for known in hashes if not can_compare(known)] if _KEYS.is_empty else []
-    if not lost:
+    incomparable = [known for known in hashes if not can_compare(known)] if _KEYS.is_empty else []
+    if not incomparable:
         return
-    what = f"{len(lost):,} hashes of secrets were" if len(lost) > 1 else "The hash of a secret was"
+    subject = (
+        f"{len(incomparable):,} hashes of secrets were"
+        if len(incomparable) > 1
+        else "The hash of a secret was"
+    )
     raise KdeclareError(
         error(
             KEY_MISSING,
             "The key for hashes of secrets is missing",
-            f"{what} made with a key, and {KEY_VARIABLE} is not set.",
+            f"{subject} made with a key, and {KEY_VARIABLE} is not set.",
             hint=f"Set {KEY_VARIABLE}. If the key is lost, set a new one: then all secrets are set again. "
             f"To replace the key, set the new one, and the old one as {OLD_KEY_VARIABLE}.",
         )
     )
 
 
-def _checked(name: str, key: str) -> str:
+def _validate_key(name: str, key: str) -> str:
     if len(key) < _SHORTEST_KEY:
         raise KdeclareError(
             error(
@@ -126,59 +130,62 @@ def _checked(name: str, key: str) -> str:
     return key
 
 
-def can_compare(known: str) -> bool:
+def can_compare(stored_hash: str) -> bool:
     """Whether the key that a hash was made with is there, if it needs one."""
-    scheme, *rest = known.split("$")
-    return scheme != "hmac" or _KEYS.find(rest[0]) is not None
+    scheme, *fields = stored_hash.split("$")
+    return scheme != "hmac" or _KEYS.find(fields[0]) is not None
 
 
-def hash_like(known: str, value: str) -> str | None:
-    """The hash of ``value`` made as ``known`` was made; None where its key is not there."""
-    return _hash_with(known.rpartition("$")[0], value) if can_compare(known) else None
+def hash_like(stored_hash: str, value: str) -> str | None:
+    """The hash of ``value`` made as ``stored_hash`` was made; None where its key is not there."""
+    return _hash_with(stored_hash.rpartition("$")[0], value) if can_compare(stored_hash) else None
 
 
-def matches(known: str, value: str) -> bool:
-    """Whether ``value`` is the one that the hash ``known`` was made of; no, where its key is not there."""
-    found = hash_like(known, value)
-    return found is not None and hmac.compare_digest(found, known)
+def is_hash_of(stored_hash: str, value: str) -> bool:
+    """Whether ``value`` is the one that the hash ``stored_hash`` was made of.
+
+    No, where its key is not there.
+    """
+    computed = hash_like(stored_hash, value)
+    return computed is not None and hmac.compare_digest(computed, stored_hash)
 
 
-def mark_value(place: str, key: str, value: str, known: Sequence[str]) -> str:
+def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) -> str:
     """Return what stands for a secret in views: a mark that tells it from other values.
 
-    place, key: what it is a value of. known: hashes of what it may be, whose marks are to be the same.
+    place, key: what it is a value of. known_hashes: hashes of what it may be, whose marks are to be the same.
     Raises KdeclareError where they were made with a key, and none is given.
     """
-    refuse_missing_key(known)
-    same = next((one for one in known if matches(one, value)), None)
-    alike = next((hash_like(one, value) for one in known if can_compare(one)), None)
-    return mark_hash(same or alike or SecretHasher(place).make_hash(place, key, value))
+    require_key(known_hashes)
+    matching_hash = next((one for one in known_hashes if is_hash_of(one, value)), None)
+    comparable_hash = next((hash_like(one, value) for one in known_hashes if can_compare(one)), None)
+    return mark_hash(matching_hash or comparable_hash or SecretHasher(place).make_hash(place, key, value))
 
 
-def mark_hash(known: str) -> str:
+def mark_hash(secret_hash: str) -> str:
     """Return the mark of the secret that a hash was made of.
 
     It is the end of the slow hash: enough to see a change by, too little to test guesses with.
     """
-    return f"{SHOWN} #{known[-_MARK_LENGTH:]}"
+    return f"{SENSITIVE_MASK} #{secret_hash[-_MARK_LENGTH:]}"
 
 
 def is_mark(value: JsonValue) -> bool:
     """Whether a value of a view stands for a secret."""
-    return isinstance(value, str) and value.startswith(SHOWN)
+    return isinstance(value, str) and value.startswith(SENSITIVE_MASK)
 
 
 @lru_cache(maxsize=65_536)
-def _hash_with(how: str, value: str) -> str:
+def _hash_with(prefix: str, value: str) -> str:
     """how: a hash without its last part. Kept, as it is asked for again whenever workers are watched."""
-    scheme, *key_id, salt = how.split("$")
+    scheme, *key_id, salt = prefix.split("$")
     if scheme == "hmac":
         key = _KEYS.find(key_id[0])
         assert key is not None, "see can_compare"
-        return f"{how}${hmac.digest(key, _bytes(f'{salt}/{value}'), 'sha256').hex()}"
-    return f"{how}${hashlib.pbkdf2_hmac('sha256', _bytes(value), salt.encode(), _ITERATIONS).hex()}"
+        return f"{prefix}${hmac.digest(key, _encode_text(f'{salt}/{value}'), 'sha256').hex()}"
+    return f"{prefix}${hashlib.pbkdf2_hmac('sha256', _encode_text(value), salt.encode(), _ITERATIONS).hex()}"
 
 
-def _bytes(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     """The bytes of a text that may come from a variable which holds no UTF-8."""
     return text.encode("utf-8", "surrogateescape")

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Protocol, TypeGuard, Union, get_args, get
 from pydantic import BaseModel, GetPydanticSchema
 from pydantic_core import PydanticCustomError, core_schema
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_text
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.secrets.scrubber import SCRUBBER
@@ -40,34 +40,34 @@ class Referenced(str):
         return f"Referenced({self.reference!r})"
 
 
-SHOWN = "(sensitive)"
+SENSITIVE_MASK = "(sensitive)"
 """What stands for a sensitive value wherever people or files would see it."""
 
-UNTOLD = "untold"
+UNKNOWN_HASH = "untold"
 """The hash of a secret of which nothing but its existence is known."""
 
-EARLIER = "was"
+EARLIER_ARGUMENT = "was"
 """The argument of an operation under which the record of an earlier secret is kept, for the way back.
 
 Sending the operation does not need its value, which need not be there any more.
 """
 
-BESIDE = "hidden"
+HIDDEN_FIELD = "hidden"
 """The field of a value that has the same value as a `Secret`, in case the system turns out to hide it.
 
 It has the place of the value that it stands beside.
 """
 
-_SENSITIVE = re.compile(
+_SENSITIVE_KEY = re.compile(
     r"(password|passphrase|secret|token|credentials?|jaas\.config"
     r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
     re.IGNORECASE,
 )
 """Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
 
-_NEVER = frozenset({str, Referenced, int, bool, float, NoneType})
+_NEVER_SECRET = frozenset({str, Referenced, int, bool, float, NoneType})
 
-Steps = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 """Where in a value: names of fields, keys and indexes."""
 
 
@@ -120,7 +120,7 @@ class Secret:
 
 def is_sensitive_key(key: str) -> bool:
     """Whether the value of a setting must not be seen, as far as its name tells."""
-    return _SENSITIVE.search(key) is not None
+    return _SENSITIVE_KEY.search(key) is not None
 
 
 def hide(value: str) -> Secret:
@@ -136,131 +136,140 @@ class SecretSource(Protocol):
         """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
 
 
-_RECORD = {"secret", "reference"}
+_RECORD_KEYS = {"secret", "reference"}
 """The keys of a record of a secret; a mapping with other keys has fields that are called so."""
 
 
 def is_secret(value: object) -> TypeGuard[JsonObject]:
     """Whether a value of a change or of an owned record stands for a secret."""
-    return isinstance(value, Mapping) and value.keys() == _RECORD
+    return isinstance(value, Mapping) and value.keys() == _RECORD_KEYS
 
 
-def read_secret_ref(value: JsonObject) -> SecretRef:
+def bind_secret_ref(value: JsonObject) -> SecretRef:
     """Return what plain data, for which `is_secret` holds, keeps of a secret."""
     reference = value["reference"]
     return SecretRef(as_text(value["secret"]), None if reference is None else as_text(reference))
 
 
-def find_records(value: object) -> Sequence[tuple[Steps, SecretRef]]:
-    """Find the records of secrets in arguments or plain data, each with where it is; no `EARLIER` ones."""
-    found: list[tuple[Steps, SecretRef]] = []
-    _collect_records(value, (), found)
-    return found
+def find_records(value: object) -> Sequence[tuple[ValuePath, SecretRef]]:
+    """Find the records of secrets in arguments or plain data, each with where it is.
+
+    No `EARLIER_ARGUMENT` ones.
+    """
+    records: list[tuple[ValuePath, SecretRef]] = []
+    _collect_records(value, (), records)
+    return records
 
 
-def _collect_records(value: object, at: Steps, found: list[tuple[Steps, SecretRef]]) -> None:
+def _collect_records(value: object, path: ValuePath, records: list[tuple[ValuePath, SecretRef]]) -> None:
     # All of a state is looked through, and hardly anything in it is secret: for most of it, no call.
     parts: Iterable[tuple[str | int, object]]
     if isinstance(value, SecretRef):
-        found.append((at, value))
+        records.append((path, value))
         return
-    names = _argument_names(value.__class__)
+    names = _list_argument_fields(value.__class__)
     if names is not None:
         parts = [(name, getattr(value, name)) for name in names]
     elif isinstance(value, dict):
-        if value.keys() == _RECORD:
-            found.append((at, read_secret_ref(value)))
+        if value.keys() == _RECORD_KEYS:
+            records.append((path, bind_secret_ref(value)))
             return
         parts = value.items()
     elif isinstance(value, list | tuple):
         parts = enumerate(value)
     elif not isinstance(value, Mapping):
         return
-    elif value.keys() == _RECORD:
-        found.append((at, read_secret_ref(value)))
+    elif value.keys() == _RECORD_KEYS:
+        records.append((path, bind_secret_ref(value)))
         return
     else:
         parts = value.items()
     for step, inner in parts:
-        if inner.__class__ not in _NEVER and _argument_names(inner.__class__) != () and step != EARLIER:
-            _collect_records(inner, (*at, step), found)
+        if (
+            inner.__class__ not in _NEVER_SECRET
+            and _list_argument_fields(inner.__class__) != ()
+            and step != EARLIER_ARGUMENT
+        ):
+            _collect_records(inner, (*path, step), records)
 
 
-_names_of_arguments: dict[type, tuple[str, ...] | None] = {SecretRef: None}  # it is what is looked for
+_argument_fields_by_type: dict[type, tuple[str, ...] | None] = {SecretRef: None}  # it is what is looked for
 
 
-def _argument_names(arguments: type) -> tuple[str, ...] | None:
+def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
     """The fields of `Arguments` that can hold the record of a secret; None for other classes."""
     try:
-        return _names_of_arguments[arguments]
+        return _argument_fields_by_type[arguments]
     except KeyError:
-        names = _field_names(arguments) if issubclass(arguments, Arguments) else None
-        return _names_of_arguments.setdefault(arguments, names)
+        names = _list_secret_fields(arguments) if issubclass(arguments, Arguments) else None
+        return _argument_fields_by_type.setdefault(arguments, names)
 
 
-def replace_records(value: JsonValue, new: Mapping[Steps, SecretRef], at: Steps = ()) -> JsonValue:
+def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
     """Plain data with other records at these places, which `find_records` found."""
-    if at in new:
-        return new[at].as_json()
+    if path in new:
+        return new[path].as_json()
     if isinstance(value, Mapping):
-        return {key: replace_records(item, new, (*at, key)) for key, item in value.items()}
+        return {key: replace_records(item, new, (*path, key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [replace_records(item, new, (*at, index)) for index, item in enumerate(value)]
+        return [replace_records(item, new, (*path, index)) for index, item in enumerate(value)]
     return value
 
 
-def find_secrets(value: object) -> Iterator[tuple[Steps, Secret]]:
+def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
     """The secrets in a value made of models, dataclasses, mappings and sequences, each with where it is."""
-    waiting: list[tuple[Steps, object]] = [((), value)]
-    while waiting:
-        at, item = waiting.pop()
+    pending: list[tuple[ValuePath, object]] = [((), value)]
+    while pending:
+        path, item = pending.pop()
         if isinstance(item, Secret):
-            yield at, item
+            yield path, item
             continue
-        for step, inner in _parts(item):
-            if inner.__class__ not in _NEVER:  # all of a fleet is looked through, and most of it are texts
-                waiting.append((at if step == BESIDE else (*at, step), inner))
+        for step, inner in _list_parts(item):
+            if (
+                inner.__class__ not in _NEVER_SECRET
+            ):  # all of a fleet is looked through, and most of it are texts
+                pending.append((path if step == HIDDEN_FIELD else (*path, step), inner))
 
 
-def replace_secrets(value: object, new: Mapping[Steps, Secret]) -> object:
+def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
     """The value with other secrets at these places."""
-    return _replaced(value, new, ())
+    return _replace_below(value, new, ())
 
 
-def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+def _list_parts(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, dict):
         return value.items()
     if isinstance(value, tuple | list):
         return enumerate(value)
-    names = _field_names(value.__class__)
+    names = _list_secret_fields(value.__class__)
     if names:
         return [(name, getattr(value, name)) for name in names]
     return value.items() if isinstance(value, Mapping) else ()
 
 
-def holds_secret(value: object) -> bool:
+def has_secret(value: object) -> bool:
     """Whether `find_secrets` finds any in a value."""
     if isinstance(value, Secret):
         return True
-    if names := _field_names(value.__class__):
-        inner = [found for name in names if (found := getattr(value, name)).__class__ not in _NEVER]
+    if names := _list_secret_fields(value.__class__):
+        inner = [found for name in names if (found := getattr(value, name)).__class__ not in _NEVER_SECRET]
     else:
-        inner = [found for _, found in _parts(value) if found.__class__ not in _NEVER]
-    return any(map(holds_secret, inner))
+        inner = [found for _, found in _list_parts(value) if found.__class__ not in _NEVER_SECRET]
+    return any(map(has_secret, inner))
 
 
-_names_of_fields: dict[type, tuple[str, ...]] = {}
+_secret_fields_by_type: dict[type, tuple[str, ...]] = {}
 
 
-def _field_names(model: type) -> tuple[str, ...]:
+def _list_secret_fields(model: type) -> tuple[str, ...]:
     """The fields that can hold a secret, or the record of one, by their annotations."""
-    names = _names_of_fields.get(model)
+    names = _secret_fields_by_type.get(model)
     if names is None:
-        names = _names_of_fields[model] = _find_field_names(model)
+        names = _secret_fields_by_type[model] = _find_secret_field_names(model)
     return names
 
 
-def _find_field_names(model: type) -> tuple[str, ...]:
+def _find_secret_field_names(model: type) -> tuple[str, ...]:
     if is_dataclass(model):
         try:
             hints = get_type_hints(model)
@@ -274,19 +283,19 @@ def _can_hold_secret(annotation: object) -> bool:
     if annotation is Secret:
         return True
     if isinstance(annotation, type) and not get_args(annotation):
-        return not issubclass(annotation, (*_NEVER, Enum))
+        return not issubclass(annotation, (*_NEVER_SECRET, Enum))
     inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
     if get_origin(annotation) is Annotated:
         inner = inner[:1]
     return any(map(_can_hold_secret, inner)) if inner else get_origin(annotation) is not Literal
 
 
-def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:
+def _replace_below(value: object, new: Mapping[ValuePath, Secret], path: ValuePath) -> object:
     if isinstance(value, Secret):
-        return new.get(at, value)
+        return new.get(path, value)
     changed: dict[str | int, object] = {}
-    for step, inner in _parts(value):
-        after = _replaced(inner, new, at if step == BESIDE else (*at, step))
+    for step, inner in _list_parts(value):
+        after = _replace_below(inner, new, path if step == HIDDEN_FIELD else (*path, step))
         if after is not inner:
             changed[step] = after
     if not changed:
@@ -305,51 +314,51 @@ def _replaced(value: object, new: Mapping[Steps, Secret], at: Steps) -> object:
 @cache
 def find_secret_fields(model: type[BaseModel]) -> frozenset[str]:
     """Return the names of the fields that hold a secret, in a model and in all models below it."""
-    found: set[str] = set()
-    waiting: list[object] = [model]
-    seen: set[object] = set()
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, type) and issubclass(current, BaseModel) and current not in seen:
-            seen.add(current)
+    field_names: set[str] = set()
+    pending: list[object] = [model]
+    visited: set[object] = set()
+    while pending:
+        current = pending.pop()
+        if isinstance(current, type) and issubclass(current, BaseModel) and current not in visited:
+            visited.add(current)
             for name, item in current.model_fields.items():
-                leaves = set(_leaves_of(item.annotation))
-                found |= {name, item.alias or name} if Secret in leaves else set()
-                waiting += leaves
-    return frozenset(found)
+                leaves = set(_list_leaf_types(item.annotation))
+                field_names |= {name, item.alias or name} if Secret in leaves else set()
+                pending += leaves
+    return frozenset(field_names)
 
 
 def find_nested_secrets(model: type[BaseModel]) -> list[str]:
     """Return the fields of a model that hold secrets within lists, mappings or models."""
-    nested = []
+    field_names = []
     for name, item in model.model_fields.items():
         is_union = get_origin(item.annotation) in (Union, UnionType)
         alternatives = get_args(item.annotation) if is_union else (item.annotation,)
         inner = [part for part in map(_strip_metadata, alternatives) if part is not Secret]
-        if any(_holds_secret(part) for part in inner):
-            nested.append(name)
-    return nested
+        if any(_has_nested_secret(part) for part in inner):
+            field_names.append(name)
+    return field_names
 
 
 def _strip_metadata(annotation: object) -> object:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _holds_secret(annotation: object) -> bool:
-    leaves = set(_leaves_of(annotation))
+def _has_nested_secret(annotation: object) -> bool:
+    leaves = set(_list_leaf_types(annotation))
     models = (leaf for leaf in leaves if isinstance(leaf, type) and issubclass(leaf, BaseModel))
     return Secret in leaves or any(find_secret_fields(model) for model in models)
 
 
-def _leaves_of(annotation: object) -> Iterator[object]:
+def _list_leaf_types(annotation: object) -> Iterator[object]:
     arguments = get_args(annotation)
     for argument in arguments[:1] if get_origin(annotation) is Annotated else arguments:
-        yield from _leaves_of(argument)
+        yield from _list_leaf_types(argument)
     if not arguments:
         yield annotation
 
 
-def _read_secret(value: object) -> Secret:
+def _parse_secret(value: object) -> Secret:
     if isinstance(value, Secret):
         return value
     if not isinstance(value, str):
@@ -361,7 +370,7 @@ def _read_secret(value: object) -> Secret:
 SecretText = Annotated[
     Secret,
     GetPydanticSchema(
-        lambda _source, _handler: core_schema.no_info_plain_validator_function(_read_secret),
+        lambda _source, _handler: core_schema.no_info_plain_validator_function(_parse_secret),
         lambda _schema, _handler: {"type": "string"},
     ),
 ]

@@ -4,29 +4,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from threading import Event
 
-from kdeclare.core.clock import Clock, timestamp_in
+from kdeclare.core.clock import Clock, format_time_in
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.live.faults import MADE_CAUSES, Created, Fault, FaultCause, FaultKind, Outcome
+from kdeclare.core.live.faults import DONE_CAUSES, CreatedObject, Fault, FaultCause, FaultKind, Outcome
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View
 from kdeclare.core.parts import Connections
-from kdeclare.core.plans.plan import UNEXPLAINED
-from kdeclare.core.plans.run import NOT_EVERYWHERE, REQUEST_DEADLINE_S, OperationResult, Status
-from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.plans.plan import UNEXPLAINED_DENIAL
+from kdeclare.core.plans.run import NOT_PROPAGATED, REQUEST_DEADLINE_S, OperationResult, Status
+from kdeclare.core.provider.registry import OPERATION_TYPES, get_operation_type
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.engine.executor.expectations import changed_secrets, mismatches, show_value, views
+from kdeclare.engine.executor.expectations import (
+    find_changed_secrets,
+    find_mismatches,
+    format_value,
+    read_views,
+)
 from kdeclare.engine.observation import observe, select_all
 
 OUTCOME_UNCLEAR = "outcome-unclear"
 
-_SENDS = 3
-_PATIENCE_S = 5.0
-_STEP_S = 0.1
+_MAX_SENDS = 3
+_OBSERVE_TIMEOUT_S = 5.0
+_FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
-_ALREADY = MADE_CAUSES | {FaultCause.GONE_ALREADY}
+_ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
 """What a system answers to a request whose first copy took effect."""
 
 
@@ -63,79 +68,105 @@ class Attempt:
         """
         results: dict[str, OperationResult] = {}
         try:
-            todo = self._accept(operations, temporary)
-            results |= self._changed_since([op for op in todo if op.after])
+            pending = self._expect_own_changes(operations, temporary)
+            results |= self._find_changed_since([op for op in pending if op.after])
         except Fault as fault:
-            return {op.id: failed(op, fault) for op in operations}
-        todo = [op for op in todo if op.id not in results]
-        for sends in range(1, _SENDS + 1):
-            if not todo:
+            return {op.id: build_failed_result(op, fault) for op in operations}
+        pending = [op for op in pending if op.id not in results]
+        for sends in range(1, _MAX_SENDS + 1):
+            if not pending:
                 break
             if sends > 1:
-                self.resend(todo)
+                self.resend(pending)
             sent_at = self.clock.monotonic()
-            answers = self._send(todo)
-            unknown = [op for op in todo if _unknown(op, answers[op.id], again=sends > 1)]
-            settled = {op.id for op in todo} - {op.id for op in unknown}
-            results |= {op.id: _result(op, answers[op.id]) for op in todo if op.id in settled}
-            results |= self._overtaken([op for op in todo if op.id in settled], answers)
-            repeats = [op for op in unknown if sends < _SENDS and type_of(op).is_repeatable(op)]
-            unknown = [op for op in unknown if op not in repeats]
-            todo = repeats
-            if unknown:
-                found = self._settle(unknown, answers, sent_at, last=sends == _SENDS)
-                results |= found
-                todo = [*repeats, *(op for op in unknown if op.id not in found)]
-            if repeats:
-                self.clock.sleep(_STEP_S * 2**sends)
-        spreading = [
-            op for op in operations if type_of(op).propagates and results[op.id].status is Status.DONE
+            answers = self._send(pending)
+            unknown_operations = [
+                op for op in pending if _is_unknown(op, answers[op.id], is_resend=sends > 1)
+            ]
+            settled_ids = {op.id for op in pending} - {op.id for op in unknown_operations}
+            results |= {op.id: _build_result(op, answers[op.id]) for op in pending if op.id in settled_ids}
+            results |= self._find_overtaken([op for op in pending if op.id in settled_ids], answers)
+            repeatable = [
+                op
+                for op in unknown_operations
+                if sends < _MAX_SENDS and get_operation_type(op).is_repeatable(op)
+            ]
+            unknown_operations = [op for op in unknown_operations if op not in repeatable]
+            pending = repeatable
+            if unknown_operations:
+                settled_results = self._settle(unknown_operations, answers, sent_at, last=sends == _MAX_SENDS)
+                results |= settled_results
+                pending = [*repeatable, *(op for op in unknown_operations if op.id not in settled_results)]
+            if repeatable:
+                self.clock.sleep(_FIRST_STEP_S * 2**sends)
+        propagating = [
+            op
+            for op in operations
+            if get_operation_type(op).propagates and results[op.id].status is Status.DONE
         ]
-        return results | self._spread(spreading)
+        return results | self._await_propagation(propagating)
 
     def _send(self, operations: Sequence[Operation]) -> Mapping[str, Outcome]:
         verb = OPERATION_TYPES[operations[0].verb]
-        gone = {op.id: _gone(problem) for op in operations for problem in changed_secrets([op], self.secrets)}
-        rest = [op for op in operations if op.id not in gone]
+        secret_faults = {
+            op.id: _build_secret_fault(problem)
+            for op in operations
+            for problem in find_changed_secrets([op], self.secrets)
+        }
+        sendable = [op for op in operations if op.id not in secret_faults]
         try:
-            sent = verb.execute(self.connections, rest, self.secrets, validate_only=False) if rest else {}
+            outcomes = (
+                verb.execute(self.connections, sendable, self.secrets, validate_only=False)
+                if sendable
+                else {}
+            )
         except Fault as fault:
-            sent = dict.fromkeys((op.id for op in rest), fault)
-        return {**sent, **gone}
+            outcomes = dict.fromkeys((op.id for op in sendable), fault)
+        return {**outcomes, **secret_faults}
 
-    def _accept(self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]) -> list[Operation]:
+    def _expect_own_changes(
+        self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
+    ) -> list[Operation]:
         """The operations, expecting what is there of the run's own making: nobody else has changed that."""
-        met = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
-        now = views(self.connections, [op for op in operations if op.id in met])
-        own = {
-            id_: {element: value for element, value in claimed.items() if now[id_].get(element) == value}
-            for id_, claimed in met.items()
+        claimed_by_id = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
+        current_views = read_views(self.connections, [op for op in operations if op.id in claimed_by_id])
+        own_changes = {
+            id_: {
+                element: value
+                for element, value in claimed.items()
+                if current_views[id_].get(element) == value
+            }
+            for id_, claimed in claimed_by_id.items()
         }
-        return [replace(op, expect={**op.expect, **own[op.id]}) if op.id in own else op for op in operations]
+        return [
+            replace(op, expect={**op.expect, **own_changes[op.id]}) if op.id in own_changes else op
+            for op in operations
+        ]
 
-    def _changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+    def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """What needed others is looked at again right before its request; metadata may lag behind them."""
-        wrong = self._until(operations, lambda op, now: not mismatches(op, now))
+        changed = self._observe_until(operations, lambda op, now: not find_mismatches(op, now))
         return {
-            op.id: OperationResult(op.id, Status.STALE, "stale", _change_seen(op, now)) for op, now in wrong
+            op.id: OperationResult(op.id, Status.STALE, "stale", _format_changes(op, now))
+            for op, now in changed
         }
 
-    def _overtaken(
+    def _find_overtaken(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
         """What is refused because somebody else has changed the resource right before the request."""
-        refused = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
-        causes = {id_: _cause(op, refused[id_]) for op in operations if (id_ := op.id) in refused}
-        suspects = [op for op in operations if causes.get(op.id) in MADE_CAUSES]
+        faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
+        causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
+        suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]
         try:
-            now = views(self.connections, suspects)
+            current_views = read_views(self.connections, suspects)
         except Fault:
             return {}
         results = {}
         for op in suspects:
-            text = _change_seen(op, now[op.id])
+            text = _format_changes(op, current_views[op.id])
             if text or causes[op.id] is FaultCause.EXISTS:  # the system may not show it yet
-                text = text or refused[op.id].message
+                text = text or faults[op.id].message
                 results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         return results
 
@@ -154,11 +185,11 @@ class Attempt:
         """
         self.unanswered.update(op.id for op in operations)
         try:
-            return self._until_deadline(operations, answers, sent_at, last=last)
+            return self._observe_until_deadline(operations, answers, sent_at, last=last)
         finally:
             self.unanswered.difference_update(op.id for op in operations)
 
-    def _until_deadline(
+    def _observe_until_deadline(
         self,
         operations: Sequence[Operation],
         answers: Mapping[str, Outcome],
@@ -167,153 +198,169 @@ class Attempt:
         last: bool,
     ) -> dict[str, OperationResult]:
         verb = operations[0].verb
-        begun, deadline = self.clock.monotonic(), sent_at + self.deadline_s(verb)
+        started_at, deadline = self.clock.monotonic(), sent_at + self.deadline_s(verb)
         results: dict[str, OperationResult] = {}
-        todo, step = list(operations), _STEP_S
+        pending, step_s = list(operations), _FIRST_STEP_S
         while True:
             try:
-                now = views(self.connections, todo)
+                current_views = read_views(self.connections, pending)
             except Fault:
-                now = None
-            if now is not None:
-                results |= {op.id: done(op) for op in todo if took_effect(op, now[op.id])}
-                todo = [op for op in todo if op.id not in results]
-            at = self.clock.monotonic()
-            untouched = [op for op in todo if now is not None and not mismatches(op, now[op.id])]
-            if not last and len(untouched) == len(todo) and at - begun >= _PATIENCE_S:
+                current_views = None
+            if current_views is not None:
+                results |= {
+                    op.id: build_done_result(op)
+                    for op in pending
+                    if has_taken_effect(op, current_views[op.id])
+                }
+                pending = [op for op in pending if op.id not in results]
+            now_s = self.clock.monotonic()
+            untouched = [
+                op
+                for op in pending
+                if current_views is not None and not find_mismatches(op, current_views[op.id])
+            ]
+            if not last and len(untouched) == len(pending) and now_s - started_at >= _OBSERVE_TIMEOUT_S:
                 return results
-            if not todo or at >= max(deadline, begun + _PATIENCE_S):
+            if not pending or now_s >= max(deadline, started_at + _OBSERVE_TIMEOUT_S):
                 break
             if self.stop.is_set():
-                until = timestamp_in(self.clock, deadline - at)
-                return results | {op.id: _on_its_way(op, until) for op in todo}
-            self.clock.sleep(step)
-            step = min(step * 2, _LONGEST_STEP_S)
-        if now is None:
-            return results | {op.id: _lost_sight(op, answers[op.id]) for op in todo}
-        results |= {op.id: _neither(op, now[op.id]) for op in todo if op not in untouched}
-        return results | {op.id: _gave_up(op) for op in untouched} if last else results
+                until = format_time_in(self.clock, deadline - now_s)
+                return results | {op.id: _build_pending_result(op, until) for op in pending}
+            self.clock.sleep(step_s)
+            step_s = min(step_s * 2, _LONGEST_STEP_S)
+        if current_views is None:
+            return results | {op.id: _build_unobserved_result(op, answers[op.id]) for op in pending}
+        results |= {
+            op.id: _build_unclear_result(op, current_views[op.id]) for op in pending if op not in untouched
+        }
+        return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
 
-    def _spread(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+    def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         """Wait until all have followed; a result for each operation of which some have not."""
-        until, step = self.clock.monotonic() + self.follow_timeout_s, _STEP_S
-        todo = list(operations)
-        found: dict[str, OperationResult] = {}
-        while todo:
-            found = self._lagging(todo)
-            todo = [op for op in todo if op.id in found]
-            if not todo or self.stop.is_set() or self.clock.monotonic() >= until:
+        deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
+        pending = list(operations)
+        lagging_results: dict[str, OperationResult] = {}
+        while pending:
+            lagging_results = self._find_lagging(pending)
+            pending = [op for op in pending if op.id in lagging_results]
+            if not pending or self.stop.is_set() or self.clock.monotonic() >= deadline:
                 break
-            self.clock.sleep(step)
-            step = min(step * 2, _LONGEST_STEP_S)
-        return found
+            self.clock.sleep(step_s)
+            step_s = min(step_s * 2, _LONGEST_STEP_S)
+        return lagging_results
 
-    def _lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
+    def _find_lagging(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
         try:
             live = observe(self.connections, select_all(operations))
         except Fault as fault:
-            return {op.id: _not_everywhere(op, [f"nobody can be asked: {fault}"]) for op in operations}
-        lagging = ((op, type_of(op).lagging(op, live)) for op in operations)
-        return {op.id: _not_everywhere(op, who) for op, who in lagging if who}
+            return {op.id: _build_lagging_result(op, [f"nobody can be asked: {fault}"]) for op in operations}
+        lagging_members = ((op, get_operation_type(op).list_lagging_members(op, live)) for op in operations)
+        return {op.id: _build_lagging_result(op, who) for op, who in lagging_members if who}
 
-    def _until(
-        self, operations: Sequence[Operation], good: Callable[[Operation, View], bool]
+    def _observe_until(
+        self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
         """Observe until all are good or patience ends; those that are not, with what was seen last."""
-        waited, step = 0.0, _STEP_S
-        todo = list(operations)
+        waited_s, step_s = 0.0, _FIRST_STEP_S
+        pending = list(operations)
         while True:
-            now = views(self.connections, todo)
-            todo = [op for op in todo if not good(op, now[op.id])]
-            if not todo or waited >= _PATIENCE_S:
-                return [(op, now[op.id]) for op in todo]
-            self.clock.sleep(step)
-            waited, step = waited + step, step * 2
+            current_views = read_views(self.connections, pending)
+            pending = [op for op in pending if not is_settled(op, current_views[op.id])]
+            if not pending or waited_s >= _OBSERVE_TIMEOUT_S:
+                return [(op, current_views[op.id]) for op in pending]
+            self.clock.sleep(step_s)
+            waited_s, step_s = waited_s + step_s, step_s * 2
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """The elements that an operation expects something of, with what the run has set there itself."""
     if not temporary or not op.after:
         return {}
-    claims = type_of(op).claims(op)
+    claims = get_operation_type(op).claims(op)
     return {e: temporary[claims[e]] for e in op.expect if e in claims and claims[e] in temporary}
 
 
-def took_effect(op: Operation, now: View) -> bool:
+def has_taken_effect(op: Operation, current_view: View) -> bool:
     """Whether the view shows it; it cannot where before and after look alike (a secret)."""
-    return now == type_of(op).expected_state(op) and bool(mismatches(op, now))
+    return current_view == get_operation_type(op).expected_state(op) and bool(
+        find_mismatches(op, current_view)
+    )
 
 
-def done(op: Operation) -> OperationResult:
+def build_done_result(op: Operation) -> OperationResult:
     """It went well."""
     return OperationResult(op.id, Status.DONE)
 
 
-def failed(op: Operation, fault: Fault) -> OperationResult:
+def build_failed_result(op: Operation, fault: Fault) -> OperationResult:
     """It did not, and the cluster says why."""
-    found = type_of(op).explain(op, fault)
-    if found.cause is FaultCause.DENIED_BY_POLICY:
-        return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED)
-    message = f"{fault.message}. {found.hint}" if found.hint else fault.message
+    explanation = get_operation_type(op).explain(op, fault)
+    if explanation.cause is FaultCause.DENIED_BY_POLICY:
+        return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED_DENIAL)
+    message = f"{fault.message}. {explanation.hint}" if explanation.hint else fault.message
     return OperationResult(op.id, Status.FAILED, fault.error, message)
 
 
-def _not_everywhere(op: Operation, who: Sequence[str]) -> OperationResult:
-    message = f"It has been done, but not all have followed: {'; '.join(who)}."
-    return OperationResult(op.id, Status.FAILED, NOT_EVERYWHERE, message)
+def _build_lagging_result(op: Operation, members: Sequence[str]) -> OperationResult:
+    message = f"It has been done, but not all have followed: {'; '.join(members)}."
+    return OperationResult(op.id, Status.FAILED, NOT_PROPAGATED, message)
 
 
-def _result(op: Operation, answer: Outcome) -> OperationResult:
-    if isinstance(answer, Fault):
-        return failed(op, answer)
-    created_id = answer.id if isinstance(answer, Created) else ""
-    return replace(done(op), created_id=created_id or None)
+def _build_result(op: Operation, outcome: Outcome) -> OperationResult:
+    if isinstance(outcome, Fault):
+        return build_failed_result(op, outcome)
+    created_id = outcome.id if isinstance(outcome, CreatedObject) else ""
+    return replace(build_done_result(op), created_id=created_id or None)
 
 
-def _gone(problem: KdeclareError) -> Fault:
+def _build_secret_fault(problem: KdeclareError) -> Fault:
     return Fault(problem.diagnostics[0].code, str(problem))
 
 
-def _unknown(op: Operation, answer: Outcome, *, again: bool) -> bool:
-    """Whether only the system can tell what came of it. again: it was sent before, without an answer.
+def _is_unknown(op: Operation, outcome: Outcome, *, is_resend: bool) -> bool:
+    """Whether only the system can tell what came of it. is_resend: it was sent before, without an answer.
 
     A later send that did nothing (no connection, a quota) says nothing of the one before it.
     """
-    if not isinstance(answer, Fault):
+    if not isinstance(outcome, Fault):
         return False
-    if answer.kind is FaultKind.UNKNOWN:
+    if outcome.kind is FaultKind.UNKNOWN:
         return True
-    return again and (answer.kind is FaultKind.RETRIABLE or _cause(op, answer) in _ALREADY)
+    return is_resend and (outcome.kind is FaultKind.RETRIABLE or _find_cause(op, outcome) in _ALREADY_CAUSES)
 
 
-def _cause(op: Operation, fault: Fault) -> FaultCause:
-    return type_of(op).explain(op, fault).cause
+def _find_cause(op: Operation, fault: Fault) -> FaultCause:
+    return get_operation_type(op).explain(op, fault).cause
 
 
-def _neither(op: Operation, now: View) -> OperationResult:
-    message = f"The answer did not come, and it is neither as before nor as planned: {_change_seen(op, now)}"
+def _build_unclear_result(op: Operation, current_view: View) -> OperationResult:
+    message = (
+        f"The answer did not come, and it is neither as before nor as planned: "
+        f"{_format_changes(op, current_view)}"
+    )
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
-def _lost_sight(op: Operation, answer: Outcome) -> OperationResult:
+def _build_unobserved_result(op: Operation, outcome: Outcome) -> OperationResult:
     message = "The answer did not come, and the cluster could not be observed afterwards"
     return OperationResult(
-        op.id, Status.UNKNOWN, answer.error if isinstance(answer, Fault) else None, f"{message}: {answer}."
+        op.id, Status.UNKNOWN, outcome.error if isinstance(outcome, Fault) else None, f"{message}: {outcome}."
     )
 
 
-def _on_its_way(op: Operation, until: str) -> OperationResult:
+def _build_pending_result(op: Operation, until: str) -> OperationResult:
     message = f"No answer came, and the system may still do it until {until}. The next command looks again."
     return OperationResult(op.id, Status.UNKNOWN, None, message)
 
 
-def _change_seen(op: Operation, now: View) -> str:
+def _format_changes(op: Operation, current_view: View) -> str:
     """What is no longer as planned, in words."""
     return "; ".join(
-        f"{m.element} was {show_value(m.planned)}, now it is {show_value(m.now)}" for m in mismatches(op, now)
+        f"{m.element} was {format_value(m.planned)}, now it is {format_value(m.now)}"
+        for m in find_mismatches(op, current_view)
     )
 
 
-def _gave_up(op: Operation) -> OperationResult:
-    message = f"Sent {_SENDS} times, each time without an answer and without an effect."
+def _build_unanswered_result(op: Operation) -> OperationResult:
+    message = f"Sent {_MAX_SENDS} times, each time without an answer and without an effect."
     return OperationResult(op.id, Status.FAILED, "REQUEST_TIMED_OUT", message)

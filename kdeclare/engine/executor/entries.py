@@ -8,18 +8,18 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from kdeclare.core.diagnostics import KdeclareError, error, gist
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import KdeclareError, error, summarize_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_list, as_object, as_text, parse_json
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan
 from kdeclare.core.plans.run import OperationResult, Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.changes import Action, Reason
-from kdeclare.engine.planning.planfile import find_written_kinds, read_plan
+from kdeclare.engine.planning.planfile import find_written_kinds, parse_plan
 from kdeclare.engine.state.port import StateStore
 
 
-class _Line(BaseModel):
+class _JournalLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     at: str
 
@@ -38,7 +38,7 @@ class OverrideLine(BaseModel):
     principal: str | None = None
 
 
-class RunLine(_Line):
+class RunLine(_JournalLine):
     """The first line: what runs, and on whose behalf."""
 
     event: Literal["run"] = "run"
@@ -49,7 +49,7 @@ class RunLine(_Line):
     overrides: list[OverrideLine] = []
 
 
-class BeginLine(_Line):
+class BeginLine(_JournalLine):
     """On disk before the request with these operations is sent, also when it is sent again.
 
     deadline: until when brokers may work on it. Earlier versions did not say.
@@ -73,7 +73,7 @@ class ResultLine(BaseModel):
     """Of a topic that was created, as the cluster acknowledged it; kdeclare 0.1 did not write it."""
 
 
-class EndLine(_Line):
+class EndLine(_JournalLine):
     """How operations ended; ``settled`` when that was found out later by observing."""
 
     event: Literal["end"] = "end"
@@ -81,7 +81,7 @@ class EndLine(_Line):
     settled: bool = False
 
 
-class FinishLine(_Line):
+class FinishLine(_JournalLine):
     """The last line: the state is written, nothing is left open.
 
     lineage, serial: of the state as it was then, which tells later whether an older one was put in its place;
@@ -94,9 +94,9 @@ class FinishLine(_Line):
     serial: int | None = None
 
 
-Line = RunLine | BeginLine | EndLine | FinishLine
-_LINE: TypeAdapter[Line] = TypeAdapter(
-    Annotated[Line, Field(discriminator="event")], config=ConfigDict(defer_build=True)
+JournalLine = RunLine | BeginLine | EndLine | FinishLine
+_LINE_ADAPTER: TypeAdapter[JournalLine] = TypeAdapter(
+    Annotated[JournalLine, Field(discriminator="event")], config=ConfigDict(defer_build=True)
 )
 
 
@@ -134,14 +134,14 @@ class RunRecord:
         return self.outcome is not None
 
 
-def as_json(line: Line) -> JsonValue:
+def as_json(line: JournalLine) -> JsonValue:
     """What the journal stores of a line."""
     return line.model_dump(mode="json", exclude_defaults=False)
 
 
-def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
+def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
     """The line for operations that ended."""
-    lines = [
+    result_lines = [
         ResultLine(
             id=r.id,
             status=r.status,
@@ -152,32 +152,32 @@ def end_line(at: str, results: Iterable[OperationResult], *, settled: bool = Fal
         )
         for r in results
     ]
-    return EndLine(at=at, results=lines, settled=settled)
+    return EndLine(at=ended_at, results=result_lines, settled=settled)
 
 
-def finish_line(
-    at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
+def build_finish_line(
+    finished_at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
 ) -> FinishLine:
     """The last line of a run that left this state."""
     if state is None:
-        return FinishLine(at=at, outcome=outcome)
-    return FinishLine(at=at, outcome=outcome, lineage=state.lineage, serial=state.serial)
+        return FinishLine(at=finished_at, outcome=outcome)
+    return FinishLine(at=finished_at, outcome=outcome, lineage=state.lineage, serial=state.serial)
 
 
-def fold(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
+def fold_journal(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
     """What a journal adds up to. Raises KdeclareError for a line that is no line of ours."""
     start: RunLine | None = None
-    begun: dict[str, None] = {}
+    begun_ids: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
     ended_at: dict[str, str] = {}
     sent_at: dict[str, str] = {}
     deadlines: dict[str, str] = {}
     finish: FinishLine | None = None
-    for line in lines(run_id, entries):
+    for line in parse_lines(run_id, entries):
         if isinstance(line, RunLine):
             start = line
         elif isinstance(line, BeginLine):
-            begun |= dict.fromkeys(line.ids)
+            begun_ids |= dict.fromkeys(line.ids)
             sent_at |= dict.fromkeys(line.ids, line.at)
             if line.deadline is not None:
                 deadlines |= dict.fromkeys(line.ids, line.deadline)
@@ -192,7 +192,7 @@ def fold(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
     return RunRecord(
         run_id,
         start,
-        tuple(begun),
+        tuple(begun_ids),
         results,
         outcome=finish.outcome if finish else None,
         ended=finish.at if finish else None,
@@ -204,21 +204,21 @@ def fold(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
     )
 
 
-def lines(run_id: str, entries: Sequence[JsonValue]) -> list[Line]:
+def parse_lines(run_id: str, entries: Sequence[JsonValue]) -> list[JournalLine]:
     """The lines of a journal. Raises KdeclareError for one that is not of ours."""
-    return [_parse(run_id, number, entry) for number, entry in enumerate(entries, start=1)]
+    return [_parse_line(run_id, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
-def _parse(run_id: str, number: int, entry: JsonValue) -> Line:
+def _parse_line(run_id: str, number: int, entry: JsonValue) -> JournalLine:
     try:
-        return _LINE.validate_python(entry)
-    except ValidationError as wrong:
+        return _LINE_ADAPTER.validate_python(entry)
+    except ValidationError as problem:
         raise KdeclareError(
             error(
                 "journal-corrupt",
                 "The journal cannot be read",
                 f"Entry {number} of the journal of run {run_id} is not understood: "
-                f"{wrong.errors()[0]['msg']}.",
+                f"{problem.errors()[0]['msg']}.",
                 hint="It was written by another version of kdeclare; use that one to finish the run.",
             )
         ) from None
@@ -226,7 +226,7 @@ def _parse(run_id: str, number: int, entry: JsonValue) -> Line:
 
 RUN_UNREADABLE = "run-unreadable"
 
-_DAMAGE = frozenset(
+_DAMAGE_CODES = frozenset(
     {
         "state-corrupt",
         "journal-corrupt",
@@ -242,31 +242,31 @@ _DAMAGE = frozenset(
 
 def read_run(store: StateStore, run_id: str) -> RunRecord:
     """The folded journal of a run. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
-    finished = _finished.get(store)
-    if finished is not None and run_id in finished:
-        return finished[run_id]
+    finished_runs = _finished_runs.get(store)
+    if finished_runs is not None and run_id in finished_runs:
+        return finished_runs[run_id]
     with _explain_damage(store, run_id):
-        record = fold(run_id, store.entries(run_id))
-    if finished is not None and record.is_over:
-        finished[run_id] = record
+        record = fold_journal(run_id, store.entries(run_id))
+    if finished_runs is not None and record.is_over:
+        finished_runs[run_id] = record
     return record
 
 
-_finished: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
+_finished_runs: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
 """What `keep_finished_runs` keeps: the folded journals of runs by their ids."""
 
 
 @contextmanager
 def keep_finished_runs(store: StateStore) -> Iterator[None]:
     """Read the journal of a run that is over, which does not change any more, only once in the block."""
-    if store in _finished:
+    if store in _finished_runs:
         yield
         return
-    _finished[store] = {}
+    _finished_runs[store] = {}
     try:
         yield
     finally:
-        del _finished[store]
+        del _finished_runs[store]
 
 
 def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, str]] | None:
@@ -275,7 +275,7 @@ def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, s
     The plan is neither checked nor made. None where its file is of another version or damaged.
     """
     try:
-        return find_written_kinds(store.plan_lines(run_id))
+        return find_written_kinds(store.read_plan_lines(run_id))
     except KdeclareError:
         return None
 
@@ -286,31 +286,31 @@ def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
     The plan is neither checked nor made, unless its file is of another version or damaged.
     """
     try:
-        raw = as_object(parse_json(store.plan_text(run_id)))
-        if raw["format_version"] == FORMAT_VERSION:
-            changes = map(as_object, as_list(raw["changes"]))
-            found = {as_text(c["reason"]) for c in changes if c["action"] != Action.NO_OP.value}
-            return frozenset(map(Reason, found))
+        document = as_object(parse_json(store.read_plan_text(run_id)))
+        if document["format_version"] == FORMAT_VERSION:
+            changes = map(as_object, as_list(document["changes"]))
+            reasons = {as_text(c["reason"]) for c in changes if c["action"] != Action.NO_OP.value}
+            return frozenset(map(Reason, reasons))
     except (KdeclareError, KeyError, TypeError, ValueError, RecursionError):
         pass  # then reading all of it says what is wrong
-    changed = (c for c in read_run_plan(store, run_id).changes if c.action is not Action.NO_OP)
-    return frozenset(change.reason for change in changed)
+    effective_changes = (c for c in read_run_plan(store, run_id).changes if c.action is not Action.NO_OP)
+    return frozenset(change.reason for change in effective_changes)
 
 
 def read_run_plan(store: StateStore, run_id: str) -> Plan:
     """The plan that a run executed. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
     with _explain_damage(store, run_id):
-        text, kept = store.plan_text(run_id), _kept.get(store)
-        known = kept.get(run_id) if kept is not None else None
-        if known is not None and known[0] == text:
-            return known[1]
-        plan = read_plan(text, f"run {run_id}")
-        if kept is not None:
-            kept[run_id] = (text, plan)
+        text, kept_plans = store.read_plan_text(run_id), _kept_plans.get(store)
+        kept_plan = kept_plans.get(run_id) if kept_plans is not None else None
+        if kept_plan is not None and kept_plan[0] == text:
+            return kept_plan[1]
+        plan = parse_plan(text, f"run {run_id}")
+        if kept_plans is not None:
+            kept_plans[run_id] = (text, plan)
         return plan
 
 
-_kept: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
+_kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
 """What `keep_run_plans` keeps: the texts and the plans of runs by their ids."""
 
 
@@ -321,11 +321,11 @@ def keep_run_plans(store: StateStore) -> Iterator[None]:
     A rollback needs it in several steps, and reading it takes longer than each of them. Others need it once,
     and the memory for something else.
     """
-    _kept[store] = {}
+    _kept_plans[store] = {}
     try:
         yield
     finally:
-        del _kept[store]
+        del _kept_plans[store]
 
 
 @contextmanager
@@ -333,15 +333,16 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
     try:
         yield
     except KdeclareError as problem:
-        if not any(d.code in _DAMAGE for d in problem.diagnostics):
+        if not any(d.code in _DAMAGE_CODES for d in problem.diagnostics):
             raise
-        place = store.run_location(run_id)
+        location = store.get_run_location(run_id)
         raise KdeclareError(
             error(
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
-                f"Run {run_id}: {gist(problem.diagnostics)}",
-                hint=f"Restore {place} from a copy, or move it out of the state folder. What the run changed "
+                f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
+                hint=f"Restore {location} from a copy, or move it out of the state "
+                f"folder. What the run changed "
                 "and the state does not know then shows in 'kdeclare plan'.",
             )
         ) from problem

@@ -5,18 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kdeclare.core.clock import Clock
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.jsontypes import JsonValue, canonical_json
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue, dump_canonical_json
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import View, is_identity
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.core.secrets.secret_refs import SecretRef, SecretSource, find_records
-from kdeclare.engine.observation import Observed, observe, observe_expected, select_all
+from kdeclare.engine.observation import Observation, observe, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
 
 NOT_VISIBLE_YET = "not visible yet"
@@ -34,76 +34,80 @@ class Mismatch:
     now: JsonValue
 
 
-def views(connections: Connections, operations: Sequence[Operation]) -> Mapping[str, View]:
+def read_views(connections: Connections, operations: Sequence[Operation]) -> Mapping[str, View]:
     """What each operation touches, as it is now, read in one batch. Raises Fault."""
     if not operations:
         return {}
     live = observe(connections, select_all(operations))
-    return {op.id: type_of(op).view(op, live) for op in operations}
+    return {op.id: get_operation_type(op).compute_view(op, live) for op in operations}
 
 
 def observe_operations(
-    connections: Connections, operations: Sequence[Operation], patience: Patience | None = None
-) -> Observed:
+    connections: Connections, operations: Sequence[Operation], patience: WaitPolicy | None = None
+) -> Observation:
     """Read what operations are about; what exists and is not shown yet is waited for. Raises Fault."""
     if not operations:
-        return Observed(LiveState())
-    expected = {object_ for op in operations for object_ in type_of(op).find_expected(op)}
-    return observe_expected(connections, select_all(operations), expected, patience or Patience())
+        return Observation(LiveState())
+    expected = {object_ for op in operations for object_ in get_operation_type(op).find_expected_objects(op)}
+    return observe_expected(connections, select_all(operations), expected, patience or WaitPolicy())
 
 
-def stale_live(operations: Sequence[Operation], seen: Observed) -> list[Mismatch]:
+def find_stale_live(operations: Sequence[Operation], observation: Observation) -> list[Mismatch]:
     """What is no longer as planned, leaving out what an earlier operation of the plan is to change.
 
-    seen: see `observe_operations`. What is not shown although it exists is no longer as planned; a deletion
-    by id goes without being shown.
+    observation: see `observe_operations`. What is not shown although it exists is no longer as planned; a
+    deletion by id goes without being shown.
     """
-    now = {op.id: type_of(op).view(op, seen.live) for op in operations}
+    current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
     # only what is not as expected needs the question whether an earlier operation makes it so
-    unlike = {op.id: _unlike(op, now[op.id]) for op in operations}
-    made = operation_graph.find_made_before(
+    unmet_claims = {op.id: _find_unmet_claims(op, current_views[op.id]) for op in operations}
+    claims_made_before = operation_graph.find_claims_made_before(
         operations,
-        {op.id: type_of(op).produces(op) for op in operations},
-        {id_: frozenset(claims.values()) for id_, claims in unlike.items()},
+        {op.id: get_operation_type(op).list_produced_claims(op) for op in operations},
+        {id_: frozenset(claims.values()) for id_, claims in unmet_claims.items()},
     )
-    found: list[Mismatch] = []
+    all_mismatches: list[Mismatch] = []
     for op in operations:
-        left = [e for e, claim in unlike[op.id].items() if claim not in made.get(op.id, ())]
-        hidden = seen.pending & type_of(op).find_expected(op)
-        if not hidden:
-            found += mismatches(op, now[op.id], left)
-        elif not type_of(op).deletes:
-            first = min(hidden)
-            identity = f"{first.kind.lower()} {first.name}"
-            found.append(Mismatch(op.id, str(op.resource), identity, "visible", NOT_VISIBLE_YET))
-    return found
+        unexplained = [
+            e for e, claim in unmet_claims[op.id].items() if claim not in claims_made_before.get(op.id, ())
+        ]
+        hidden_objects = observation.pending & get_operation_type(op).find_expected_objects(op)
+        if not hidden_objects:
+            all_mismatches += find_mismatches(op, current_views[op.id], unexplained)
+        elif not get_operation_type(op).deletes:
+            first_hidden = min(hidden_objects)
+            identity = f"{first_hidden.kind.lower()} {first_hidden.name}"
+            all_mismatches.append(Mismatch(op.id, str(op.resource), identity, "visible", NOT_VISIBLE_YET))
+    return all_mismatches
 
 
-def _unlike(op: Operation, now: View) -> dict[str, str]:
+def _find_unmet_claims(op: Operation, current_view: View) -> dict[str, str]:
     """The elements that are not as ``op`` expects, each with its claim."""
-    elements = [e for e, planned in op.expect.items() if now.get(e) != planned]
+    elements = [e for e, planned in op.expect.items() if current_view.get(e) != planned]
     if not elements:
         return {}
-    claims = type_of(op).claims(op)
+    claims = get_operation_type(op).claims(op)
     return {e: claims.get(e, e) for e in elements}
 
 
-def mismatches(op: Operation, now: View, elements: Iterable[str] | None = None) -> list[Mismatch]:
+def find_mismatches(
+    op: Operation, current_view: View, elements: Iterable[str] | None = None
+) -> list[Mismatch]:
     """The elements of ``op`` that are not as it expects; of a topic that is gone, just that."""
-    found = [
-        Mismatch(op.id, str(op.resource), element, op.expect[element], now.get(element))
+    differing = [
+        Mismatch(op.id, str(op.resource), element, op.expect[element], current_view.get(element))
         for element in (op.expect if elements is None else elements)
-        if now.get(element) != op.expect[element]
+        if current_view.get(element) != op.expect[element]
     ]
-    return [m for m in found if is_identity(m.element)] or found
+    return [m for m in differing if is_identity(m.element)] or differing
 
 
-def show_value(value: JsonValue) -> str:
+def format_value(value: JsonValue) -> str:
     """A value of a view, for people."""
-    return "not set" if value is None else canonical_json(value)
+    return "not set" if value is None else dump_canonical_json(value)
 
 
-def stale_owned(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismatch]:
+def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismatch]:
     """Records of ownership that are no longer as planned."""
     return [
         Mismatch(
@@ -118,10 +122,10 @@ def stale_owned(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismat
     ]
 
 
-def changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
+def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
     """Secrets that cannot be had again as they were when planned."""
-    found = find_unrevealable(operations, secrets)
-    return [problem for op in operations for problem in found.get(op.id, {}).values()]
+    errors_by_operation = find_unrevealable(operations, secrets)
+    return [problem for op in operations for problem in errors_by_operation.get(op.id, {}).values()]
 
 
 def find_unrevealable(
@@ -129,12 +133,12 @@ def find_unrevealable(
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
     """Why secrets cannot be had, by operation and by the element of its view that each belongs to."""
     items = [
-        (op.id, type_of(op).element_at(op, at), record)
+        (op.id, get_operation_type(op).find_element(op, at), record)
         for op in operations
         for at, record in find_records(op.args)
     ]
 
-    def find_problem(record: SecretRef) -> KdeclareError | None:
+    def reveal_or_explain(record: SecretRef) -> KdeclareError | None:
         try:
             secrets.reveal(record)
         except KdeclareError as problem:
@@ -144,12 +148,12 @@ def find_unrevealable(
     if not items:
         return {}
     with ThreadPoolExecutor() as pool:  # each is hashed again, which is slow
-        problems = list(pool.map(find_problem, (record for *_, record in items)))
-    found: dict[str, dict[str, KdeclareError]] = {}
+        problems = list(pool.map(reveal_or_explain, (record for *_, record in items)))
+    errors_by_operation: dict[str, dict[str, KdeclareError]] = {}
     for (op_id, element, _), problem in zip(items, problems, strict=True):
         if problem is not None:
-            found.setdefault(op_id, {})[element] = problem
-    return found
+            errors_by_operation.setdefault(op_id, {})[element] = problem
+    return errors_by_operation
 
 
 _FIRST_PAUSE_S = 0.05
@@ -157,7 +161,7 @@ _LONGEST_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """What was seen last, and what of it is not as it should be.
 
     unlike: by operation id, the elements of its view that differ; empty where all agree.
@@ -171,31 +175,35 @@ class Verified:
 
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
-) -> Verified:
+) -> VerificationResult:
     """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
 
     Auxiliary operations are left out. Raises Fault when a system does not answer.
     """
-    operations = [op for op in operations if not type_of(op).is_auxiliary]
+    operations = [op for op in operations if not get_operation_type(op).is_auxiliary]
     selections = select_all(operations)
-    last = {claim: op.id for op in operations for claim in type_of(op).claims(op).values()}
-    begun, pause = clock.monotonic(), _FIRST_PAUSE_S
+    last_writers = {claim: op.id for op in operations for claim in get_operation_type(op).claims(op).values()}
+    started_at, pause_s = clock.monotonic(), _FIRST_PAUSE_S
     while True:
         live = observe(connections, selections)
-        unlike = {op.id: found for op in operations if (found := _find_differing(op, live, last))}
-        passed = clock.monotonic() - begun
-        if not unlike or passed >= timeout_s:
-            return Verified(live, unlike, passed)
-        clock.sleep(min(pause, timeout_s - passed))
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
+        differing = {
+            op.id: elements for op in operations if (elements := _find_differing(op, live, last_writers))
+        }
+        elapsed_s = clock.monotonic() - started_at
+        if not differing or elapsed_s >= timeout_s:
+            return VerificationResult(live, differing, elapsed_s)
+        clock.sleep(min(pause_s, timeout_s - elapsed_s))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def _find_differing(op: Operation, live: LiveState, last: Mapping[str, str]) -> tuple[str, ...]:
+def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
     """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
-    verb = type_of(op)
-    now, claims = verb.view(op, live), verb.claims(op)
+    operation_type = get_operation_type(op)
+    current_view, claims = operation_type.compute_view(op, live), operation_type.claims(op)
     return tuple(
         element
-        for element, value in verb.expected_state(op).items()
-        if not is_identity(element) and last[claims[element]] == op.id and now.get(element) != value
+        for element, value in operation_type.expected_state(op).items()
+        if not is_identity(element)
+        and last_writers[claims[element]] == op.id
+        and current_view.get(element) != value
     )

@@ -7,12 +7,12 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import OperationResult
 from kdeclare.core.plans.state import PendingCleanup, State
-from kdeclare.core.provider.registry import KINDS, type_of
+from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.capabilities import record_identity
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 
 
-def owned_after(
+def compute_owned(
     plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, OwnedRecord]
 ) -> dict[str, OwnedRecord]:
     """The owned resources once the results of a run are taken into account."""
@@ -23,17 +23,17 @@ def owned_after(
     for item in plan.ownership:
         key = str(item.id)
         operations = by_resource.get(key, [])
-        done = tuple(op for op in operations if _went_well(results.get(op.id)))
-        if not done and (operations or resources.get(key) != item.before):
+        effective = tuple(op for op in operations if _has_effect(results.get(op.id)))
+        if not effective and (operations or resources.get(key) != item.before):
             continue  # nothing came of it, or it was left out as stale: the record is as it is
         if item.id.kind not in KINDS:
             continue  # of a provider that is not installed: nobody here can say what is owned now
         if isinstance(item.before, UnboundRecord) or isinstance(item.after, UnboundRecord):
             continue  # of another version of its provider, likewise
         kind = KINDS[item.id.kind]
-        record = kind.merge_ownership(item.before, item.after, done, len(done) == len(operations))
-        created_ids = {op.id: results[op.id].created_id for op in done}
-        record = record_identity(item.id.kind, record, done, created_ids)
+        record = kind.merge_ownership(item.before, item.after, effective, len(effective) == len(operations))
+        created_ids = {op.id: results[op.id].created_id for op in effective}
+        record = record_identity(item.id.kind, record, effective, created_ids)
         if record is None:
             owned.pop(key, None)
         else:
@@ -42,31 +42,33 @@ def owned_after(
 
 
 def update_cleanup(
-    plan: Plan, results: Mapping[str, OperationResult], before: PendingCleanup
+    plan: Plan, results: Mapping[str, OperationResult], pending: PendingCleanup
 ) -> PendingCleanup:
     """Return what is to be removed later once the results of a run are taken into account."""
     for op in plan.operations:
         result = results.get(op.id)
         if result is not None:
-            before = type_of(op).update_cleanup(op, result.status, before)
-    return before
+            pending = get_operation_type(op).update_cleanup(op, result.status, pending)
+    return pending
 
 
-def next_state(plan: Plan, results: Mapping[str, OperationResult], state: State | None) -> State | None:
+def compute_next_state(
+    plan: Plan, results: Mapping[str, OperationResult], state: State | None
+) -> State | None:
     """The state to write after a run; None where the run has done nothing.
 
     What was mended in the cluster alone raises the serial, too: to mend the same once more is another plan.
     """
-    resources = owned_after(plan, results, state.resources if state else {})
+    resources = compute_owned(plan, results, state.resources if state else {})
     cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})
     if state is None:
         return State(str(uuid.uuid4()), 1, plan.cluster.id, resources, cleanup)
     unchanged = dict(state.resources) == resources and state.pending_cleanup == cleanup
-    if unchanged and not any(map(_went_well, results.values())):
+    if unchanged and not any(map(_has_effect, results.values())):
         return None
     cluster_id = state.cluster_id or plan.cluster.id  # bound to the first system that has an id
     return State(state.lineage, state.serial + 1, cluster_id, resources, cleanup)
 
 
-def _went_well(result: OperationResult | None) -> bool:
+def _has_effect(result: OperationResult | None) -> bool:
     return result is not None and result.had_effect

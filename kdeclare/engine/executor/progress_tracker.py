@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kdeclare.core.clock import Clock
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
@@ -11,11 +11,11 @@ from kdeclare.core.operations.operation_type import Completion, WorkTracker
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import OperationResult, Status
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import type_of
-from kdeclare.engine.executor.attempt import done
+from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.engine.executor.attempt import build_done_result
 from kdeclare.engine.observation import observe, select_all
 
-_PATIENCE = 10  # looks: metadata may lag behind the controller
+_MAX_MISMATCHES = 10  # looks: metadata may lag behind the controller
 _SLOWER_AFTER_S = 10.0
 
 
@@ -58,42 +58,42 @@ class ProgressTracker:
         self._operations = tuple(operations)
         self._trackers: dict[Completion, WorkTracker] = {}
         self._working: dict[str, tuple[Operation, float]] = {}
-        self._held: dict[str, tuple[Operation, float]] = {}
-        self._impatient: set[str] = set()
-        self._free: set[str] = set()
-        self._unlike: dict[str, int] = {}
+        self._waiting: dict[str, tuple[Operation, float]] = {}
+        self._not_awaited: set[str] = set()
+        self._released: set[str] = set()
+        self._mismatch_counts: dict[str, int] = {}
         self._live: LiveState | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is waited for."""
-        return not self._working and not self._held
+        return not self._working and not self._waiting
 
     def follow(self, operations: Iterable[Operation]) -> None:
         """Watch work that has begun."""
-        now = self._clock.monotonic()
-        self._working |= {op.id: (op, now) for op in operations}
+        now_s = self._clock.monotonic()
+        self._working |= {op.id: (op, now_s) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
         """Whether an operation that is due has to wait: for its pause, or for work on its objects.
 
         followed: how those ended that it comes after; nothing waits for work that was given up on.
         """
-        pause = type_of(op).find_pause_s(op)
-        if op.id in self._free or not (type_of(op).awaits_others or pause):
+        pause = get_operation_type(op).find_pause_s(op)
+        if op.id in self._released or not (get_operation_type(op).awaits_others or pause):
             return False
         if any(status in (Status.STARTED, Status.UNKNOWN) for status in followed):
-            self._impatient.add(op.id)
-        _, since = self._held.setdefault(op.id, (op, self._clock.monotonic()))
-        if type_of(op).awaits_others or self._clock.monotonic() - since < pause:
+            self._not_awaited.add(op.id)
+        _, since = self._waiting.setdefault(op.id, (op, self._clock.monotonic()))
+        if get_operation_type(op).awaits_others or self._clock.monotonic() - since < pause:
             return True
-        del self._held[op.id]
+        del self._waiting[op.id]
         return False
 
     def drop(self, ids: Iterable[str]) -> None:
         """These are waited for no longer."""
         for id_ in ids:
-            self._held.pop(id_, None)
+            self._waiting.pop(id_, None)
 
     def look(self, *, give_up: bool) -> list[OperationResult]:
         """What is over, or waited for no longer. give_up: do not wait any more."""
@@ -101,10 +101,14 @@ class ProgressTracker:
             return []
         ended: list[OperationResult] = []
         if give_up:
-            ended += [leave(op) for op, _ in self._working.values()]
-            ended += [_no_turn(op) for op, _ in self._held.values() if not type_of(op).awaits_others]
-        self._forget(ended)
-        waits = [op for op, _ in self._held.values() if type_of(op).awaits_others]
+            ended += [build_started_result(op) for op, _ in self._working.values()]
+            ended += [
+                _build_skipped_result(op)
+                for op, _ in self._waiting.values()
+                if not get_operation_type(op).awaits_others
+            ]
+        self._remove_ended(ended)
+        waits = [op for op, _ in self._waiting.values() if get_operation_type(op).awaits_others]
         operations = [*(op for op, _ in self._working.values()), *waits]
         if not operations:
             return ended
@@ -114,39 +118,39 @@ class ProgressTracker:
             live = None  # a member may be gone for a while; the time-outs are what bounds this
         if live is not None:
             self._live = live
-            ended += self._over(live)
-            self._let_go(live)
-        ended += self._overdue(give_up=give_up)
-        self._forget(ended)
+            ended += self._find_ended(live)
+            self._release_ready(live)
+        ended += self._find_overdue(give_up=give_up)
+        self._remove_ended(ended)
         return ended
 
     def pause(self) -> None:
         """Wait for the next look; less often where it takes long."""
         if not self.is_idle:
-            since = max(since for _, since in [*self._working.values(), *self._held.values()])
-            long = self._clock.monotonic() - since > _SLOWER_AFTER_S
-            self._clock.sleep(self._options.poll_s * (4 if long else 1))
+            since = max(since for _, since in [*self._working.values(), *self._waiting.values()])
+            is_long = self._clock.monotonic() - since > _SLOWER_AFTER_S
+            self._clock.sleep(self._options.poll_s * (4 if is_long else 1))
 
-    def _over(self, live: LiveState) -> list[OperationResult]:
+    def _find_ended(self, live: LiveState) -> list[OperationResult]:
         """The work that has ended, well or not."""
         ended: list[OperationResult] = []
         for op, _ in self._working.values():
-            verb = type_of(op)
-            if verb.completion is None or verb.completion.is_ongoing(op, live):
+            operation_type = get_operation_type(op)
+            if operation_type.completion is None or operation_type.completion.is_ongoing(op, live):
                 continue
-            if verb.view(op, live) == verb.expected_state(op):
-                ended.append(done(op))
-            elif self._unlike.setdefault(op.id, 0) >= _PATIENCE:
-                ended.append(verb.completion.report_other_end(op))
+            if operation_type.compute_view(op, live) == operation_type.expected_state(op):
+                ended.append(build_done_result(op))
+            elif self._mismatch_counts.setdefault(op.id, 0) >= _MAX_MISMATCHES:
+                ended.append(operation_type.completion.report_overridden(op))
             else:
-                self._unlike[op.id] += 1
-        self._tell(live)
+                self._mismatch_counts[op.id] += 1
+        self._report_progress(live)
         return ended
 
-    def _tell(self, live: LiveState) -> None:
+    def _report_progress(self, live: LiveState) -> None:
         """How far it is: one's own work, or that of others that is in the way."""
         working = [op for op, _ in self._working.values()]
-        awaiting = [op for op, _ in self._held.values()]
+        awaiting = [op for op, _ in self._waiting.values()]
         for completion in dict.fromkeys(map(_find_completion, (*working, *awaiting))):
             if completion is None:
                 continue
@@ -154,64 +158,67 @@ class ProgressTracker:
                 self._trackers[completion] = completion.start_tracking(
                     self._connections, self._clock, self._operations
                 )
-            seen = self._trackers[completion].look(
+            work_progress = self._trackers[completion].look(
                 live,
                 [op for op in working if _find_completion(op) is completion],
                 [op for op in awaiting if _find_completion(op) is completion],
             )
-            if seen is not None:
+            if work_progress is not None:
                 self._progress(
-                    seen.what, seen.how_far.partitions, seen.how_far.partitions_total, seen.how_far
+                    work_progress.what,
+                    work_progress.how_far.partitions,
+                    work_progress.how_far.partitions_total,
+                    work_progress.how_far,
                 )
 
-    def _let_go(self, live: LiveState) -> None:
+    def _release_ready(self, live: LiveState) -> None:
         """Steps may begin when the work on their objects is over."""
-        for id_, (op, _) in list(self._held.items()):
-            awaits = type_of(op).awaits
-            if awaits is not None and not awaits.is_ongoing(op, live):
-                self._free.add(id_)
-                del self._held[id_]
+        for id_, (op, _) in list(self._waiting.items()):
+            awaited_completion = get_operation_type(op).awaits
+            if awaited_completion is not None and not awaited_completion.is_ongoing(op, live):
+                self._released.add(id_)
+                del self._waiting[id_]
 
-    def _overdue(self, *, give_up: bool) -> list[OperationResult]:
-        now = self._clock.monotonic()
-        result = []
+    def _find_overdue(self, *, give_up: bool) -> list[OperationResult]:
+        now_s = self._clock.monotonic()
+        results = []
         for op, since in self._working.values():
-            result += self._give_up(op, type_of(op).completion, now - since)
-        for op, since in self._held.values():
-            awaits = type_of(op).awaits
-            if awaits is not None and (give_up or op.id in self._impatient):
-                result.append(awaits.leave(op))
+            results += self._build_timeout_results(op, get_operation_type(op).completion, now_s - since)
+        for op, since in self._waiting.values():
+            awaited_completion = get_operation_type(op).awaits
+            if awaited_completion is not None and (give_up or op.id in self._not_awaited):
+                results.append(awaited_completion.report_started(op))
             else:
-                result += self._give_up(op, awaits, now - since)
-        return result
+                results += self._build_timeout_results(op, awaited_completion, now_s - since)
+        return results
 
-    def _give_up(
+    def _build_timeout_results(
         self, op: Operation, completion: Completion | None, passed_s: float
     ) -> list[OperationResult]:
         if completion is None:
             return []
-        own = completion.find_limit_s(op)
-        limit = self._options.move_timeout_s if own is None else own
-        return [completion.give_up(op, limit, self._live)] if passed_s > limit else []
+        own_limit_s = completion.find_limit_s(op)
+        limit_s = self._options.move_timeout_s if own_limit_s is None else own_limit_s
+        return [completion.report_timeout(op, limit_s, self._live)] if passed_s > limit_s else []
 
-    def _forget(self, results: Iterable[OperationResult]) -> None:
+    def _remove_ended(self, results: Iterable[OperationResult]) -> None:
         for result in results:
             self._working.pop(result.id, None)
-            self._held.pop(result.id, None)
+            self._waiting.pop(result.id, None)
 
 
-def leave(op: Operation) -> OperationResult:
+def build_started_result(op: Operation) -> OperationResult:
     """The result of an operation that nobody waits for any longer."""
     completion = _find_completion(op)
     if completion is None:
         return OperationResult(op.id, Status.STARTED, None, "The next apply does this.")
-    return completion.leave(op)
+    return completion.report_started(op)
 
 
 def _find_completion(op: Operation) -> Completion | None:
-    return type_of(op).completion or type_of(op).awaits
+    return get_operation_type(op).completion or get_operation_type(op).awaits
 
 
-def _no_turn(op: Operation) -> OperationResult:
+def _build_skipped_result(op: Operation) -> OperationResult:
     """It would have to wait for its pause."""
     return OperationResult(op.id, Status.SKIPPED, None, "Its turn comes with the next apply.")

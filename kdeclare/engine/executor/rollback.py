@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, in_order, warning
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, sort_diagnostics, warning
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.live.collector import Patience
-from kdeclare.core.operations.operation import HAS_RECORDS, Operation, Undo, Unproven
+from kdeclare.core.live.collector import WaitPolicy
+from kdeclare.core.operations.operation import HAS_RECORDS, Operation, UndoResult, UnprovenDeletion
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
-from kdeclare.core.plans.plan import Base, Ownership, Plan, Summary
-from kdeclare.core.plans.planning import PlanInputs
+from kdeclare.core.plans.plan import Ownership, Plan, PlanBase, Summary
+from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, start_plan, type_of
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type, start_plan
 from kdeclare.core.resources.capabilities import assess_field
-from kdeclare.core.resources.changes import Action, Change, Reason, Risk, highest_risk
+from kdeclare.core.resources.changes import Action, Change, Reason, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 from kdeclare.core.resources.record_binding import bind_record, dump_record
@@ -25,24 +25,24 @@ from kdeclare.core.secrets.secret_refs import SecretSource, find_records, replac
 from kdeclare.engine.executor.attempt import OUTCOME_UNCLEAR
 from kdeclare.engine.executor.entries import RunRecord
 from kdeclare.engine.executor.expectations import find_unrevealable
-from kdeclare.engine.executor.ownership import owned_after
-from kdeclare.engine.observation import Observed, observe_expected, select_all
+from kdeclare.engine.executor.ownership import compute_owned
+from kdeclare.engine.observation import Observation, observe_expected, select_all
 from kdeclare.engine.planning import operation_graph
-from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_action
+from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resource_action
 
 CONFLICT = "conflict"
 IRREVERSIBLE = "irreversible"
 PENDING = "pending"
 
-LEFT_ALONE = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
+UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
 """Diagnostics that say that a rollback does not bring everything back (exit 5)."""
 
-WORTH_ANOTHER_TRY = frozenset({HAS_RECORDS, PENDING})
+RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
 """Those of them that a later rollback of the same run may bring back."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _UndoStep:
     """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done).
 
     is_pending: what it created is not shown, and the system does not say that it is gone.
@@ -51,12 +51,12 @@ class _Step:
 
     original: Operation
     inverse: Operation | None
-    undo: Undo
+    undo: UndoResult
     is_pending: bool = False
-    unproven: Unproven | None = None
+    unproven: UnprovenDeletion | None = None
 
 
-def rollback_plan(
+def build_rollback_plan(
     run: Plan,
     record: RunRecord,
     state: State | None,
@@ -65,162 +65,191 @@ def rollback_plan(
     *,
     options: PlanOptions,
     allow_data_loss: bool,
-    patience: Patience | None = None,
+    patience: WaitPolicy | None = None,
 ) -> Plan:
     """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
 
     options: what was chosen about single systems. patience: with systems that do not show yet what the run
     created. Raises Fault.
     """
-    known = set(record.begun)
-    begun = [op for op in run.operations if op.id in known and _may_have_acted(op, record)]
-    created = [found for op in begun if (found := type_of(op).find_created(op)) is not None]
-    selections = select_all(begun)
-    seen = observe_expected(connections, selections, created, patience or Patience(), await_unsettled=True)
-    steps = [
-        _bind(step, record, seen.live, options)
-        for step in _steps(begun, record, seen, allow_data_loss=allow_data_loss)
+    begun_ids = set(record.begun)
+    begun_operations = [op for op in run.operations if op.id in begun_ids and _needs_undo(op, record)]
+    created = [
+        resource
+        for op in begun_operations
+        if (resource := get_operation_type(op).find_created_resource(op)) is not None
     ]
-    steps, problems = _possible(steps, connections, secrets)
-    hooks = start_plan(PlanInputs((), state, seen.live, connections, options))
-    operations = tuple(_linked(steps))
+    selections = select_all(begun_operations)
+    observation = observe_expected(
+        connections, selections, created, patience or WaitPolicy(), await_unsettled=True
+    )
+    steps = [
+        _bind_step(step, record, observation.live, options)
+        for step in _build_steps(begun_operations, record, observation, allow_data_loss=allow_data_loss)
+    ]
+    steps, problems = _filter_possible(steps, connections, secrets)
+    hooks = start_plan(PlanInputs((), state, observation.live, connections, options))
+    operations = tuple(_link_inverses(steps))
     for hook in hooks:
-        paced = hook.finalize(operations)
-        operations = paced.operations
-        problems += paced.diagnostics
-    operations = operation_graph.in_order(operations)
+        plan_step = hook.finalize(operations)
+        operations = plan_step.operations
+        problems += plan_step.diagnostics
+    operations = operation_graph.order_operations(operations)
     # whoever goes back is told, and not stopped
     problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
-    problems += [_problem(step, what, code) for step in steps for what, code in _left(step.undo)]
-    problems += [_still_pending(step.original) for step in steps if step.is_pending]
-    changes = _changes(operations)
+    problems += [
+        _report_unrestored(step, what, code) for step in steps for what, code in _list_unrestored(step.undo)
+    ]
+    problems += [_report_pending(step.original) for step in steps if step.is_pending]
+    changes = _build_changes(operations)
     resources = state.resources if state else {}
     return Plan(
         project=run.project,
         env=run.env,
         cluster=run.cluster,
-        base=Base(state.lineage if state else None, state.serial if state else 0),
-        summary=_summary(changes, operations),
+        base=PlanBase(state.lineage if state else None, state.serial if state else 0),
+        summary=_build_summary(changes, operations),
         changes=changes,
         operations=operations,
-        ownership=tuple(_ownership(run, record, steps, resources)),
-        diagnostics=in_order(dict.fromkeys(problems)),  # batches have the same to say
+        ownership=tuple(_build_ownership(run, record, steps, resources)),
+        diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # batches have the same to say
         undoes=record.run_id,
         racks=run.racks,
     )
 
 
-def _may_have_acted(op: Operation, record: RunRecord) -> bool:
+def _needs_undo(op: Operation, record: RunRecord) -> bool:
     """Whether there can be anything to undo: what was refused whole has changed nothing.
 
     Of a reassignment that was refused, other partitions may be moving (KIP-455).
     """
     result = record.results.get(op.id)
-    if result is None or type_of(op).goes_on or result.is_in_part:
+    if result is None or get_operation_type(op).goes_on or result.is_partial:
         return True
-    refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
-    untouched = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
-    return not refused and result.status not in untouched
+    is_refused = result.status is Status.FAILED and result.error != OUTCOME_UNCLEAR
+    untouched_statuses = (Status.DENIED, Status.STALE, Status.SKIPPED, Status.INTERRUPTED)
+    return not is_refused and result.status not in untouched_statuses
 
 
-def _steps(
-    begun: Sequence[Operation], record: RunRecord, seen: Observed, *, allow_data_loss: bool
-) -> list[_Step]:
+def _build_steps(
+    begun_operations: Sequence[Operation],
+    record: RunRecord,
+    observation: Observation,
+    *,
+    allow_data_loss: bool,
+) -> list[_UndoStep]:
     """Backwards through the run; each step sees what undoing the later ones will have left."""
     overlay: dict[str, JsonValue] = {}
-    steps: list[_Step] = []
-    hidden, live = seen.pending | seen.unsettled, seen.live
-    for op in reversed(begun):
-        verb = type_of(op)
-        created = verb.find_created(op)
-        if created is not None and created in hidden:
-            undo = verb.invert(op, verb.expected_state(op), allow_data_loss=allow_data_loss)
-            steps.append(_Step(op, None, undo, is_pending=True))
+    steps: list[_UndoStep] = []
+    hidden_objects, live = observation.pending | observation.unsettled, observation.live
+    for op in reversed(begun_operations):
+        operation_type = get_operation_type(op)
+        created = operation_type.find_created_resource(op)
+        if created is not None and created in hidden_objects:
+            undo_result = operation_type.invert(
+                op, operation_type.expected_state(op), allow_data_loss=allow_data_loss
+            )
+            steps.append(_UndoStep(op, None, undo_result, is_pending=True))
             continue
-        claims = verb.claims(op)
-        view = _acknowledged(op, record, verb.view(op, live))
-        now = {element: overlay.get(claims.get(element, element), value) for element, value in view.items()}
-        undo = verb.invert(op, now, allow_data_loss=allow_data_loss)
-        inverse = _inverse(op, undo, now, live)
+        claims = operation_type.claims(op)
+        view = _adjust_for_acknowledgment(op, record, operation_type.compute_view(op, live))
+        current_view = {
+            element: overlay.get(claims.get(element, element), value) for element, value in view.items()
+        }
+        undo_result = operation_type.invert(op, current_view, allow_data_loss=allow_data_loss)
+        inverse = _build_inverse(op, undo_result, current_view, live)
         if inverse is not None:
-            made = type_of(inverse)
-            after = made.expected_state(inverse)
-            overlay |= {claim: after[e] for e, claim in made.claims(inverse).items() if e in after}
-        steps.append(_Step(op, inverse, undo))
+            inverse_type = get_operation_type(inverse)
+            expected_view = inverse_type.expected_state(inverse)
+            overlay |= {
+                claim: expected_view[e]
+                for e, claim in inverse_type.claims(inverse).items()
+                if e in expected_view
+            }
+        steps.append(_UndoStep(op, inverse, undo_result))
     return steps
 
 
-def _acknowledged(op: Operation, record: RunRecord, view: View) -> View:
+def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> View:
     """What the system said is deleted is gone, also where its members show this very object still."""
     result = record.results.get(op.id)
-    known = type_of(op).deletes and type_of(op).find_expected(op)
-    deleted = known and result is not None and result.is_good
-    return type_of(op).expected_state(op) if deleted and view == op.expect else view
+    deleted_objects = get_operation_type(op).deletes and get_operation_type(op).find_expected_objects(op)
+    is_deleted = deleted_objects and result is not None and result.is_good
+    return get_operation_type(op).expected_state(op) if is_deleted and view == op.expect else view
 
 
-def _bind(step: _Step, record: RunRecord, live: LiveState, options: PlanOptions) -> _Step:
+def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
     """What the run created is deleted by the id in the journal; what it may not have created stays."""
     inverse = step.inverse
-    if inverse is None or not type_of(inverse).deletes:
+    if inverse is None or not get_operation_type(inverse).deletes:
         return step
     result = record.results.get(step.original.id)
     created_id = result.created_id if result else None
-    found = type_of(inverse).bind_to_created(inverse, created_id, live, options)
-    if isinstance(found, Unproven):
-        return replace(step, inverse=None, undo=Undo(conflicts=(found.code,)), unproven=found)
-    return replace(step, inverse=found)
+    bound = get_operation_type(inverse).bind_to_created(inverse, created_id, live, options)
+    if isinstance(bound, UnprovenDeletion):
+        return replace(step, inverse=None, undo=UndoResult(conflicts=(bound.code,)), unproven=bound)
+    return replace(step, inverse=bound)
 
 
-def _inverse(op: Operation, undo: Undo, now: Mapping[str, JsonValue], live: LiveState) -> Operation | None:
-    if undo.args is None:
+def _build_inverse(
+    op: Operation, undo_result: UndoResult, current_view: Mapping[str, JsonValue], live: LiveState
+) -> Operation | None:
+    if undo_result.args is None:
         return None
-    verb = OPERATION_TYPES[undo.verb]
-    bare = Operation(f"undo:{op.id}", undo.verb, op.resource, undo.args, {})
+    operation_type = OPERATION_TYPES[undo_result.verb]
+    draft = Operation(f"undo:{op.id}", undo_result.verb, op.resource, undo_result.args, {})
     # the inverse can look at other elements than the operation did (a topic's id, say)
-    expect = {**verb.view(bare, live), **{e: v for e, v in now.items() if undo.verb == op.verb}}
-    touched = verb.claims(bare)
-    expect = {e: v for e, v in expect.items() if e in touched}
-    return with_inverse(verb, Operation(bare.id, bare.verb, bare.resource, bare.args, expect))
+    expect = {
+        **operation_type.compute_view(draft, live),
+        **{e: v for e, v in current_view.items() if undo_result.verb == op.verb},
+    }
+    claims = operation_type.claims(draft)
+    expect = {e: v for e, v in expect.items() if e in claims}
+    return with_inverse(operation_type, Operation(draft.id, draft.verb, draft.resource, draft.args, expect))
 
 
-def _possible(
-    steps: list[_Step], connections: Connections, secrets: SecretSource
-) -> tuple[list[_Step], list[Diagnostic]]:
+def _filter_possible(
+    steps: list[_UndoStep], connections: Connections, secrets: SecretSource
+) -> tuple[list[_UndoStep], list[Diagnostic]]:
     """Without what would lose records, and without secrets that are no longer to be had."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
-    for of_keys in unrevealable.values():
-        for problem in of_keys.values():
+    for errors_by_element in unrevealable.values():
+        for problem in errors_by_element.values():
             if KEY_MISSING in {d.code for d in problem.diagnostics}:
                 raise problem  # with the key, all of it can be brought back
-    kept: list[_Step] = []
+    possible_steps: list[_UndoStep] = []
     problems: list[Diagnostic] = []
     for step in steps:
         inverse = step.inverse
         if inverse is not None and inverse.id in losses:
             problems.append(losses[inverse.id])
             step = replace(step, inverse=None)
-        elif inverse is not None and (gone := unrevealable.get(inverse.id)):
-            problems += [_secret_gone(inverse, key, problem) for key, problem in gone.items()]
-            step = replace(step, inverse=_without(inverse, gone.keys()))
-        kept.append(step)
-    return kept, problems
+        elif inverse is not None and (missing_secrets := unrevealable.get(inverse.id)):
+            problems += [
+                _report_missing_secret(inverse, key, problem) for key, problem in missing_secrets.items()
+            ]
+            step = replace(step, inverse=_drop_elements(inverse, missing_secrets.keys()))
+        possible_steps.append(step)
+    return possible_steps, problems
 
 
 def _find_losses(operations: Sequence[Operation], connections: Connections) -> Mapping[str, Diagnostic]:
-    found: dict[str, Diagnostic] = {}
+    losses: dict[str, Diagnostic] = {}
     for verb in dict.fromkeys(op.verb for op in operations):
-        mine = [op for op in operations if op.verb == verb]
-        found |= OPERATION_TYPES[verb].find_losses(connections, mine)
-    return found
+        operations_of_verb = [op for op in operations if op.verb == verb]
+        losses |= OPERATION_TYPES[verb].find_losses(connections, operations_of_verb)
+    return losses
 
 
-def _without(op: Operation, elements: Set[str]) -> Operation | None:
-    left = type_of(op).without(replace(op, inverse=None, irreversible=None), elements)
-    return None if left is None else with_inverse(type_of(op), left)
+def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
+    remaining = get_operation_type(op).without_elements(
+        replace(op, inverse=None, irreversible=None), elements
+    )
+    return None if remaining is None else with_inverse(get_operation_type(op), remaining)
 
 
-def _linked(steps: Sequence[_Step]) -> list[Operation]:
+def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
     """The edges of the run, turned round."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
@@ -235,12 +264,12 @@ def _linked(steps: Sequence[_Step]) -> list[Operation]:
     ]
 
 
-def _left(undo: Undo) -> Iterable[tuple[str, str]]:
-    yield from ((what, CONFLICT) for what in undo.conflicts)
-    yield from ((what, IRREVERSIBLE) for what in undo.lost)
+def _list_unrestored(undo_result: UndoResult) -> Iterable[tuple[str, str]]:
+    yield from ((what, CONFLICT) for what in undo_result.conflicts)
+    yield from ((what, IRREVERSIBLE) for what in undo_result.lost)
 
 
-def _problem(step: _Step, what: str, code: str) -> Diagnostic:
+def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
     resource = str(step.original.resource)
     if step.unproven is not None:
         return warning(
@@ -249,32 +278,32 @@ def _problem(step: _Step, what: str, code: str) -> Diagnostic:
             f"{resource}: {step.unproven.reason}, so it is not deleted.",
             hint=step.unproven.hint,
             resource=resource,
-            subject=what,
+            subject=element,
         )
     if code == CONFLICT:
         return warning(
             CONFLICT,
             "Changed by someone else since",
-            f"{resource}: {what} is no longer as the run left it, so it is left alone.",
+            f"{resource}: {element} is no longer as the run left it, so it is left alone.",
             hint="Change it by hand, or declare what it should be and apply.",
             resource=resource,
-            subject=what,
+            subject=element,
         )
-    gone = type_of(step.original).deletes
-    contents = type_of(step.original).contents
+    is_deletion = get_operation_type(step.original).deletes
+    contents = get_operation_type(step.original).contents
     noun = step.original.resource.kind.lower()
-    stays = f" The {noun} stays deleted, and kdeclare no longer owns it." if gone else ""
+    stays_text = f" The {noun} stays deleted, and kdeclare no longer owns it." if is_deletion else ""
     return warning(
         IRREVERSIBLE,
         "Cannot be undone",
-        f"{resource}: nothing brings back {what}.{stays}",
-        hint=f"Declare it and apply to create it again, without its {contents}." if gone else "",
+        f"{resource}: nothing brings back {element}.{stays_text}",
+        hint=f"Declare it and apply to create it again, without its {contents}." if is_deletion else "",
         resource=resource,
-        subject=what,
+        subject=element,
     )
 
 
-def _still_pending(op: Operation) -> Diagnostic:
+def _report_pending(op: Operation) -> Diagnostic:
     return warning(
         PENDING,
         "Not visible yet",
@@ -285,12 +314,12 @@ def _still_pending(op: Operation) -> Diagnostic:
     )
 
 
-def _secret_gone(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
+def _report_missing_secret(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
     detail, hint = f"{op.resource}: the earlier secret of {key} is no longer where its reference points.", ""
-    for known in problem.diagnostics:
-        if known.code == OTHER_KEY:
-            detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {known.detail}"
-            hint = known.hint
+    for diagnostic in problem.diagnostics:
+        if diagnostic.code == OTHER_KEY:
+            detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {diagnostic.detail}"
+            hint = diagnostic.hint
     return warning(
         IRREVERSIBLE,
         "The earlier secret cannot be had",
@@ -301,50 +330,54 @@ def _secret_gone(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
     )
 
 
-def _changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
+def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
     by_resource: dict[ResourceId, list[Operation]] = {}
     for op in operations:
         by_resource.setdefault(op.resource, []).append(op)
-    return tuple(_change(id_, ops) for id_, ops in sorted(by_resource.items()))
+    return tuple(_build_change(id_, ops) for id_, ops in sorted(by_resource.items()))
 
 
-def _change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
+def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
     """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
-    action = find_action(operations)
-    fields = tuple(f for op in operations for f in type_of(op).fields(op))
+    action = find_resource_action(operations)
+    fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
-    risk = highest_risk(fields, least=Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
+    risk = find_highest_risk(fields, minimum=Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
     return Change(id_, action, Reason.ROLLBACK, risk, fields)
 
 
-def _ownership(
-    run: Plan, record: RunRecord, steps: Sequence[_Step], resources: Mapping[str, OwnedRecord]
+def _build_ownership(
+    run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
     """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
 
     A topic that stays because of its records stays owned, and what later runs took over does, too.
     """
-    left = owned_after(run, record.results, {str(o.id): o.before for o in run.ownership if o.before})
-    by_resource: dict[ResourceId, list[_Step]] = {}
+    expected_records = compute_owned(
+        run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
+    )
+    by_resource: dict[ResourceId, list[_UndoStep]] = {}
     for step in steps:
         by_resource.setdefault(step.original.resource, []).append(step)
     for item in run.ownership:
         current = resources.get(str(item.id))
-        mine = by_resource.get(item.id, [])
-        stuck = any(step.inverse is None and (step.undo.args or _is_gone(step)) for step in mine)
-        if current == left.get(str(item.id)) and not stuck:
-            after = _with_current_hashes(item.id.kind, item.before, current, mine)
+        own_steps = by_resource.get(item.id, [])
+        is_stuck = any(step.inverse is None and (step.undo.args or _is_lost(step)) for step in own_steps)
+        if current == expected_records.get(str(item.id)) and not is_stuck:
+            after = _with_current_hashes(item.id.kind, item.before, current, own_steps)
         elif item.id.kind not in KINDS or isinstance(item.before, UnboundRecord):
             continue  # of a provider that is not installed, or is of another version
         else:
-            undone = tuple(step.inverse for step in mine if step.inverse)
-            after = KINDS[item.id.kind].merge_ownership(current, item.before, undone, all_done=False)
-        if after != current or any(step.inverse for step in mine):
+            undone_operations = tuple(step.inverse for step in own_steps if step.inverse)
+            after = KINDS[item.id.kind].merge_ownership(
+                current, item.before, undone_operations, all_done=False
+            )
+        if after != current or any(step.inverse for step in own_steps):
             yield Ownership(item.id, current, after)
 
 
 def _with_current_hashes(
-    kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_Step]
+    kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
 ) -> OwnedRecord | None:
     """The record, where secrets that the run did not set keep the hash that they have by now.
 
@@ -353,21 +386,21 @@ def _with_current_hashes(
     if not find_records(before):
         return before
     set_by_run = {record.secret for step in steps for _, record in find_records(step.original.args)}
-    now = dict(find_records(dump_record(current)))
-    kept = {
-        at: replace(record, secret=now[at].secret)
+    current_refs = dict(find_records(dump_record(current)))
+    kept_refs = {
+        at: replace(record, secret=current_refs[at].secret)
         for at, record in find_records(dump_record(before))
-        if at in now and now[at].secret not in set_by_run
+        if at in current_refs and current_refs[at].secret not in set_by_run
     }
-    return bind_record(kind, replace_records(dump_record(before), kept)) if kept else before
+    return bind_record(kind, replace_records(dump_record(before), kept_refs)) if kept_refs else before
 
 
-def _is_gone(step: _Step) -> bool:
+def _is_lost(step: _UndoStep) -> bool:
     """Whether its resource was deleted for good, so that there is nothing to own."""
-    return bool(step.undo.lost) and type_of(step.original).deletes
+    return bool(step.undo.lost) and get_operation_type(step.original).deletes
 
 
-def _summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
+def _build_summary(changes: Sequence[Change], operations: Sequence[Operation]) -> Summary:
     return Summary(
         create=sum(c.action is Action.CREATE for c in changes),
         update=sum(c.action is Action.UPDATE for c in changes),

@@ -5,15 +5,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event, Lock
 
-from kdeclare.core.clock import Clock, timestamp, timestamp_in
+from kdeclare.core.clock import Clock, format_now, format_time_in
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import batches
+from kdeclare.core.operations.operation_type import batch_operations
 from kdeclare.core.plans.run import OperationResult, Status
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import OPERATION_TYPES, type_of
+from kdeclare.core.provider.registry import OPERATION_TYPES, get_operation_type
 from kdeclare.engine.executor.attempt import Attempt
-from kdeclare.engine.executor.entries import BeginLine, Line, as_json, end_line
+from kdeclare.engine.executor.entries import BeginLine, JournalLine, as_json, build_end_line
 from kdeclare.engine.executor.progress_tracker import ProgressTracker, RunOptions
 from kdeclare.engine.state.port import Journal
 
@@ -43,7 +43,7 @@ class Scheduler:
         self._operations = {op.id: op for op in operations}
         self._attempt = replace(attempt, resend=self._begin)
         self._journal = journal
-        self._writing = Lock()
+        self._journal_lock = Lock()
         self._clock = clock
         self._options = options
         self._progress = progress
@@ -58,8 +58,8 @@ class Scheduler:
         # take time that grows with the square of their number.
         self._candidates = set(self._operations)
         self._has_failed = False
-        self._flying: dict[Future[Results], list[Operation]] = {}
-        self._lookout = ProgressTracker(attempt.connections, clock, options, progress, operations)
+        self._in_flight: dict[Future[Results], list[Operation]] = {}
+        self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
         self._temporary: dict[str, JsonValue] = {}  # by claim, what the run has set and not removed yet
         self.results: Results = {}
 
@@ -72,100 +72,108 @@ class Scheduler:
             pool.shutdown(wait=False, cancel_futures=True)  # a request that hangs must not hold us up
             raise
         pool.shutdown()
-        self._leave(list(self._todo))
+        self._drop_remaining(list(self._todo))
         return {id_: self.results[id_] for id_ in self._operations}
 
     def _step_through(self, pool: ThreadPoolExecutor) -> None:
         while True:
-            self._launch(pool)
-            if not self._flying and self._lookout.is_idle:
+            self._launch_due(pool)
+            if not self._in_flight and self._tracker.is_idle:
                 return
-            self._land()
-            self._end(self._lookout.look(give_up=self._stop.is_set() or not self._options.wait))
-            if not self._flying:
-                self._lookout.pause()
+            self._collect_finished()
+            self._record_results(self._tracker.look(give_up=self._stop.is_set() or not self._options.wait))
+            if not self._in_flight:
+                self._tracker.pause()
 
     @property
-    def _stopping(self) -> bool:
+    def _is_stopping(self) -> bool:
         return self._stop.is_set() or (self._options.fail_fast and self._has_failed)
 
-    def _launch(self, pool: ThreadPoolExecutor) -> None:
-        if self._stopping:
-            self._leave([op.id for op in self._todo.values() if not type_of(op).is_cleanup])
+    def _launch_due(self, pool: ThreadPoolExecutor) -> None:
+        if self._is_stopping:
+            self._drop_remaining(
+                [op.id for op in self._todo.values() if not get_operation_type(op).is_cleanup]
+            )
         ready: dict[str, list[Operation]] = {}
         # a new set: one that once held thousands takes its time to go through even when it is almost empty
-        due = [id_ for id_ in self._candidates if id_ in self._todo]
+        due_ids = [id_ for id_ in self._candidates if id_ in self._todo]
         self._candidates = set()
-        for id_ in sorted(due, key=self._position.__getitem__):
+        for id_ in sorted(due_ids, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
                 continue  # the end of what it waits for brings it back
-            if self._lookout.holds(op, self._followed(op)):
+            if self._tracker.holds(op, self._list_predecessor_statuses(op)):
                 self._candidates.add(id_)
             else:
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
             # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
             size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
-            for batch in batches(OPERATION_TYPES[verb], operations, size):
+            for batch in batch_operations(OPERATION_TYPES[verb], operations, size):
                 self._begin(batch)
                 for op in batch:
                     del self._todo[op.id]
-                self._flying[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
+                self._in_flight[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
 
     def _begin(self, batch: Sequence[Operation]) -> None:
         """Record that a request is about to be sent; also called from the threads that send."""
-        deadline = timestamp_in(self._clock, self._attempt.deadline_s(batch[0].verb))
+        deadline = format_time_in(self._clock, self._attempt.deadline_s(batch[0].verb))
         ids = [op.id for op in batch]
-        self._record(BeginLine(at=timestamp(self._clock), ids=ids, deadline=deadline))
+        self._append_line(BeginLine(at=format_now(self._clock), ids=ids, deadline=deadline))
 
-    def _record(self, line: Line) -> None:
-        with self._writing:
+    def _append_line(self, line: JournalLine) -> None:
+        with self._journal_lock:
             self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
         """Whether all that comes before it is over. What tidies up needs something to tidy up."""
-        if any(self._status(need) is not Status.DONE for need in op.needs):
+        if any(self._find_status(need) is not Status.DONE for need in op.needs):
             return False
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
             return False
-        followed = self._followed(op)
-        return not (type_of(op).is_cleanup and followed) or any(s not in NOT_BEGUN for s in followed)
+        predecessor_statuses = self._list_predecessor_statuses(op)
+        return not (get_operation_type(op).is_cleanup and predecessor_statuses) or any(
+            s not in NOT_BEGUN for s in predecessor_statuses
+        )
 
-    def _followed(self, op: Operation) -> list[Status]:
+    def _list_predecessor_statuses(self, op: Operation) -> list[Status]:
         return [self.results[id_].status for id_ in op.follows if id_ in self.results]
 
-    def _status(self, id_: str) -> Status | None:
+    def _find_status(self, id_: str) -> Status | None:
         result = self.results.get(id_)
         return result.status if result else None
 
-    def _land(self) -> None:
-        if not self._flying:
+    def _collect_finished(self) -> None:
+        if not self._in_flight:
             return
         # a bounded wait, so that a Ctrl-C is seen while a request hangs
-        landed, _ = wait(self._flying, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
-        if not landed and self._attempt.unanswered:
+        finished_futures, _ = wait(self._in_flight, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
+        if not finished_futures and self._attempt.unanswered:
             self._progress(UNANSWERED, len(self.results), len(self._operations))
-        for future in landed:
-            batch = self._flying.pop(future)
+        for future in finished_futures:
+            batch = self._in_flight.pop(future)
             results = future.result()
-            moving = {op.id for op in batch if type_of(op).goes_on and results[op.id].status is Status.DONE}
-            self._lookout.follow(op for op in batch if op.id in moving)
-            self._end([r for r in results.values() if r.id not in moving])
+            ongoing_ids = {
+                op.id
+                for op in batch
+                if get_operation_type(op).goes_on and results[op.id].status is Status.DONE
+            }
+            self._tracker.follow(op for op in batch if op.id in ongoing_ids)
+            self._record_results([r for r in results.values() if r.id not in ongoing_ids])
 
-    def _end(self, results: Sequence[OperationResult]) -> None:
+    def _record_results(self, results: Sequence[OperationResult]) -> None:
         if not results:
             return
         skipped: list[OperationResult] = []
         for result in results:
             self._todo.pop(result.id, None)
-            self._keep(result)
+            self._keep_result(result)
             if result.status is not Status.DONE:
                 skipped += self._skip_dependents(result)
-        self._record(end_line(timestamp(self._clock), [*results, *skipped]))
+        self._append_line(build_end_line(format_now(self._clock), [*results, *skipped]))
         self._progress("Applying", len(self.results), len(self._operations))
 
-    def _keep(self, result: OperationResult) -> None:
+    def _keep_result(self, result: OperationResult) -> None:
         self.results[result.id] = result
         self._has_failed = self._has_failed or result.status is Status.FAILED
         self._keep_temporary(self._operations[result.id], result.status)
@@ -173,43 +181,51 @@ class Scheduler:
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
         """Where what removes it is refused, what comes after still meets it."""
-        verb = type_of(op)
-        if verb.is_temporary(op) and status not in NOT_BEGUN:
-            claims = verb.claims(op)
-            self._temporary |= {claims[e]: v for e, v in verb.expected_state(op).items() if e in claims}
-        elif verb.is_cleanup and status is Status.DONE:
-            for claim in verb.claims(op).values():
+        operation_type = get_operation_type(op)
+        if operation_type.is_temporary(op) and status not in NOT_BEGUN:
+            claims = operation_type.claims(op)
+            self._temporary |= {
+                claims[e]: v for e, v in operation_type.expected_state(op).items() if e in claims
+            }
+        elif operation_type.is_cleanup and status is Status.DONE:
+            for claim in operation_type.claims(op).values():
                 self._temporary.pop(claim, None)
 
-    def _skip_dependents(self, of: OperationResult) -> list[OperationResult]:
+    def _skip_dependents(self, cause_result: OperationResult) -> list[OperationResult]:
         """Everything that needs it, however far, and what gets no turn while it goes on."""
-        goes_on = of.status in (Status.STARTED, Status.UNKNOWN)
+        is_ongoing = cause_result.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
-        causes = [of.id]
-        while causes:
-            cause = causes.pop()
-            for op in self._dependents.get(cause, ()):
+        cause_ids = [cause_result.id]
+        while cause_ids:
+            cause_id = cause_ids.pop()
+            for op in self._dependents.get(cause_id, ()):
                 if op.id not in self._todo:
                     continue
                 # what waits looks for itself
-                waits = goes_on and not type_of(op).awaits_others and cause in op.follows
-                if waits or cause in op.needs:
-                    causes.append(op.id)
-                    text = f"It waits for {of.id}, which goes on." if goes_on else f"It needs {of.id}."
-                    skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, of.id))
+                is_waiting = (
+                    is_ongoing and not get_operation_type(op).awaits_others and cause_id in op.follows
+                )
+                if is_waiting or cause_id in op.needs:
+                    cause_ids.append(op.id)
+                    text = (
+                        f"It waits for {cause_result.id}, which goes on."
+                        if is_ongoing
+                        else f"It needs {cause_result.id}."
+                    )
+                    skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, cause_result.id))
                     del self._todo[op.id]
         skipped.sort(key=lambda result: self._position[result.id])
         for result in skipped:
-            self._keep(result)
+            self._keep_result(result)
         return skipped
 
-    def _leave(self, ids: Sequence[str]) -> None:
+    def _drop_remaining(self, ids: Sequence[str]) -> None:
         """What is not begun any more."""
-        self._lookout.drop(ids)
+        self._tracker.drop(ids)
         for id_ in ids:
             op = self._todo.pop(id_)
             result = OperationResult(id_, Status.INTERRUPTED)
-            if type_of(op).is_cleanup:
+            if get_operation_type(op).is_cleanup:
                 cause = next(iter(op.follows), None)
                 result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to tidy up.", cause)
-            self._keep(result)
+            self._keep_result(result)

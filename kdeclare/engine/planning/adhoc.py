@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress
 from kdeclare.core.resources.capabilities import encode_body, is_field_claimed
 from kdeclare.core.resources.changes import Action, Change
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.core.secrets.secret_refs import SecretSource
@@ -23,16 +23,16 @@ _ABOUT_MANIFESTS = "refused-by-cluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class PartialPlan:
     """A plan without errors about single resources, and those errors by resource."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]
 
 
-def plan_apart(
+def plan_adhoc(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
-) -> Apart:
+) -> PartialPlan:
     """Plan what can be had of a request by hand.
 
     What is wrong with the request as a whole stays in the plan. Raises Fault when the cluster does not
@@ -40,19 +40,25 @@ def plan_apart(
     """
     failed: dict[str, tuple[Diagnostic, ...]] = {}
     while True:
-        plan = build_plan(_without(request, failed), connections, secrets, progress)
-        wrong = [d for d in plan.diagnostics if d.is_error and d.resource in _asked(request)]
-        if {d.resource for d in wrong} <= failed.keys():  # what stays wrong without it is the plan's own
-            return Apart(plan, failed)
-        for resource in {d.resource for d in wrong if d.resource}:
-            failed[resource] = tuple(map(_by_hand, (d for d in wrong if d.resource == resource)))
+        plan = build_plan(_exclude_failed(request, failed), connections, secrets, progress)
+        resource_errors = [
+            d for d in plan.diagnostics if d.is_error and d.resource in _list_requested(request)
+        ]
+        if {
+            d.resource for d in resource_errors
+        } <= failed.keys():  # what stays wrong without it is the plan's own
+            return PartialPlan(plan, failed)
+        for resource in {d.resource for d in resource_errors if d.resource}:
+            failed[resource] = tuple(
+                map(_drop_manifest_hint, (d for d in resource_errors if d.resource == resource))
+            )
 
 
-def _asked(request: PlanRequest) -> Collection[str]:
+def _list_requested(request: PlanRequest) -> Collection[str]:
     return {str(desired.id) for desired in request.desired} | {str(id_) for id_ in request.scope.removals}
 
 
-def _without(request: PlanRequest, failed: Mapping[str, Sequence[Diagnostic]]) -> PlanRequest:
+def _exclude_failed(request: PlanRequest, failed: Mapping[str, Sequence[Diagnostic]]) -> PlanRequest:
     if not failed:
         return request
     removals = frozenset(id_ for id_ in request.scope.removals if str(id_) not in failed)
@@ -64,12 +70,12 @@ def _without(request: PlanRequest, failed: Mapping[str, Sequence[Diagnostic]]) -
     )
 
 
-def _by_hand(problem: Diagnostic) -> Diagnostic:
+def _drop_manifest_hint(problem: Diagnostic) -> Diagnostic:
     return replace(problem, hint="") if problem.code == _ABOUT_MANIFESTS else problem
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedChange:
     """A change that touches what is not its own.
 
     fields: paths as in the plan; empty where the resource as a whole is concerned.
@@ -78,33 +84,37 @@ class Claimed:
 
     change: Change
     fields: tuple[str, ...]
-    place: Place | None = None
+    place: SourcePosition | None = None
 
 
-def find_claimed(
-    changes: Sequence[Change], declared: Iterable[Desired], owned: Mapping[str, OwnedRecord]
-) -> tuple[Claimed, ...]:
+def find_claimed_changes(
+    changes: Sequence[Change], declared: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]
+) -> tuple[ClaimedChange, ...]:
     """The changes that manifests, or what was last applied of them, say something else about."""
-    stated = {str(desired.id): desired for desired in declared}
-    found = []
+    desired_by_id = {str(desired.id): desired for desired in declared}
+    claimed_changes = []
     for change in changes:
-        desired, record = stated.get(str(change.id)), _record_of(owned.get(str(change.id)))
-        said = [item for item in (encode_body(desired) if desired else None, record) if item is not None]
-        if not said:
+        desired, record = desired_by_id.get(str(change.id)), _dump_record_object(owned.get(str(change.id)))
+        stated_values = [
+            item for item in (encode_body(desired) if desired else None, record) if item is not None
+        ]
+        if not stated_values:
             continue
-        place = desired.source if desired else None
+        position = desired.source if desired else None
         if change.action is not Action.UPDATE:
-            found.append(Claimed(change, (), place))
+            claimed_changes.append(ClaimedChange(change, (), position))
             continue
         paths = dict.fromkeys(
-            f.path for f in change.fields if any(is_field_claimed(change.id.kind, f, item) for item in said)
+            f.path
+            for f in change.fields
+            if any(is_field_claimed(change.id.kind, f, item) for item in stated_values)
         )
         if paths:
-            found.append(Claimed(change, tuple(paths), place))
-    return tuple(found)
+            claimed_changes.append(ClaimedChange(change, tuple(paths), position))
+    return tuple(claimed_changes)
 
 
-def _record_of(owned: OwnedRecord | None) -> JsonObject | None:
+def _dump_record_object(owned: OwnedRecord | None) -> JsonObject | None:
     if owned is None:
         return None
     record = dump_record(owned)

@@ -7,31 +7,37 @@ Each step stands where it stands for a reason, which a comment gives. Providers 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, in_order
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error, sort_diagnostics
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.plans.plan import Base, ClusterRef, Ownership, Plan, Summary, Verdict
-from kdeclare.core.plans.planning import CannotPlanError, PlanHooks, PlanInputs, Step, prepare_context
+from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, PlanBase, Summary, Verdict
+from kdeclare.core.plans.plan_hooks import CannotPlanError, PlanHooks, PlanInputs, PlanStep, prepare_context
 from kdeclare.core.progress import Progress
-from kdeclare.core.provider.registry import KINDS, start_plan, type_of
+from kdeclare.core.provider.registry import KINDS, get_operation_type, start_plan
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Compared
-from kdeclare.core.resources.name_scope import out_of_scope
+from kdeclare.core.resources.kind import ResourceComparison
+from kdeclare.core.resources.name_scope import report_out_of_scope
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.observation import identify_system, observe, observe_owned
 from kdeclare.engine.planning import operation_graph
-from kdeclare.engine.planning.compare import compare, unknown_names, what_to_observe
+from kdeclare.engine.planning.comparison import check_names, compare_resources, list_selections_to_observe
 from kdeclare.engine.planning.operation_graph import link_operations
-from kdeclare.engine.planning.preflight import preflight
+from kdeclare.engine.planning.preflight import run_preflight
 from kdeclare.engine.planning.prune_denied import (
     POLICY_VIOLATION,
     add_needs,
     count_ongoing_work,
     prune_operations,
 )
-from kdeclare.engine.planning.request import MAX_DELETES, PlanRequest, Scope, deletions_of, exceed_limit
+from kdeclare.engine.planning.request import (
+    MAX_DELETES,
+    PlanRequest,
+    PlanScope,
+    check_deletion_limit,
+    filter_deletions,
+)
 
 
 def build_plan(
@@ -42,37 +48,41 @@ def build_plan(
     Raises Fault when a system does not answer, KdeclareError when the state is another cluster's.
     """
     scope = request.scope
-    selections = what_to_observe(request)
+    selections = list_selections_to_observe(request)
     progress("Reading the cluster", 0, 0)
-    patience = Patience(scope.visibility_timeout_s, progress)
-    seen = observe_owned(connections, selections, request.owned, patience)
-    _check_system(request, connections, seen.live)
+    patience = WaitPolicy(scope.visibility_timeout_s, progress)
+    observation = observe_owned(connections, selections, request.owned, patience)
+    _validate_system(request, connections, observation.live)
     inputs = PlanInputs(
         desired=request.desired,
         state=request.state,
-        live=seen.live,
+        live=observation.live,
         connections=connections,
         options=scope.options,
-        pending=seen.pending,
+        pending=observation.pending,
         by_hand=scope.by_hand,
-        preflights=scope.preflight,
+        has_preflight=scope.preflight,
     )
     hooks = start_plan(inputs)
     context = prepare_context(hooks)
-    compared = compare(request, seen.live, context, hooks)
+    compared = compare_resources(request, observation.live, context, hooks)
     diagnostics = request.diagnostics
     for hook in hooks:
         diagnostics = hook.review_diagnostics(diagnostics)
     draft = _Draft(request, compared, hooks)
-    draft.diagnostics += [*diagnostics, *unknown_names(request), *_nothing_declared(request)]
+    draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
 
     # A problem takes a resource's operations out before policies judge: they see what would be done.
-    operations = draft.drop_blocked(_operations(draft, seen.live, context))
+    operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))
 
-    said = request.judge.judge_draft(operations, inputs, selections, lambda v: scope.overrides.get(v.policy))
-    draft.verdicts += said.verdicts
-    operations, denied = prune_operations(add_needs(operations, said.needs), said.denied)
-    draft.block(map(str, denied), POLICY_VIOLATION)
+    evaluation = request.judge.evaluate_draft(
+        operations, inputs, selections, lambda v: scope.overrides.get(v.policy)
+    )
+    draft.verdicts += evaluation.verdicts
+    operations, denied_resources = prune_operations(
+        add_needs(operations, evaluation.needs), evaluation.denied
+    )
+    draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
     # After the policies, as it depends on what they leave; before the preflight, which does not ask about
     # operations that wait for others.
@@ -80,35 +90,38 @@ def build_plan(
         operations = draft.take(hook.settle(operations, compared))
 
     if scope.preflight and not draft.has_errors:
-        refused = preflight(connections, operations, secrets, progress)
-        draft.verdicts += refused.verdicts
+        preflight_result = run_preflight(connections, operations, secrets, progress)
+        draft.verdicts += preflight_result.verdicts
         # What a system refuses by itself says more than what a provider foresees: the last code counts.
         draft.report(d for hook in hooks for d in hook.preflight(operations))
-        draft.report(refused.diagnostics)
-        draft.block((v.resource for v in refused.verdicts), POLICY_VIOLATION)
+        draft.report(preflight_result.diagnostics)
+        draft.block((v.resource for v in preflight_result.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
     # Last, as it needs to know all that is going to be done. A plan with errors is not applied.
     if not draft.has_errors:
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
-        operations = operation_graph.in_order(operations)
-    return _assembled(draft, seen.live, operations)
+        operations = operation_graph.order_operations(operations)
+    return _assemble_plan(draft, observation.live, operations)
 
 
-def _check_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
+def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
     """Refuse the state of another system. Raises KdeclareError, and Fault when a system does not answer."""
     if request.state is None:
         return
-    bound = request.state.cluster_id
-    found = identify_system(live, bound)
-    if bound not in ("", found):  # it may be that of a system which is not in scope, and so was not read
-        every = replace(request, scope=Scope())
-        found = identify_system(observe(connections, what_to_observe(every)), bound)
-    check_cluster_id(bound, found, request.cluster_name)
+    bound_id = request.state.cluster_id
+    system_id = identify_system(live, bound_id)
+    if bound_id not in (
+        "",
+        system_id,
+    ):  # it may be that of a system which is not in scope, and so was not read
+        whole_request = replace(request, scope=PlanScope())
+        system_id = identify_system(observe(connections, list_selections_to_observe(whole_request)), bound_id)
+    validate_cluster_id(bound_id, system_id, request.cluster_name)
 
 
-def check_cluster_id(planned: str, live: str, cluster_name: str) -> None:
+def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
     """Refuse a plan or state of another cluster. Raises KdeclareError.
 
     planned, live: empty where no system has an id, which nothing can be bound to.
@@ -133,7 +146,7 @@ class _Draft:
     """
 
     request: PlanRequest
-    compared: Sequence[Compared]
+    compared: Sequence[ResourceComparison]
     hooks: Sequence[PlanHooks]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     verdicts: tuple[Verdict, ...] = ()
@@ -144,17 +157,17 @@ class _Draft:
         """Whether something keeps the plan from being applied at all."""
         return any(d.is_error for d in self.diagnostics)
 
-    def report(self, found: Iterable[Diagnostic]) -> None:
+    def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Keep what was found; an error or denial blocks its resource."""
-        found = list(found)
-        self.diagnostics += found
-        self.blocked |= {d.resource: d.code for d in found if d.resource and d.blocks}
+        diagnostics = list(diagnostics)
+        self.diagnostics += diagnostics
+        self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
         """Block resources of which something else says why."""
         self.blocked |= dict.fromkeys(resources, code)
 
-    def take(self, step: Step) -> tuple[Operation, ...]:
+    def take(self, step: PlanStep) -> tuple[Operation, ...]:
         """Keep what a step has to say, and return its operations without what that blocks."""
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)
@@ -168,18 +181,18 @@ class _Draft:
         codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
         if not codes:
             return operations
-        left = operation_graph.without(operations, codes)
-        acting = {str(op.resource) for op in left}
+        remaining = operation_graph.exclude_operations(operations, codes)
+        acting_resources = {str(op.resource) for op in remaining}
         for op in operations:
             code = next((codes[need] for need in op.needs if need in codes), None)
             if code is not None and op.id not in codes:
                 codes[op.id] = code
-                if str(op.resource) not in acting:
+                if str(op.resource) not in acting_resources:
                     blocked[str(op.resource)] = code
-        return left
+        return remaining
 
 
-def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[Operation, ...]:
+def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[Operation, ...]:
     """All operations that the changes come to, in order; the problems with them block their resources."""
     request = draft.request
     planned: list[Operation] = []
@@ -192,21 +205,25 @@ def _operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[O
         except CannotPlanError as reason:
             draft.report([reason.problem])
     # Too many deletions are taken out first: what is not deleted can still be used.
-    too_many, refused = _find_too_many(request, planned)
-    operations = tuple(op for op in planned if op.id not in refused)
+    deletion_problems, refused_deletions = _check_deletion_count(request, planned)
+    operations = tuple(op for op in planned if op.id not in refused_deletions)
     draft.report(
-        [*too_many, *find_out_of_scope(request, operations), *operation_graph.contradictions(request.desired)]
+        [
+            *deletion_problems,
+            *check_out_of_scope(request, operations),
+            *operation_graph.check_exclusive_settings(request.desired),
+        ]
     )
     for hook in draft.hooks:
         step = hook.refine(operations, draft.compared)
         operations = step.operations
         draft.report(step.diagnostics)
-    draft.block(refused.values(), MAX_DELETES)
+    draft.block(refused_deletions.values(), MAX_DELETES)
     # After `refine`, which may change what operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:
-        return operation_graph.in_order(step.operations)
+        return operation_graph.order_operations(step.operations)
     except operation_graph.OperationCycleError as cycle:
         draft.report([_report_cycle(cycle)])
         return ()
@@ -221,7 +238,7 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
     )
 
 
-def _find_too_many(
+def _check_deletion_count(
     request: PlanRequest, operations: Sequence[Operation]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
     """The kinds that exceed the limit of deletions, and the resources of their deletions by operation.
@@ -230,12 +247,12 @@ def _find_too_many(
     """
     if request.scope.by_hand:
         return [], {}
-    problems = exceed_limit(operations, request.owned, request.scope.max_deletes)
-    refused = deletions_of(operations, {d.subject for d in problems})
-    return problems, {op.id: str(op.resource) for op in refused}
+    problems = check_deletion_limit(operations, request.owned, request.scope.max_deletes)
+    refused_operations = filter_deletions(operations, {d.subject for d in problems})
+    return problems, {op.id: str(op.resource) for op in refused_operations}
 
 
-def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
+def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
     """An empty folder would orphan everything: more likely a wrong path than an intention."""
     scope = request.scope
     if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
@@ -253,24 +270,24 @@ def _nothing_declared(request: PlanRequest) -> list[Diagnostic]:
     ]
 
 
-def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]) -> Plan:
+def _assemble_plan(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]) -> Plan:
     request, compared, state = draft.request, draft.compared, draft.request.state
-    changes = tuple(_blocked(item.change, draft.blocked) for item in compared if item.change is not None)
+    changes = tuple(_mark_blocked(item.change, draft.blocked) for item in compared if item.change is not None)
     by_id = {change.id: change for change in changes}
     diagnostics = [*draft.diagnostics, *(d for item in compared for d in item.difference.diagnostics)]
-    operated = {op.resource for op in operations}
-    ownership = () if request.scope.by_hand else tuple(_ownership(compared, by_id, operated))
+    operated_resources = {op.resource for op in operations}
+    ownership = () if request.scope.by_hand else tuple(_build_ownership(compared, by_id, operated_resources))
     return Plan(
         project=request.project,
         env=request.env,
         cluster=ClusterRef((state and state.cluster_id) or identify_system(live), request.cluster_name),
-        base=Base(state.lineage if state else None, state.serial if state else 0),
-        summary=_summary(draft, by_id.values(), operations),
+        base=PlanBase(state.lineage if state else None, state.serial if state else 0),
+        summary=_build_summary(draft, by_id.values(), operations),
         changes=changes,
         operations=operations,
         ownership=ownership,
         verdicts=draft.verdicts,
-        diagnostics=in_order(diagnostics),
+        diagnostics=sort_diagnostics(diagnostics),
         unmanaged_configs={
             str(item.id): item.difference.unmanaged for item in compared if item.difference.unmanaged
         },
@@ -280,13 +297,13 @@ def _assembled(draft: _Draft, live: LiveState, operations: tuple[Operation, ...]
     )
 
 
-def _blocked(change: Change, blocked: Mapping[str, str]) -> Change:
+def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
     code = blocked.get(str(change.id))
     return replace(change, blocked=code) if code and not change.blocked else change
 
 
-def _ownership(
-    compared: Sequence[Compared], changes: Mapping[ResourceId, Change], operated: Set[ResourceId]
+def _build_ownership(
+    compared: Sequence[ResourceComparison], changes: Mapping[ResourceId, Change], operated: Set[ResourceId]
 ) -> Iterable[Ownership]:
     """What apply is to take over or let go of; a blocked resource stays as it is.
 
@@ -294,22 +311,22 @@ def _ownership(
     """
     for item in compared:
         change = changes.get(item.id)
-        stuck = any(d.blocks for d in item.difference.diagnostics) or (change and change.blocked)
-        if not stuck and (item.difference.owned != item.owned or item.id in operated):
+        is_blocked = any(d.is_blocking for d in item.difference.diagnostics) or (change and change.blocked)
+        if not is_blocked and (item.difference.owned != item.owned or item.id in operated):
             yield Ownership(item.id, item.owned, item.difference.owned)
 
 
-def _summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Operation]) -> Summary:
+def _build_summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Operation]) -> Summary:
     request, compared = draft.request, draft.compared
     counts = dict.fromkeys(Action, 0)
-    blocked = {item.id for item in compared if any(d.blocks for d in item.difference.diagnostics)}
+    blocked = {item.id for item in compared if any(d.is_blocking for d in item.difference.diagnostics)}
     blocked |= {change.id for change in changes if change.blocked}
     for change in changes:
         if change.id not in blocked:
             counts[change.action] += 1
-    in_order = [i for i in compared if i.desired and i.change is None and not i.difference.deferred]
-    unchanged = [i for i in in_order if i.id not in blocked]
-    known = {str(d.id) for d in request.desired} | set(request.owned)
+    unchanged_items = [i for i in compared if i.desired and i.change is None and not i.difference.deferred]
+    unchanged = [i for i in unchanged_items if i.id not in blocked]
+    known_ids = {str(d.id) for d in request.desired} | set(request.owned)
     return Summary(
         create=counts[Action.CREATE],
         update=counts[Action.UPDATE],
@@ -318,7 +335,9 @@ def _summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Oper
         unchanged=len(unchanged),
         orphaned=counts[Action.NO_OP],
         blocked=len(blocked),
-        unmanaged=0 if request.scope.by_hand else sum(hook.count_unmanaged(known) for hook in draft.hooks),
+        unmanaged=0
+        if request.scope.by_hand
+        else sum(hook.count_unmanaged(known_ids) for hook in draft.hooks),
         reassign=count_ongoing_work(operations),
         unmanaged_configs=sum(len(item.difference.unmanaged) for item in compared),
     )
@@ -327,17 +346,23 @@ def _summary(draft: _Draft, changes: Iterable[Change], operations: Sequence[Oper
 _ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the project file."
 
 
-def find_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
+def check_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
     """Yield an error for each resource whose operations touch what the project must not touch."""
     if not request.names.entries:
         return
-    changed: dict[ResourceId, set[ResourceId]] = {}
+    changed_by_resource: dict[ResourceId, set[ResourceId]] = {}
     for op in operations:
-        changed.setdefault(op.resource, {op.resource}).update(type_of(op).find_changed(op))
-    places = {desired.id: desired.source for desired in request.desired}
-    for resource, touched in changed.items():
-        forbidden = request.names.find_forbidden(touched)
+        changed_by_resource.setdefault(op.resource, {op.resource}).update(
+            get_operation_type(op).find_changed_resources(op)
+        )
+    positions = {desired.id: desired.source for desired in request.desired}
+    for resource, changed_resources in changed_by_resource.items():
+        forbidden = request.names.find_forbidden(changed_resources)
         if forbidden:
-            found = out_of_scope(resource, forbidden, request.names, places.get(resource))
-            is_orphan = resource not in places and not request.scope.by_hand
-            yield replace(found, severity=Severity.DENIED, hint=_ORPHAN_OUT_OF_SCOPE) if is_orphan else found
+            diagnostic = report_out_of_scope(resource, forbidden, request.names, positions.get(resource))
+            is_orphan = resource not in positions and not request.scope.by_hand
+            yield (
+                replace(diagnostic, severity=Severity.DENIED, hint=_ORPHAN_OUT_OF_SCOPE)
+                if is_orphan
+                else diagnostic
+            )

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import Access, Footprint, Key, Prefix, Touch
-from kdeclare.core.plans.planning import Step
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Key, Prefix
+from kdeclare.core.plans.plan_hooks import PlanStep
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.capabilities import list_exclusive_settings
-from kdeclare.core.resources.kind import CONTRADICTION, Desired, report_contradiction
+from kdeclare.core.resources.kind import CONTRADICTION, DesiredResource, report_contradiction
 
 
 class OperationCycleError(ValueError):
@@ -27,38 +27,38 @@ class OperationCycleError(ValueError):
         self.path = path
 
 
-def contradictions(declared: Iterable[Desired]) -> list[Diagnostic]:
+def check_exclusive_settings(declared: Iterable[DesiredResource]) -> list[Diagnostic]:
     """Two declared resources that want something else of the same thing."""
-    first: dict[str, tuple[Desired, JsonValue]] = {}
-    found: list[Diagnostic] = []
+    first_values: dict[str, tuple[DesiredResource, JsonValue]] = {}
+    diagnostics: list[Diagnostic] = []
     for item in sorted(declared, key=lambda d: (d.id.kind, d.id.name)):
-        for thing, wish in list_exclusive_settings(item).items():
-            other, their_wish = first.setdefault(thing, (item, wish))
-            if their_wish != wish:
-                what = f"{thing}: {wish} here, {their_wish} at {other.id}"
-                found.append(report_contradiction(item, other, what))
-    return found
+        for setting, value in list_exclusive_settings(item).items():
+            other_resource, other_value = first_values.setdefault(setting, (item, value))
+            if other_value != value:
+                description = f"{setting}: {value} here, {other_value} at {other_resource.id}"
+                diagnostics.append(report_contradiction(item, other_resource, description))
+    return diagnostics
 
 
-def without(operations: Sequence[Operation], refused: Iterable[str]) -> tuple[Operation, ...]:
-    """The operations that are left when ``refused`` ones and all that need them are taken out."""
-    gone = set(refused)
-    if not gone:
+def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[str]) -> tuple[Operation, ...]:
+    """The operations that are left when ``refused_ids`` ones and all that need them are taken out."""
+    removed_ids = set(refused_ids)
+    if not removed_ids:
         return tuple(operations)
-    needing: dict[str, list[str]] = {}
+    dependents: dict[str, list[str]] = {}
     for op in operations:
-        for need in op.needs:
-            needing.setdefault(need, []).append(op.id)
-    spreading = list(gone)
-    while spreading:
-        for id_ in needing.get(spreading.pop(), ()):
-            if id_ not in gone:
-                gone.add(id_)
-                spreading.append(id_)
-    return tuple(op for op in operations if op.id not in gone)
+        for predecessor in op.needs:
+            dependents.setdefault(predecessor, []).append(op.id)
+    pending_ids = list(removed_ids)
+    while pending_ids:
+        for id_ in dependents.get(pending_ids.pop(), ()):
+            if id_ not in removed_ids:
+                removed_ids.add(id_)
+                pending_ids.append(id_)
+    return tuple(op for op in operations if op.id not in removed_ids)
 
 
-def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
+def order_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """Needed before needing, and by id where that leaves a choice. Raises OperationCycleError."""
     if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))
@@ -75,108 +75,125 @@ def in_order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
         raise OperationCycleError(tuple(path)) from cycle
 
 
-def find_made_before(
+def find_claims_made_before(
     operations: Sequence[Operation],
     produced: Mapping[str, Set[str]],
-    asked: Mapping[str, Set[str]],
+    requested: Mapping[str, Set[str]],
 ) -> dict[str, frozenset[str]]:
     """Of the claims asked for of each operation, those that something it comes after changes.
 
-    operations: in order. produced, asked: claims by operation id. Operations of which nothing is asked, or
-    that come after no such change, are left out.
+    operations: in order. produced, requested: claims by operation id. Operations of which nothing is asked,
+    or that come after no such change, are left out.
 
     Which operations come before which is kept as bits, one per operation that makes a claim somebody asks
     for, and only until all that come after an operation have been seen: sets of all predecessors would take
     memory quadratic in the number of operations.
     """
-    wanted: frozenset[str] = frozenset().union(*asked.values())
+    requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}
     bits: dict[str, int] = {}
     for op in operations:
-        claims = produced[op.id] & wanted
+        claims = produced[op.id] & requested_claims
         if claims:
             bits[op.id] = len(bits)
             for claim in claims:
                 makers.setdefault(claim, []).append(bits[op.id])
     if not makers:
         return {}
-    waiting = Counter(id_ for op in operations for id_ in op.after)
-    reached: dict[str, int] = {}  # of each operation, the makers among it and what it comes after
-    found: dict[str, frozenset[str]] = {}
+    remaining_successors = Counter(id_ for op in operations for id_ in op.after)
+    reached_makers: dict[str, int] = {}  # of each operation, the makers among it and what it comes after
+    made_before: dict[str, frozenset[str]] = {}
     for op in operations:
-        before = 0
+        makers_before = 0
         for id_ in op.after:
-            before |= reached[id_]
-            waiting[id_] -= 1
-            if not waiting[id_]:
-                del reached[id_]
-        if waiting[op.id]:
-            reached[op.id] = before | (1 << bits[op.id]) if op.id in bits else before
-        made = frozenset(
-            claim for claim in asked.get(op.id, ()) if any(before >> bit & 1 for bit in makers.get(claim, ()))
+            makers_before |= reached_makers[id_]
+            remaining_successors[id_] -= 1
+            if not remaining_successors[id_]:
+                del reached_makers[id_]
+        if remaining_successors[op.id]:
+            reached_makers[op.id] = makers_before | (1 << bits[op.id]) if op.id in bits else makers_before
+        made_claims = frozenset(
+            claim
+            for claim in requested.get(op.id, ())
+            if any(makers_before >> bit & 1 for bit in makers.get(claim, ()))
         )
-        if made:
-            found[op.id] = made
-    return found
+        if made_claims:
+            made_before[op.id] = made_claims
+    return made_before
 
 
-_HARD = frozenset({Access.UPDATE, Access.REQUIRES})
-_ORDERED = _HARD | {Access.AFTER}
+_HARD_ACCESS = frozenset({Access.UPDATE, Access.REQUIRES})
+_ORDERED_ACCESS = _HARD_ACCESS | {Access.AFTER}
 
-_MADE_FIRST = "what it is on is made first"
-_USED_UNTIL_THEN = "what refers to it goes first"
+_CREATED_FIRST_REASON = "what it is on is made first"
+_RELEASED_FIRST_REASON = "what refers to it goes first"
 
 
-def link_operations(operations: Sequence[Operation]) -> Step:
+def link_operations(operations: Sequence[Operation]) -> PlanStep:
     """Return the operations with the edges between resources, and an error for each use of what is deleted.
 
     Who needs an object, or an element of one, comes after what makes it; who deletes an object comes after
     the deletion of what needs it.
     """
-    footprints = {op.id: type_of(op).footprint(op) for op in operations}
-    makers = {claim: op.id for op in operations if type_of(op).creates for claim in type_of(op).produces(op)}
-    created = _Index(operations, footprints, Access.CREATE)
-    deleted = _Index(operations, footprints, Access.DELETE)
+    footprints = {op.id: get_operation_type(op).compute_footprint(op) for op in operations}
+    makers = {
+        claim: op.id
+        for op in operations
+        if get_operation_type(op).creates
+        for claim in get_operation_type(op).list_produced_claims(op)
+    }
+    created = _TouchIndex(operations, footprints, Access.CREATE)
+    deleted = _TouchIndex(operations, footprints, Access.DELETE)
     if not (makers or created or deleted):
-        return Step(tuple(operations))
+        return PlanStep(tuple(operations))
     needs: dict[str, dict[str, str]] = defaultdict(dict)
     follows: dict[str, dict[str, str]] = defaultdict(dict)
     problems: list[Diagnostic] = []
     for op in operations:
-        own = op.id
-        claims = type_of(op).claims(op).values() if makers else ()
-        needs[own] |= {makers[claim]: _MADE_FIRST for claim in claims if makers.get(claim, own) != own}
-        used: set[str] = set()
-        for touch in footprints[own]:
-            if touch.access not in _ORDERED:
+        operation_id = op.id
+        claims = get_operation_type(op).claims(op).values() if makers else ()
+        needs[operation_id] |= {
+            makers[claim]: _CREATED_FIRST_REASON
+            for claim in claims
+            if makers.get(claim, operation_id) != operation_id
+        }
+        used_names: set[str] = set()
+        for touch in footprints[operation_id]:
+            if touch.access not in _ORDERED_ACCESS:
                 continue
-            edges = needs if touch.access in _HARD else follows
-            edges[own] |= {maker.id: _MADE_FIRST for _, maker in created.find(touch) if maker.id != own}
+            edges = needs if touch.access in _HARD_ACCESS else follows
+            edges[operation_id] |= {
+                maker.id: _CREATED_FIRST_REASON
+                for _, maker in created.find(touch)
+                if maker.id != operation_id
+            }
             for name, remover in deleted.find(touch):
-                if remover.id == own:
+                if remover.id == operation_id:
                     continue
-                if touch.access in _HARD and not type_of(op).deletes:
-                    used.add(name)
+                if touch.access in _HARD_ACCESS and not get_operation_type(op).deletes:
+                    used_names.add(name)
                 else:
-                    needs[remover.id][own] = _USED_UNTIL_THEN
-        if used:
-            problems.append(_report_use(op, used))
-    return Step(tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems))
+                    needs[remover.id][operation_id] = _RELEASED_FIRST_REASON
+        if used_names:
+            problems.append(_report_use(op, used_names))
+    return PlanStep(
+        tuple(_with_edges(op, needs[op.id], follows[op.id]) for op in operations), tuple(problems)
+    )
 
 
-def deletes_what_is_used(deletion: Operation, user: Operation) -> bool:
+def is_deletion_of_used_object(deletion: Operation, user: Operation) -> bool:
     """Whether ``deletion`` deletes an object that ``user`` touches in a way that makes it come first."""
-    footprint = type_of(deletion).footprint(deletion)
-    deleted = _Index([deletion], {deletion.id: footprint}, Access.DELETE)
-    touches = type_of(user).footprint(user)
-    return any(touch.access in _ORDERED and any(deleted.find(touch)) for touch in touches)
+    footprint = get_operation_type(deletion).compute_footprint(deletion)
+    deleted = _TouchIndex([deletion], {deletion.id: footprint}, Access.DELETE)
+    touches = get_operation_type(user).compute_footprint(user)
+    return any(touch.access in _ORDERED_ACCESS and any(deleted.find(touch)) for touch in touches)
 
 
-def _report_use(op: Operation, used: Iterable[str]) -> Diagnostic:
+def _report_use(op: Operation, used_names: Iterable[str]) -> Diagnostic:
     return error(
         CONTRADICTION,
         "Two resources contradict each other",
-        f"{op.resource} is about {', '.join(sorted(used))}, which is to be deleted.",
+        f"{op.resource} is about {', '.join(sorted(used_names))}, which is to be deleted.",
         hint="Take the one or the other out of the plan.",
         resource=str(op.resource),
     )
@@ -185,12 +202,12 @@ def _report_use(op: Operation, used: Iterable[str]) -> Diagnostic:
 def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
     if not (needs or follows):
         return op
-    rest = {id_: why for id_, why in follows.items() if id_ not in op.needs and id_ not in needs}
-    return replace(op, needs={**needs, **op.needs}, follows={**rest, **op.follows})
+    remaining_follows = {id_: why for id_, why in follows.items() if id_ not in op.needs and id_ not in needs}
+    return replace(op, needs={**needs, **op.needs}, follows={**remaining_follows, **op.follows})
 
 
 @dataclass(slots=True)
-class _Names:
+class _KeyIndex:
     """The keys of one sort that operations create, or delete, in order once somebody asks for a prefix."""
 
     by_name: dict[str, Operation] = field(default_factory=dict)
@@ -206,28 +223,28 @@ class _Names:
         return (name for name in self.in_order if key.matches(name))
 
     def _find_prefixed(self, prefix: str) -> Iterator[str]:
-        for at in range(bisect_left(self.in_order, prefix), len(self.in_order)):
-            if not self.in_order[at].startswith(prefix):
+        for index in range(bisect_left(self.in_order, prefix), len(self.in_order)):
+            if not self.in_order[index].startswith(prefix):
                 return
-            yield self.in_order[at]
+            yield self.in_order[index]
 
 
-class _Index:
+class _TouchIndex:
     """The operations of one access to objects with exact keys, by sort and key."""
 
     def __init__(
         self, operations: Iterable[Operation], footprints: Mapping[str, Footprint], access: Access
     ) -> None:
-        self._sorts: dict[str, _Names] = {}
+        self._sorts: dict[str, _KeyIndex] = {}
         for op in operations:
             for touch in footprints[op.id]:
                 if touch.access is access and isinstance(touch.key, str):
-                    self._sorts.setdefault(touch.sort, _Names()).by_name[touch.key] = op
+                    self._sorts.setdefault(touch.sort, _KeyIndex()).by_name[touch.key] = op
 
     def __bool__(self) -> bool:
         return bool(self._sorts)
 
-    def find(self, touch: Touch) -> Iterator[tuple[str, Operation]]:
+    def find(self, touch: FootprintEntry) -> Iterator[tuple[str, Operation]]:
         """The keys that a touch is about, each with its operation."""
         names = self._sorts.get(touch.sort)
         if names is not None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kdeclare.core.clock import format_second
-from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.core.jsontypes import JsonValue, fingerprint
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition
+from kdeclare.core.jsontypes import JsonValue, hash_json
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan, Summary, Verdict
 from kdeclare.core.resources.changes import Change, FieldChange, Reason
@@ -17,25 +17,25 @@ NOT_HASHED = frozenset({"plan_id", "created_at", "signature"})
 SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 
 
-def plan_document(
+def build_plan_document(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
 ) -> dict[str, JsonValue]:
     """The plan as JSON-able data by the contract (docs/schemas/plan.schema.json)."""
-    body = plan_body(plan, kdeclare_version)
-    head = {
+    body = build_plan_body(plan, kdeclare_version)
+    header = {
         "format_version": FORMAT_VERSION,
-        "plan_id": fingerprint(body),
+        "plan_id": hash_json(body),
         "created_at": format_second(created_at) if created_at else None,
     }
-    return head | body
+    return header | body
 
 
-def plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
+def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
     """SHA-256, in hex: equal plans made by equal versions have equal ids."""
-    return fingerprint(plan_body(plan, kdeclare_version))
+    return hash_json(build_plan_body(plan, kdeclare_version))
 
 
-def diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
+def build_diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
     """One diagnostic as JSON-able data; the same shape in every output."""
     return {
         "severity": item.severity.value,
@@ -43,13 +43,13 @@ def diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
         "summary": item.summary,
         "detail": item.detail,
         "hint": item.hint,
-        "place": _place_document(item.place),
+        "place": _build_position_document(item.place),
         "resource": item.resource,
         "subject": item.subject,
     }
 
 
-def verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
+def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
     """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
     document: dict[str, JsonValue] = {
         "policy": verdict.policy,
@@ -64,12 +64,12 @@ def verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
     return document
 
 
-def summary_document(summary: Summary) -> dict[str, int]:
+def build_summary_document(summary: Summary) -> dict[str, int]:
     """The counts by name."""
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
-def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
+def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
     """The document without ``plan_id`` and ``created_at``: all that the id covers."""
     return {
         "format_version": FORMAT_VERSION,
@@ -78,15 +78,15 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
         "env": plan.env,
         "cluster": {"id": plan.cluster.id, "name": plan.cluster.name},
         "base": {"lineage": plan.base.lineage, "serial": plan.base.serial},
-        "summary": summary_document(plan.summary),
-        "changes": [_change_document(c) for c in plan.changes],
-        "operations": [_operation_document(o) for o in plan.operations],
+        "summary": build_summary_document(plan.summary),
+        "changes": [_build_change_document(c) for c in plan.changes],
+        "operations": [_build_operation_document(o) for o in plan.operations],
         "ownership": [
             {"id": str(o.id), "before": dump_record(o.before), "after": dump_record(o.after)}
             for o in plan.ownership
         ],
-        "verdicts": [verdict_document(v) for v in plan.verdicts],
-        "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+        "verdicts": [build_verdict_document(v) for v in plan.verdicts],
+        "diagnostics": [build_diagnostic_document(d) for d in plan.diagnostics],
         "unmanaged_configs": {id_: list(keys) for id_, keys in plan.unmanaged_configs.items()},
         "undoes": plan.undoes,
         "max_deletes": plan.max_deletes,
@@ -95,22 +95,22 @@ def plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
     }
 
 
-def _change_document(change: Change) -> dict[str, JsonValue]:
+def _build_change_document(change: Change) -> dict[str, JsonValue]:
     document: dict[str, JsonValue] = {
         "id": str(change.id),
         "action": change.action.value,
         "reason": change.reason.value,
         "risk": change.risk.value,
         "risks": [risk.value for risk in change.risks],
-        "fields": [_field_document(item, change.reason) for item in change.fields],
-        "source": _place_document(change.source),
+        "fields": [_build_field_document(item, change.reason) for item in change.fields],
+        "source": _build_position_document(change.source),
     }
     if change.blocked is not None:
         document["blocked"] = change.blocked
     return document
 
 
-def _field_document(item: FieldChange, reason: Reason) -> dict[str, JsonValue]:
+def _build_field_document(item: FieldChange, reason: Reason) -> dict[str, JsonValue]:
     return {
         "path": item.path,
         "op": item.op.value,
@@ -123,7 +123,7 @@ def _field_document(item: FieldChange, reason: Reason) -> dict[str, JsonValue]:
     }
 
 
-def _operation_document(operation: Operation) -> dict[str, JsonValue]:
+def _build_operation_document(operation: Operation) -> dict[str, JsonValue]:
     needs = sorted(operation.needs)  # equal plans, equal ids: the order of a mapping means nothing
     document: dict[str, JsonValue] = {
         "id": operation.id,
@@ -147,10 +147,14 @@ def _operation_document(operation: Operation) -> dict[str, JsonValue]:
     return document
 
 
-def _place_document(place: Place | None) -> dict[str, JsonValue] | None:
-    return None if place is None else {"file": place.file, "line": place.line, "column": place.column}
+def _build_position_document(position: SourcePosition | None) -> dict[str, JsonValue] | None:
+    return (
+        None
+        if position is None
+        else {"file": position.file, "line": position.line, "column": position.column}
+    )
 
 
-def content_hash(document: Mapping[str, JsonValue]) -> str:
+def compute_document_id(document: Mapping[str, JsonValue]) -> str:
     """The id that fits a plan document."""
-    return fingerprint({key: value for key, value in document.items() if key not in NOT_HASHED})
+    return hash_json({key: value for key, value in document.items() if key not in NOT_HASHED})

@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UnboundArguments
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, type_of
+from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, get_operation_type
 from kdeclare.core.resources.capabilities import (
     Evidence,
     Values,
@@ -28,20 +28,20 @@ from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason,
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import UnboundRecord
 from kdeclare.core.resources.record_binding import dump_record
-from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_action
+from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resource_action
 
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
-_NOT_UNDERSTOOD = (TypeError, ValueError, LookupError, AttributeError)
+_UNEXPECTED_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
 """What the code of providers raises where a file has values that no diff and no view ever has."""
 
 
-class _Unprovable(Exception):
+class _UnprovableError(Exception):
     """Why nobody can tell what an operation does."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Deed:
+class _OperationEffect:
     """An operation that changes its resource, and the fields that it changes."""
 
     operation: Operation
@@ -51,62 +51,64 @@ class _Deed:
 def find_unknown_parts(plan: Plan) -> list[str]:
     """Verbs and kinds that this kdeclare does not have: such a plan can be shown, never applied."""
     verbs = {op.verb for op in plan.operations} - OPERATION_TYPES.keys()
-    acting = [c.id for c in plan.changes if c.action is not Action.NO_OP]
-    ids = [*acting, *(op.resource for op in plan.operations), *(item.id for item in plan.ownership)]
+    acting_ids = [c.id for c in plan.changes if c.action is not Action.NO_OP]
+    ids = [*acting_ids, *(op.resource for op in plan.operations), *(item.id for item in plan.ownership)]
     kinds = {id_.kind for id_ in ids} - KINDS.keys() - find_auxiliary_kinds()
     return [*(f"verb '{verb}'" for verb in sorted(verbs)), *(f"kind '{kind}'" for kind in sorted(kinds))]
 
 
 def find_inconsistencies(plan: Plan) -> Iterator[str]:
     """What a plan of known verbs and kinds shows otherwise than it does, in sentences."""
-    deeds: dict[ResourceId, list[_Deed]] = defaultdict(list)
-    wrong: list[str] = []
+    effects: dict[ResourceId, list[_OperationEffect]] = defaultdict(list)
+    unprovable: list[str] = []
     for op in plan.operations:
         try:
             fields = _prove_operation(op)
-        except _Unprovable as why:
-            wrong.append(f"operation '{op.id}' ({op.verb}): {why}")
+        except _UnprovableError as reason:
+            unprovable.append(f"operation '{op.id}' ({op.verb}): {reason}")
         else:
-            if not type_of(op).is_auxiliary:
-                deeds[op.resource].append(_Deed(op, fields))
-    yield from wrong
-    if wrong:
+            if not get_operation_type(op).is_auxiliary:
+                effects[op.resource].append(_OperationEffect(op, fields))
+    yield from unprovable
+    if unprovable:
         return  # what such an operation does cannot be told
-    going_on = (d for own in deeds.values() for d in own if type_of(d.operation).goes_on)
-    shared = _values_by_path(going_on)
+    ongoing_effects = (d for own in effects.values() for d in own if get_operation_type(d.operation).goes_on)
+    shared_values = _group_values_by_path(ongoing_effects)
     changes = {change.id: change for change in plan.changes}
     if len(changes) < len(plan.changes):
         yield "two changes are about the same resource"
-    for id_ in deeds.keys() - changes.keys():
-        yield f"operation '{deeds[id_][0].operation.id}' acts on {id_}, which no change shows"
+    for id_ in effects.keys() - changes.keys():
+        yield f"operation '{effects[id_][0].operation.id}' acts on {id_}, which no change shows"
     for change in plan.changes:
         try:
-            yield from _change_errors(plan, change, deeds.get(change.id, []), shared)
-        except _NOT_UNDERSTOOD:
+            yield from _check_change(plan, change, effects.get(change.id, []), shared_values)
+        except _UNEXPECTED_ERRORS:
             yield f"{change.id} shows what its kind does not know"
-    yield from _summary_errors(plan)
-    yield from _ownership_errors(plan, changes)
-    yield from _rollback_errors(plan)
+    yield from _check_summary(plan)
+    yield from _check_ownership(plan, changes)
+    yield from _check_rollback(plan)
 
 
 def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
     """Return the fields that an operation changes. Raises _Unprovable where its type does not say so."""
-    operation_type = type_of(op)
+    operation_type = get_operation_type(op)
     if isinstance(op.args, UnboundArguments):
-        raise _Unprovable(op.args.problem)
+        raise _UnprovableError(op.args.problem)
     if operation_type.is_auxiliary:
         return ()
     try:
         if not operation_type.is_confined(op):
-            raise _Unprovable(f"its arguments do not prove that it acts on {op.resource} alone")
+            raise _UnprovableError(f"its arguments do not prove that it acts on {op.resource} alone")
         claims = operation_type.claims(op)
         missing = sorted(claims.keys() - op.expect.keys())
         if missing or not claims:
-            raise _Unprovable(f"it does not say what it expects of {missing[0] if missing else op.resource}")
+            raise _UnprovableError(
+                f"it does not say what it expects of {missing[0] if missing else op.resource}"
+            )
         _prove_inverse(op)
         return tuple(operation_type.fields(op))
-    except _NOT_UNDERSTOOD as cause:
-        raise _Unprovable("it expects what this verb does not know") from cause
+    except _UNEXPECTED_ERRORS as cause:
+        raise _UnprovableError("it expects what this verb does not know") from cause
 
 
 def _prove_inverse(op: Operation) -> None:
@@ -115,109 +117,123 @@ def _prove_inverse(op: Operation) -> None:
         return
     inverse = op.inverse
     if inverse is None or inverse.verb not in OPERATION_TYPES:
-        raise _Unprovable("it is undone by an unknown verb")
+        raise _UnprovableError("it is undone by an unknown verb")
     if isinstance(inverse.args, UnboundArguments):
-        raise _Unprovable(f"its inverse ({inverse.verb}): {inverse.args.problem}")
-    undo = type_of(op).invert(op, type_of(op).expected_state(op), allow_data_loss=False)
-    if undo.lost:
-        raise _Unprovable("it cannot be undone, and the plan says that it can")
-    if undo.args is None:
+        raise _UnprovableError(f"its inverse ({inverse.verb}): {inverse.args.problem}")
+    undo_result = get_operation_type(op).invert(
+        op, get_operation_type(op).expected_state(op), allow_data_loss=False
+    )
+    if undo_result.lost:
+        raise _UnprovableError("it cannot be undone, and the plan says that it can")
+    if undo_result.args is None:
         return
-    deed, stated = (_without_manner(inverse.verb, args) for args in (undo.args, inverse.args))
-    if undo.verb != inverse.verb or deed != stated:
-        raise _Unprovable("its inverse does not undo it")
+    computed_args, stated_args = (
+        _dump_effective_arguments(inverse.verb, args) for args in (undo_result.args, inverse.args)
+    )
+    if undo_result.verb != inverse.verb or computed_args != stated_args:
+        raise _UnprovableError("its inverse does not undo it")
 
 
-def _without_manner(verb: str, args: Arguments) -> dict[str, JsonValue]:
+def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue]:
     """Arguments without those that say how it is gone about."""
-    manner = OPERATION_TYPES[verb].manner
-    return {name: value for name, value in dump_arguments(args).items() if name not in manner}
+    execution_names = OPERATION_TYPES[verb].manner
+    return {name: value for name, value in dump_arguments(args).items() if name not in execution_names}
 
 
-def _values_by_path(deeds: Iterable[_Deed]) -> Mapping[str, Values]:
+def _group_values_by_path(effects: Iterable[_OperationEffect]) -> Mapping[str, Values]:
     """What operations make of each field one after the other."""
-    return _joined((deed.operation.resource, field) for deed in deeds for field in deed.fields)
+    return _join_values((effect.operation.resource, field) for effect in effects for field in effect.fields)
 
 
-def _joined(fields: Iterable[tuple[ResourceId, FieldChange]]) -> dict[str, Values]:
-    joined: dict[str, Values] = {}
+def _join_values(fields: Iterable[tuple[ResourceId, FieldChange]]) -> dict[str, Values]:
+    values_by_path: dict[str, Values] = {}
     for resource, field in fields:
         field = normalize_field(resource, field)
-        earlier = joined.get(field.path, (field.before,))
-        goes_on_from = earlier if earlier[-1] == field.before else (*earlier, field.before)
-        joined[field.path] = (*goes_on_from, field.after)
-    return joined
+        earlier_values = values_by_path.get(field.path, (field.before,))
+        values_so_far = (
+            earlier_values if earlier_values[-1] == field.before else (*earlier_values, field.before)
+        )
+        values_by_path[field.path] = (*values_so_far, field.after)
+    return values_by_path
 
 
-def _change_errors(
-    plan: Plan, change: Change, deeds: Sequence[_Deed], shared: Mapping[str, Values]
+def _check_change(
+    plan: Plan, change: Change, effects: Sequence[_OperationEffect], shared_values: Mapping[str, Values]
 ) -> Iterator[str]:
     evidence = Evidence(
-        _joined((change.id, field) for field in change.fields), _values_by_path(deeds), shared
+        _join_values((change.id, field) for field in change.fields),
+        _group_values_by_path(effects),
+        shared_values,
     )
-    if not deeds:
+    if not effects:
         if change.action in _ACTING and not change.blocked:
-            yield from _idle_errors(plan, change, evidence)
-        yield from _risk_errors(change, Risk.SAFE)
+            yield from _check_idle_change(plan, change, evidence)
+        yield from _check_risks(change, Risk.SAFE)
         return
-    operations = [deed.operation for deed in deeds]
+    operations = [effect.operation for effect in effects]
     if change.blocked or change.action not in _ACTING:
-        shown = "blocked" if change.blocked else change.action.value
-        yield f"{change.id} is shown as {shown}, and operation '{operations[0].id}' acts on it"
+        shown_state = "blocked" if change.blocked else change.action.value
+        yield f"{change.id} is shown as {shown_state}, and operation '{operations[0].id}' acts on it"
         return
-    action = find_action(operations)
+    action = find_resource_action(operations)
     if action is not change.action:
         yield f"{change.id} is shown as {change.action.value}, and its operations {action.value} it"
         return
     if action is Action.DELETE:
-        yield from _deletion_errors(change, operations)
+        yield from _check_deletion(change, operations)
     else:
-        yield from _field_errors(plan, change, evidence)
-    yield from _risk_errors(change, Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
+        yield from _check_fields(plan, change, evidence)
+    yield from _check_risks(change, Risk.DESTRUCTIVE if action is Action.DELETE else Risk.SAFE)
 
 
-def _idle_errors(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
+def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
     """A change without operations is done by those of other resources, or is left out for what is shown."""
-    left = evidence.shown.keys() - find_proven_fields(change, evidence)
+    unproven_paths = evidence.shown.keys() - find_proven_fields(change, evidence)
     # of what two resources move, a policy may deny one part, and the other resource moves the rest
-    others_do_the_rest = len(left) < len(evidence.shown) and _is_denied_in_part(plan, change)
-    if change.action is not Action.UPDATE or (left and not others_do_the_rest):
+    is_rest_done_by_others = len(unproven_paths) < len(evidence.shown) and _is_denied_in_part(plan, change)
+    if change.action is not Action.UPDATE or (unproven_paths and not is_rest_done_by_others):
         yield f"{change.id} is shown as changed, and no operation changes it"
 
 
-def _deletion_errors(change: Change, operations: Sequence[Operation]) -> Iterator[str]:
+def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator[str]:
     for op in operations:
-        if not type_of(op).deletes:
+        if not get_operation_type(op).deletes:
             yield f"{change.id} is shown as deleted, and operation '{op.id}' does more"
 
 
-def _field_errors(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
+def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
     """Every field that operations change is shown as they change it, and no other."""
-    shown, done = evidence.shown, evidence.done
-    if not done and change.action is Action.UPDATE:
+    shown_values, operation_values = evidence.shown, evidence.done
+    if not operation_values and change.action is Action.UPDATE:
         yield f"{change.id} is shown as changed, and its operations do not say what they change"
         return
-    proven: Set[str] = find_proven_fields(change, evidence)
-    denied = _is_denied_in_part(plan, change)
-    for path in sorted(done.keys() | shown.keys()):
-        if path in proven or _is_shown(done.get(path, ()), shown.get(path, ())):
+    proven_paths: Set[str] = find_proven_fields(change, evidence)
+    is_denied = _is_denied_in_part(plan, change)
+    for path in sorted(operation_values.keys() | shown_values.keys()):
+        if path in proven_paths or _is_shown(operation_values.get(path, ()), shown_values.get(path, ())):
             continue
-        if path not in shown and set(map(str, done[path])) == {str(done[path][0])}:
+        if path not in shown_values and set(map(str, operation_values[path])) == {
+            str(operation_values[path][0])
+        }:
             continue  # it stays as it is, and is sent again
-        if path not in done and denied:
+        if path not in operation_values and is_denied:
             continue  # shown as denied
-        yield _differs(change, path, evidence)
+        yield _describe_difference(change, path, evidence)
 
 
-def _is_shown(done: Values, shown: Values) -> bool:
+def _is_shown(operation_values: Values, shown_values: Values) -> bool:
     """Whether every value that a field has is shown; several that are shown can be reached in one step."""
-    if not done or not shown or (shown[0], shown[-1]) != (done[0], done[-1]):
+    if (
+        not operation_values
+        or not shown_values
+        or (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1])
+    ):
         return False
-    left = iter(shown)
-    return all(value in left for value in done)
+    remaining = iter(shown_values)
+    return all(value in remaining for value in operation_values)
 
 
-def _differs(change: Change, path: str, evidence: Evidence) -> str:
+def _describe_difference(change: Change, path: str, evidence: Evidence) -> str:
     if path not in evidence.shown:
         return f"{change.id}: its operations change {path}, which is not shown"
     if path not in evidence.done:
@@ -227,17 +243,17 @@ def _differs(change: Change, path: str, evidence: Evidence) -> str:
     return f"{change.id}: {path} is shown otherwise than its operations change it"
 
 
-def _risk_errors(change: Change, least: Risk) -> Iterator[str]:
+def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
     if change.action not in _ACTING:
         return
-    highest = least
+    highest = minimum
     for field in change.fields:
         if change.id.kind not in KINDS:
             break  # it accompanies the work of several resources, and has no fields
-        real = assess_field(change.id.kind, change.action, field)
-        is_lower = _RISKS.index(field.risk) < _RISKS.index(real.risk)
+        assessed = assess_field(change.id.kind, change.action, field)
+        is_lower = _RISKS.index(field.risk) < _RISKS.index(assessed.risk)
         if is_lower and not is_rated_by_live_state(change.id.kind, field):
-            yield f"{change.id}: {field.path} is shown as {field.risk.value}, and it is {real.risk.value}"
+            yield f"{change.id}: {field.path} is shown as {field.risk.value}, and it is {assessed.risk.value}"
         highest = max(highest, field.risk, key=_RISKS.index)
     if _RISKS.index(change.risk) < _RISKS.index(highest):
         yield f"{change.id} is shown as {change.risk.value}, and it is {highest.value}"
@@ -247,41 +263,44 @@ def _is_denied_in_part(plan: Plan, change: Change) -> bool:
     """Whether a policy or a guard denies a part of the change; the plan shows that beside it."""
     name = str(change.id)
     denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
-    return name in denials or any(v.denies and v.resource == name for v in plan.verdicts)
+    return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)
 
 
-def _summary_errors(plan: Plan) -> Iterator[str]:
-    blocked = {d.resource for d in plan.diagnostics if d.blocks}
+def _check_summary(plan: Plan) -> Iterator[str]:
+    blocked = {d.resource for d in plan.diagnostics if d.is_blocking}
     counts = Counter(c.action for c in plan.changes if not c.blocked and str(c.id) not in blocked)
-    acting = Counter(c.action for c in plan.changes if not c.blocked)
-    moved = count_ongoing_work(plan.operations)
-    s = plan.summary
-    stated = {
-        Action.CREATE: s.create,
-        Action.UPDATE: s.update,
-        Action.DELETE: s.delete,
-        Action.FORGET: s.forget,
-        Action.NO_OP: s.orphaned,
+    acting_counts = Counter(c.action for c in plan.changes if not c.blocked)
+    ongoing_count = count_ongoing_work(plan.operations)
+    summary = plan.summary
+    stated_counts = {
+        Action.CREATE: summary.create,
+        Action.UPDATE: summary.update,
+        Action.DELETE: summary.delete,
+        Action.FORGET: summary.forget,
+        Action.NO_OP: summary.orphaned,
     }
-    for action, count in stated.items():
-        if not counts[action] <= count <= acting[action]:
+    for action, count in stated_counts.items():
+        if not counts[action] <= count <= acting_counts[action]:
             yield f"the summary counts {count} of {action.value}, and the changes are {counts[action]}"
-    if s.reassign != moved:
-        yield f"the summary counts {s.reassign} parts of ongoing work, and the operations have {moved}"
-    if s.blocked < sum(bool(c.blocked) for c in plan.changes):
-        yield f"the summary counts {s.blocked} blocked, and more changes are"
+    if summary.reassign != ongoing_count:
+        yield (
+            f"the summary counts {summary.reassign} parts of ongoing work, and "
+            f"the operations have {ongoing_count}"
+        )
+    if summary.blocked < sum(bool(c.blocked) for c in plan.changes):
+        yield f"the summary counts {summary.blocked} blocked, and more changes are"
     unmanaged = sum(map(len, plan.unmanaged_configs.values()))
-    if s.unmanaged_configs != unmanaged:
-        yield f"the summary counts {s.unmanaged_configs} unmanaged configs, and {unmanaged} are listed"
+    if summary.unmanaged_configs != unmanaged:
+        yield f"the summary counts {summary.unmanaged_configs} unmanaged configs, and {unmanaged} are listed"
 
 
-def _ownership_errors(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterator[str]:
-    seen: set[ResourceId] = set()
+def _check_ownership(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterator[str]:
+    seen_ids: set[ResourceId] = set()
     for item in plan.ownership:
         change = changes.get(item.id)
-        if item.id in seen:
+        if item.id in seen_ids:
             yield f"two records of ownership are about {item.id}"
-        seen.add(item.id)
+        seen_ids.add(item.id)
         for record in (item.before, item.after):
             json = dump_record(record)
             if json is not None and not isinstance(json, dict):
@@ -290,12 +309,12 @@ def _ownership_errors(plan: Plan, changes: Mapping[ResourceId, Change]) -> Itera
                 yield f"the record of ownership of {item.id} cannot be read ({record.problem})"
         if change is None or plan.undoes:
             continue
-        gone = change.action in (Action.DELETE, Action.FORGET)
+        is_released = change.action in (Action.DELETE, Action.FORGET)
         if change.blocked:
             yield f"{change.id} is shown as blocked, and its ownership changes"
-        elif gone and item.after is not None:
+        elif is_released and item.after is not None:
             yield f"{change.id} is shown as {change.action.value}, and stays owned afterwards"
-        elif not gone and item.before is not None and item.after is None and not _is_reset(change):
+        elif not is_released and item.before is not None and item.after is None and not _is_reset(change):
             yield f"{change.id} is shown as {change.action.value}, and is no longer owned afterwards"
         elif change.action is Action.NO_OP and item.after != item.before:
             yield f"{change.id} is shown as an orphan, and its ownership changes"
@@ -306,9 +325,9 @@ def _is_reset(change: Change) -> bool:
     return change.action is Action.UPDATE and change.reason is Reason.ORPHANED
 
 
-def _rollback_errors(plan: Plan) -> Iterator[str]:
+def _check_rollback(plan: Plan) -> Iterator[str]:
     for change in plan.changes:
         if (change.reason is Reason.ROLLBACK) is not (plan.undoes is not None):
-            shown = "a rollback" if change.reason is Reason.ROLLBACK else change.reason.value
-            yield f"{change.id} is shown as {shown}, and the plan undoes {plan.undoes or 'no run'}"
+            shown_reason = "a rollback" if change.reason is Reason.ROLLBACK else change.reason.value
+            yield f"{change.id} is shown as {shown_reason}, and the plan undoes {plan.undoes or 'no run'}"
             return

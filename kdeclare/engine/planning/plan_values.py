@@ -1,18 +1,18 @@
-"""A plan document as values again, the way back from ``plan_document.plan_body``."""
+"""A plan document as values again, the way back from ``build_plan_document.plan_body``."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from kdeclare.core.diagnostics import Diagnostic, Place, Severity
+from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition
 from kdeclare.core.jsontypes import JsonObject, as_list, as_object, as_text
-from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.plans.plan import (
     FORMAT_VERSION,
-    Base,
     ClusterRef,
     Ownership,
     Plan,
+    PlanBase,
     Summary,
     Verdict,
     VerdictOutcome,
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     )
 
 
-def plan_of(document: "PlanDocument") -> Plan:
+def bind_plan(document: "PlanDocument") -> Plan:
     """The plan in a document that was checked against its schema."""
     cluster, base = document["cluster"], document["base"]
     return Plan(
         project=document["project"],
         env=document["env"],
         cluster=ClusterRef(cluster["id"], cluster["name"]),
-        base=Base(base["lineage"], base["serial"]),
+        base=PlanBase(base["lineage"], base["serial"]),
         summary=Summary(**document["summary"]),
-        changes=tuple(_change(c) for c in document["changes"]),
-        operations=tuple(_operation(o) for o in document["operations"]),
-        ownership=tuple(_ownership(o) for o in document["ownership"]),
-        verdicts=tuple(_verdict(v) for v in document["verdicts"]),
-        diagnostics=tuple(_diagnostic(d) for d in document["diagnostics"]),
+        changes=tuple(_bind_change(c) for c in document["changes"]),
+        operations=tuple(_bind_operation(o) for o in document["operations"]),
+        ownership=tuple(_bind_ownership(o) for o in document["ownership"]),
+        verdicts=tuple(_bind_verdict(v) for v in document["verdicts"]),
+        diagnostics=tuple(_bind_diagnostic(d) for d in document["diagnostics"]),
         unmanaged_configs={id_: tuple(keys) for id_, keys in document["unmanaged_configs"].items()},
         undoes=document["undoes"],
         max_deletes=document["max_deletes"],
@@ -58,91 +58,100 @@ def plan_of(document: "PlanDocument") -> Plan:
     )
 
 
-def _ownership(o: "OwnershipDocument") -> Ownership:
-    id_ = ResourceId.parse(o["id"])
-    return Ownership(id_, bind_record(id_.kind, o["before"]), bind_record(id_.kind, o["after"]))
+def _bind_ownership(document: "OwnershipDocument") -> Ownership:
+    id_ = ResourceId.parse(document["id"])
+    return Ownership(id_, bind_record(id_.kind, document["before"]), bind_record(id_.kind, document["after"]))
 
 
-def _change(c: "ChangeDocument") -> Change:
+def _bind_change(document: "ChangeDocument") -> Change:
     return Change(
-        ResourceId.parse(c["id"]),
-        Action(c["action"]),
-        Reason(c["reason"]),
-        Risk(c["risk"]),
-        tuple(_field(f, c["reason"]) for f in c["fields"]),
-        _place(c["source"]),
-        c.get("blocked"),
+        ResourceId.parse(document["id"]),
+        Action(document["action"]),
+        Reason(document["reason"]),
+        Risk(document["risk"]),
+        tuple(_bind_field(f, document["reason"]) for f in document["fields"]),
+        _bind_position(document["source"]),
+        document.get("blocked"),
     )
 
 
-def _field(f: "FieldDocument", reason: str) -> FieldChange:
-    own = None if f["reason"] == reason else Reason(f["reason"])
-    risk = Risk(f["risk"])
+def _bind_field(document: "FieldDocument", reason: str) -> FieldChange:
+    own_reason = None if document["reason"] == reason else Reason(document["reason"])
+    risk = Risk(document["risk"])
     return FieldChange(
-        f["path"], FieldOp(f["op"]), f["before"], f["after"], f["value"], risk, f["cause"], own
+        document["path"],
+        FieldOp(document["op"]),
+        document["before"],
+        document["after"],
+        document["value"],
+        risk,
+        document["cause"],
+        own_reason,
     )
 
 
-def _operation(o: "OperationDocument") -> Operation:
-    reasons = o.get("reasons", {})
+def _bind_operation(document: "OperationDocument") -> Operation:
+    reasons = document.get("reasons", {})
     return Operation(
-        o["id"],
-        o["verb"],
-        ResourceId.parse(o["resource"]),
-        bind_arguments(o["verb"], o["args"]),
-        o["expect"],
-        {need: reasons.get(need, "") for need in o["needs"]},
-        _inverse(o["inverse"]) if "inverse" in o else None,
-        o.get("irreversible"),
-        {id_: reasons.get(id_, "") for id_ in o.get("follows", ())},
+        document["id"],
+        document["verb"],
+        ResourceId.parse(document["resource"]),
+        bind_arguments(document["verb"], document["args"]),
+        document["expect"],
+        {need: reasons.get(need, "") for need in document["needs"]},
+        _bind_inverse(document["inverse"]) if "inverse" in document else None,
+        document.get("irreversible"),
+        {id_: reasons.get(id_, "") for id_ in document.get("follows", ())},
     )
 
 
-def _inverse(i: "InverseDocument") -> Inverse:
-    return Inverse(i["verb"], bind_arguments(i["verb"], i["args"]))
+def _bind_inverse(document: "InverseDocument") -> Inverse:
+    return Inverse(document["verb"], bind_arguments(document["verb"], document["args"]))
 
 
-def _verdict(v: "VerdictDocument") -> Verdict:
+def _bind_verdict(document: "VerdictDocument") -> Verdict:
     return Verdict(
-        v["policy"],
-        v["resource"],
-        VerdictOutcome(v["outcome"]),
-        v["message"],
-        v.get("topic"),
-        v.get("override"),
+        document["policy"],
+        document["resource"],
+        VerdictOutcome(document["outcome"]),
+        document["message"],
+        document.get("topic"),
+        document.get("override"),
     )
 
 
-def _diagnostic(d: "DiagnosticDocument") -> Diagnostic:
+def _bind_diagnostic(document: "DiagnosticDocument") -> Diagnostic:
     return Diagnostic(
-        Severity(d["severity"]),
-        d["code"],
-        d["summary"],
-        d["detail"],
-        d["hint"],
-        _place(d["place"]),
-        d["resource"],
-        d["subject"],
+        Severity(document["severity"]),
+        document["code"],
+        document["summary"],
+        document["detail"],
+        document["hint"],
+        _bind_position(document["place"]),
+        document["resource"],
+        document["subject"],
     )
 
 
-def _place(document: "PlaceDocument | None") -> Place | None:
-    return None if document is None else Place(document["file"], document["line"], document["column"])
+def _bind_position(document: "PlaceDocument | None") -> SourcePosition | None:
+    return (
+        None if document is None else SourcePosition(document["file"], document["line"], document["column"])
+    )
 
 
 def migrate_plan(document: JsonObject) -> JsonObject:
-    """A document of a format in `STEPS` in the current format; its ``plan_id`` stays as it is.
+    """A document of a format in `MIGRATIONS` in the current format; its ``plan_id`` stays as it is.
 
     Expects what kdeclare wrote (the id was checked); raises KeyError, TypeError or AttributeError for
     another shape.
     """
     while (version := as_text(document["format_version"])) != FORMAT_VERSION:
-        target, step = STEPS[version]
-        document = {**step(document), "format_version": target}
+        target, migration = MIGRATIONS[version]
+        document = {**migration(document), "format_version": target}
     return document
 
 
-def _tell_risks_apart(document: JsonObject) -> JsonObject:
+def _migrate_to_2_0(document: JsonObject) -> JsonObject:
     """2.0 has a risk per field, and says which list elements kdeclare added.
 
     1.0 knew only the highest risk of a whole change, so that is what each of its fields gets: too much
@@ -157,8 +166,8 @@ def _tell_risks_apart(document: JsonObject) -> JsonObject:
 
 
 def _with_risks(change: JsonObject) -> JsonObject:
-    inherited = {"risk": change["risk"], "cause": "", "reason": change["reason"]}
-    fields = [{**as_object(item), **inherited} for item in as_list(change["fields"])]
+    inherited_values = {"risk": change["risk"], "cause": "", "reason": change["reason"]}
+    fields = [{**as_object(item), **inherited_values} for item in as_list(change["fields"])]
     return {**change, "risks": [change["risk"]], "fields": fields}
 
 
@@ -166,4 +175,4 @@ def _with_unproven_parts(item: JsonObject) -> JsonObject:
     return {**item, **{side: mark_unproven_parts(item[side]) for side in ("before", "after")}}
 
 
-STEPS: Mapping[str, tuple[str, Callable[[JsonObject], JsonObject]]] = {"1.0": ("2.0", _tell_risks_apart)}
+MIGRATIONS: Mapping[str, tuple[str, Callable[[JsonObject], JsonObject]]] = {"1.0": ("2.0", _migrate_to_2_0)}

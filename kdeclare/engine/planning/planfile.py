@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 
 from kdeclare.core.clock import format_second
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, dump_json, parse_json
 from kdeclare.core.plans.plan import FORMAT_VERSION, Plan
 from kdeclare.engine.planning.plan_document import (
     NOT_HASHED,
-    content_hash,
-    plan_body,
-    plan_document,
-    plan_id,
+    build_plan_body,
+    build_plan_document,
+    compute_document_id,
+    compute_plan_id,
 )
-from kdeclare.engine.planning.plan_values import STEPS, migrate_plan, plan_of
-from kdeclare.engine.state.durable import find_mode
+from kdeclare.engine.planning.plan_values import MIGRATIONS, bind_plan, migrate_plan
+from kdeclare.engine.state.durable_files import find_mode
 from kdeclare.version import VERSION
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PlanFile",
+    "build_plan_document",
+    "compute_plan_id",
     "find_written_kinds",
     "is_plan_file",
     "load_plan",
-    "plan_document",
-    "plan_file_text",
-    "plan_id",
-    "read_plan",
-    "read_plan_file",
-    "refuse_unknown_parts",
+    "parse_plan",
+    "parse_plan_file",
+    "render_plan_file",
+    "require_known_parts",
     "verify_plan",
     "write_plan",
 ]
@@ -73,7 +73,7 @@ class PlanFile:
         return self.format_version != FORMAT_VERSION
 
 
-def plan_file_text(
+def render_plan_file(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
 ) -> tuple[str, str]:
     """The text of a plan file, and the plan's id.
@@ -82,22 +82,24 @@ def plan_file_text(
     pieces, so that thousands of operations are encoded once for the text and the id together.
     """
     encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
-    text, canonical = {}, {}
-    for key, value in plan_body(plan, kdeclare_version).items():
+    text_by_key, canonical_by_key = {}, {}
+    for key, value in build_plan_body(plan, kdeclare_version).items():
         if isinstance(value, list) and value:
             items = [encode(item) for item in value]
-            text[key] = "[\n  " + ",\n  ".join(items) + "\n]"
-            canonical[key] = "[" + ",".join(items) + "]"
+            text_by_key[key] = "[\n  " + ",\n  ".join(items) + "\n]"
+            canonical_by_key[key] = "[" + ",".join(items) + "]"
         else:
-            text[key] = canonical[key] = encode(value)
-    whole = "{" + ",".join(f'"{key}":{canonical[key]}' for key in sorted(canonical)) + "}"
-    identity = hashlib.sha256(whole.encode()).hexdigest()
-    head = {
-        "format_version": text.pop("format_version"),
+            text_by_key[key] = canonical_by_key[key] = encode(value)
+    canonical_text = (
+        "{" + ",".join(f'"{key}":{canonical_by_key[key]}' for key in sorted(canonical_by_key)) + "}"
+    )
+    identity = hashlib.sha256(canonical_text.encode()).hexdigest()
+    header = {
+        "format_version": text_by_key.pop("format_version"),
         "plan_id": encode(identity),
         "created_at": encode(format_second(created_at) if created_at else None),
     }
-    lines = ",\n".join(f'"{key}": {value}' for key, value in (head | text).items())
+    lines = ",\n".join(f'"{key}": {value}' for key, value in (header | text_by_key).items())
     return f"{{\n{lines}\n}}\n", identity
 
 
@@ -108,23 +110,23 @@ _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:
     """Find of which types the operations of a plan are, each with the kind of a resource, as fast as can be.
 
-    lines: of what `plan_file_text` has made; None for anything else. They are not decoded: of thousands of
+    lines: of what `render_plan_file` has made; None for anything else. They are not decoded: of thousands of
     operations that takes longer, and more memory, than all else that a plan does about earlier runs.
     """
-    rest = iter(lines)
-    if [*islice(rest, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
+    remaining_lines = iter(lines)
+    if [*islice(remaining_lines, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
         return None
-    head = next((line for line in rest if line.startswith('"operations": [')), "")
-    found: set[tuple[str, str]] = set()
-    if head == '"operations": [],\n':
+    operations_line = next((line for line in remaining_lines if line.startswith('"operations": [')), "")
+    written_kinds: set[tuple[str, str]] = set()
+    if operations_line == '"operations": [],\n':
         return frozenset()
-    for line in rest:
+    for line in remaining_lines:
         if line == "],\n":
-            return frozenset(found)
+            return frozenset(written_kinds)
         end = _END_OF_OPERATION.match(line, line.rfind('"resource":'))
         if end is None:
             return None
-        found.add((end[2], end[1]))
+        written_kinds.add((end[2], end[1]))
     return None
 
 
@@ -135,13 +137,13 @@ def write_plan(
 
     Raises KdeclareError (``plan-not-written``) when the file cannot be written.
     """
-    text, identity = plan_file_text(plan, created_at, kdeclare_version)
+    text, identity = render_plan_file(plan, created_at, kdeclare_version)
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():  # a pipe or a device has no "beside"
             target.write_text(text, encoding="utf-8")
         else:
-            _replace(target, text)
+            _replace_file(target, text)
     except OSError as problem:
         raise KdeclareError(
             error(
@@ -166,7 +168,7 @@ def verify_plan(file: PlanFile, name: str) -> None:
         return
     problem = next(find_inconsistencies(file.plan), None)
     if problem is not None:
-        raise _refused(
+        raise _build_refusal(
             "plan-inconsistent",
             f"shows other changes than it makes: {problem}",
             name,
@@ -174,7 +176,7 @@ def verify_plan(file: PlanFile, name: str) -> None:
         )
 
 
-def refuse_unknown_parts(plan: Plan) -> None:
+def require_known_parts(plan: Plan) -> None:
     """Refuse to apply what this kdeclare cannot do. Raises KdeclareError (``unknown-provider``)."""
     from kdeclare.engine.planning.plan_integrity import find_unknown_parts
 
@@ -190,9 +192,9 @@ def refuse_unknown_parts(plan: Plan) -> None:
         )
 
 
-def read_plan(text: str, name: str) -> Plan:
-    """The plan in ``text``; ``name`` stands for the file in messages. Raises as ``read_plan_file``."""
-    return read_plan_file(text, name).plan
+def parse_plan(text: str, name: str) -> Plan:
+    """The plan in ``text``; ``name`` stands for the file in messages. Raises as ``parse_plan_file``."""
+    return parse_plan_file(text, name).plan
 
 
 def load_plan(path: Path) -> PlanFile:
@@ -207,47 +209,53 @@ def load_plan(path: Path) -> PlanFile:
             error("plan-not-read", "The plan file cannot be read", f"{path}: {problem.strerror or problem}.")
         )
     except UnicodeDecodeError:
-        raise _refused("plan-not-json", "is not UTF-8 text", str(path))
-    file = read_plan_file(text, str(path))
+        raise _build_refusal("plan-not-json", "is not UTF-8 text", str(path))
+    file = parse_plan_file(text, str(path))
     verify_plan(file, str(path))
     return file
 
 
-def read_plan_file(text: str, name: str) -> PlanFile:
+def parse_plan_file(text: str, name: str) -> PlanFile:
     """The plan in ``text``, with its id.
 
     Raises KdeclareError: ``plan-not-json``, ``not-a-plan``, ``plan-format-version``,
     ``plan-tampered`` (the id does not fit) or ``plan-malformed`` (a wrong shape under a right id).
     """
     try:
-        raw = parse_json(text)
+        document_json = parse_json(text)
     except (ValueError, RecursionError) as problem:
         if _MANIFEST.search(text):
-            raise _no_plan_but_yaml(name)
-        raise _refused("plan-not-json", f"is not JSON ({problem})", name, "It may have been cut short.")
-    if not isinstance(raw, dict) or "format_version" not in raw or "plan_id" not in raw:
-        raise _refused("not-a-plan", "is not a kdeclare plan", name)
-    version = raw["format_version"]
-    if not isinstance(version, str) or version not in (*STEPS, FORMAT_VERSION):
-        made_by = raw.get("kdeclare_version")
-        made = f" (made by kdeclare {made_by})" if isinstance(made_by, str) else ""
-        raise _refused(
+            raise _build_yaml_error(name)
+        raise _build_refusal("plan-not-json", f"is not JSON ({problem})", name, "It may have been cut short.")
+    if (
+        not isinstance(document_json, dict)
+        or "format_version" not in document_json
+        or "plan_id" not in document_json
+    ):
+        raise _build_refusal("not-a-plan", "is not a kdeclare plan", name)
+    version = document_json["format_version"]
+    if not isinstance(version, str) or version not in (*MIGRATIONS, FORMAT_VERSION):
+        made_by = document_json.get("kdeclare_version")
+        version_note = f" (made by kdeclare {made_by})" if isinstance(made_by, str) else ""
+        raise _build_refusal(
             "plan-format-version",
-            f"has plan format {version!r}{made}; this kdeclare, {VERSION}, reads {FORMAT_VERSION!r}",
+            f"has plan format {version!r}{version_note}; this kdeclare, {VERSION}, reads {FORMAT_VERSION!r}",
             name,
         )
-    if not _fits_id(raw):
-        raise _refused(
+    if not _has_matching_id(document_json):
+        raise _build_refusal(
             "plan-tampered",
             "is not what kdeclare wrote: its content does not fit its plan_id",
             name,
             "Plan files are not edited by hand; change the manifests.",
         )
-    document = _validated(_migrated(raw, name), name)
-    plan = plan_of(document)
-    for change, stated in zip(plan.changes, document["changes"], strict=True):
-        if stated["risks"] != [risk.value for risk in change.risks]:
-            raise _malformed(f"the risks of {change.id} are not those of its fields", raw, name)
+    document = _validate_document(_migrate_document(document_json, name), name)
+    plan = bind_plan(document)
+    for change, change_document in zip(plan.changes, document["changes"], strict=True):
+        if change_document["risks"] != [risk.value for risk in change.risks]:
+            raise _build_malformed_error(
+                f"the risks of {change.id} are not those of its fields", document_json, name
+            )
     return PlanFile(
         plan,
         document["plan_id"],
@@ -270,62 +278,64 @@ def is_plan_file(path: Path) -> bool:
     return b'"format_version"' in content or b'"plan_id"' in content
 
 
-def _fits_id(raw: JsonObject) -> bool:
+def _has_matching_id(raw: JsonObject) -> bool:
     try:
         # All that kdeclare writes is sorted, so that it is canonical as it stands; sorting it takes longer.
-        as_it_stands = dump_json({key: raw[key] for key in sorted(raw.keys() - NOT_HASHED)})
-        if isinstance(as_it_stands, bytes) and hashlib.sha256(as_it_stands).hexdigest() == raw["plan_id"]:
+        sorted_json = dump_json({key: raw[key] for key in sorted(raw.keys() - NOT_HASHED)})
+        if isinstance(sorted_json, bytes) and hashlib.sha256(sorted_json).hexdigest() == raw["plan_id"]:
             return True
-        return content_hash(raw) == raw["plan_id"]
+        return compute_document_id(raw) == raw["plan_id"]
     except (UnicodeEncodeError, RecursionError):  # half a surrogate pair: nothing that kdeclare writes
         return False
 
 
-def _migrated(raw: JsonObject, name: str) -> JsonObject:
+def _migrate_document(raw: JsonObject, name: str) -> JsonObject:
     try:
         return migrate_plan(raw)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise _malformed(f"it lacks what its format has ({problem})", raw, name)
+        raise _build_malformed_error(f"it lacks what its format has ({problem})", raw, name)
 
 
-def _validated(raw: JsonObject, name: str) -> "PlanDocument":
+def _validate_document(raw: JsonObject, name: str) -> "PlanDocument":
     from pydantic import ValidationError
 
-    from kdeclare.engine.planning.planfile_schema import validated
+    from kdeclare.engine.planning.planfile_schema import validate_document
 
     try:
-        return validated(raw)
+        return validate_document(raw)
     except ValidationError as problem:
-        first = problem.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise _malformed(f"{where}: {first['msg']}", raw, name)
+        first_error = problem.errors()[0]
+        location = ".".join(str(step) for step in first_error["loc"])
+        raise _build_malformed_error(f"{location}: {first_error['msg']}", raw, name)
     except ValueError as problem:
-        raise _malformed(str(problem), raw, name)
+        raise _build_malformed_error(str(problem), raw, name)
 
 
-def _malformed(what: str, raw: JsonObject, name: str) -> KdeclareError:
+def _build_malformed_error(reason: str, raw: JsonObject, name: str) -> KdeclareError:
     made_by = f"It says that kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
-    return _refused("plan-malformed", f"is not a valid plan: {what}", name, made_by)
+    return _build_refusal("plan-malformed", f"is not a valid plan: {reason}", name, made_by)
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace_file(target: Path, text: str) -> None:
     """All of ``text`` or what was there before: a half-written plan must never be found."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary_path = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         # not readable by others: it says what the cluster is configured with
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, find_mode(target))
+        descriptor = os.open(
+            temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, find_mode(target)
+        )
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        temporary_path.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
-            beside.unlink()
+            temporary_path.unlink()
         raise
 
 
-def _no_plan_but_yaml(name: str) -> KdeclareError:
+def _build_yaml_error(name: str) -> KdeclareError:
     return KdeclareError(
         error(
             "plan-not-json",
@@ -336,12 +346,12 @@ def _no_plan_but_yaml(name: str) -> KdeclareError:
     )
 
 
-def _refused(code: str, what: str, name: str, more: str = "") -> KdeclareError:
+def _build_refusal(code: str, reason: str, name: str, advice: str = "") -> KdeclareError:
     return KdeclareError(
         error(
             code,
             "The plan file is refused",
-            f"'{name}' {what}.",
-            hint=f"{more} Make a new plan with 'kdeclare plan --out FILE'.".strip(),
+            f"'{name}' {reason}.",
+            hint=f"{advice} Make a new plan with 'kdeclare plan --out FILE'.".strip(),
         )
     )

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from kdeclare.core.documents import ResourceText
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import FORMAT_VERSION, Verdict
-from kdeclare.engine.planning.plan_document import verdict_document
+from kdeclare.engine.planning.plan_document import build_verdict_document
 
 CLOSED = ConfigDict(extra="forbid", strict=True)
 
@@ -157,7 +157,7 @@ class VerdictDocument(TypedDict):
     ]
 
 
-ShownVerdict = Annotated[Verdict, PlainSerializer(verdict_document, return_type=VerdictDocument)]
+SerializedVerdict = Annotated[Verdict, PlainSerializer(build_verdict_document, return_type=VerdictDocument)]
 
 
 @with_config(CLOSED)
@@ -223,40 +223,42 @@ class PlanDocument(TypedDict):
 
 
 @cache
-def _adapter() -> TypeAdapter[PlanDocument]:
+def _get_adapter() -> TypeAdapter[PlanDocument]:
     return TypeAdapter(PlanDocument)
 
 
-def validated(raw: JsonValue) -> PlanDocument:
+def validate_document(raw: JsonValue) -> PlanDocument:
     """``raw`` as a plan document. Raises ValueError (pydantic's or a plain one) saying what is wrong."""
-    document = _adapter().validate_python(raw)
-    _check_operations(document["operations"])
+    document = _get_adapter().validate_python(raw)
+    _validate_operations(document["operations"])
     return document
 
 
-def _check_operations(operations: list[OperationDocument]) -> None:
-    known = {operation["id"] for operation in operations}
-    if len(known) != len(operations):
+def _validate_operations(operations: list[OperationDocument]) -> None:
+    operation_ids = {operation["id"] for operation in operations}
+    if len(operation_ids) != len(operations):
         raise ValueError("two operations have the same id")
     for operation in operations:
         if ("inverse" in operation) == ("irreversible" in operation):
             raise ValueError(f"operation '{operation['id']}' has not exactly one of inverse and irreversible")
-        for needed in _before(operation):
-            if needed not in known:
-                raise ValueError(f"operation '{operation['id']}' needs '{needed}', which is not in the plan")
+        for predecessor in _list_predecessors(operation):
+            if predecessor not in operation_ids:
+                raise ValueError(
+                    f"operation '{operation['id']}' needs '{predecessor}', which is not in the plan"
+                )
     try:
-        TopologicalSorter({o["id"]: _before(o) for o in operations}).prepare()
+        TopologicalSorter({o["id"]: _list_predecessors(o) for o in operations}).prepare()
     except CycleError:
         raise ValueError("the operations wait for each other in a circle")
 
 
-def _before(operation: OperationDocument) -> list[str]:
+def _list_predecessors(operation: OperationDocument) -> list[str]:
     return [*operation["needs"], *operation.get("follows", ())]
 
 
-def plan_schema() -> dict[str, JsonValue]:
+def build_plan_schema() -> dict[str, JsonValue]:
     """The JSON Schema (2020-12) of a plan document; ``docs/schemas/plan.schema.json`` is its text."""
-    schema = _adapter().json_schema()
+    schema = _get_adapter().json_schema()
     schema["$defs"]["OperationDocument"]["oneOf"] = [
         {"required": ["inverse"]},
         {"required": ["irreversible"]},

@@ -6,8 +6,8 @@ from dataclasses import replace
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan, Summary, Verdict
-from kdeclare.core.plans.policy_gate import Judge, Override
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.plans.policy_gate import Override, PolicyGate
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
@@ -16,90 +16,99 @@ _Reasons = dict[str, str]
 
 
 def prune_operations(
-    operations: Sequence[Operation], denied: Mapping[ResourceId, Set[ResourceId]]
+    operations: Sequence[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
     """What is left of the operations, which are in order, and the resources of which nothing is.
 
-    denied: by resource, the subjects that it must leave alone. Of an operation on several, the others stay.
+    denied_subjects: by resource, the subjects that it must leave alone. Of an operation on several, the
+        others stay.
     """
-    if not denied:
+    if not denied_subjects:
         return tuple(operations), frozenset()
-    kept = _drop_denied(operations, denied)
-    idle = _worked_on(operations) - _worked_on(kept.values())
+    kept_operations = _drop_denied(operations, denied_subjects)
+    idle_resources = _list_worked_on(operations) - _list_worked_on(kept_operations.values())
     for op in operations:
-        rest = type_of(op).less(op, idle) if type_of(op).is_auxiliary else None
-        if rest is not None:
-            kept[op.id] = rest
-    _drop_idle(kept, operations)
-    left = _rewire(kept, operations)
-    return left, _list_acting(operations) - _list_acting(left)
+        remaining_part = (
+            get_operation_type(op).less(op, idle_resources) if get_operation_type(op).is_auxiliary else None
+        )
+        if remaining_part is not None:
+            kept_operations[op.id] = remaining_part
+    _drop_idle(kept_operations, operations)
+    remaining = _rewire(kept_operations, operations)
+    return remaining, _list_acting(operations) - _list_acting(remaining)
 
 
 def _drop_denied(
-    operations: Iterable[Operation], denied: Mapping[ResourceId, Set[ResourceId]]
+    operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
     """The steps that change something, without what is denied and without what needs that."""
-    left: dict[str, Operation] = {}
-    gone: set[str] = set()
+    remaining: dict[str, Operation] = {}
+    removed_ids: set[str] = set()
     for op in operations:
-        if type_of(op).is_auxiliary:
+        if get_operation_type(op).is_auxiliary:
             continue
-        subjects = denied.get(op.resource, frozenset())
-        own = op.resource in subjects
-        rest = None if own else type_of(op).less(op, subjects) if subjects else op
-        if rest is None or not gone.isdisjoint(op.needs):
-            gone.add(op.id)
+        subjects = denied_subjects.get(op.resource, frozenset())
+        is_denied = op.resource in subjects
+        remaining_part = None if is_denied else get_operation_type(op).less(op, subjects) if subjects else op
+        if remaining_part is None or not removed_ids.isdisjoint(op.needs):
+            removed_ids.add(op.id)
         else:
-            left[op.id] = rest
-    return left
+            remaining[op.id] = remaining_part
+    return remaining
 
 
-def _worked_on(operations: Iterable[Operation]) -> set[ResourceId]:
-    return {subject for op in operations for subject in type_of(op).ongoing_work(op)}
+def _list_worked_on(operations: Iterable[Operation]) -> set[ResourceId]:
+    return {subject for op in operations for subject in get_operation_type(op).count_ongoing_parts(op)}
 
 
 def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
-    return frozenset(op.resource for op in operations if not type_of(op).is_auxiliary)
+    return frozenset(op.resource for op in operations if not get_operation_type(op).is_auxiliary)
 
 
-def _drop_idle(kept: dict[str, Operation], operations: Sequence[Operation]) -> None:
+def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
     """Take out what others were to wait for, and nobody does any more."""
-    awaited = {need for op in operations for need in op.needs}
-    needed: set[str] = set()
+    awaited_ids = {need for op in operations for need in op.needs}
+    needed_ids: set[str] = set()
     for op in reversed(operations):
-        if op.id not in kept:
+        if op.id not in kept_operations:
             continue
-        if type_of(op).is_auxiliary and op.id in awaited and op.id not in needed:
-            del kept[op.id]
+        if get_operation_type(op).is_auxiliary and op.id in awaited_ids and op.id not in needed_ids:
+            del kept_operations[op.id]
         else:
-            needed |= op.needs.keys()
+            needed_ids |= op.needs.keys()
 
 
-def _rewire(kept: Mapping[str, Operation], operations: Iterable[Operation]) -> tuple[Operation, ...]:
+def _rewire(
+    kept_operations: Mapping[str, Operation], operations: Iterable[Operation]
+) -> tuple[Operation, ...]:
     """In order, with edges among what is left: who came after a step that only waited comes after what
     that one waited for."""
     edges: dict[str, tuple[_Reasons, _Reasons]] = {}
-    left = []
+    rewired = []
     for op in operations:
         needs: _Reasons = {}
         follows: _Reasons = {}
-        for before, reason in op.needs.items():
-            if before in kept:
-                needs[before] = reason
-            elif before in edges:
-                needs |= edges[before][0]
-                follows |= edges[before][1]
-        for before, reason in op.follows.items():
-            if before in kept:
-                follows[before] = reason
-            elif before in edges:
-                follows |= {**edges[before][0], **edges[before][1]}
-        if op.id in kept:
-            same = needs == op.needs and follows == op.follows
-            left.append(kept[op.id] if same else replace(kept[op.id], needs=needs, follows=follows))
-        elif type_of(op).is_auxiliary:
+        for predecessor, reason in op.needs.items():
+            if predecessor in kept_operations:
+                needs[predecessor] = reason
+            elif predecessor in edges:
+                needs |= edges[predecessor][0]
+                follows |= edges[predecessor][1]
+        for predecessor, reason in op.follows.items():
+            if predecessor in kept_operations:
+                follows[predecessor] = reason
+            elif predecessor in edges:
+                follows |= {**edges[predecessor][0], **edges[predecessor][1]}
+        if op.id in kept_operations:
+            is_unchanged = needs == op.needs and follows == op.follows
+            rewired.append(
+                kept_operations[op.id]
+                if is_unchanged
+                else replace(kept_operations[op.id], needs=needs, follows=follows)
+            )
+        elif get_operation_type(op).is_auxiliary:
             edges[op.id] = needs, follows
-    return tuple(left)
+    return tuple(rewired)
 
 
 def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
@@ -109,7 +118,7 @@ def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[st
         operations=operations,
         changes=tuple(_block_change(change, blocked, code) for change in plan.changes),
         ownership=tuple(o for o in plan.ownership if str(o.id) not in blocked),
-        summary=_recount(plan, operations, blocked),
+        summary=_recompute_summary(plan, operations, blocked),
     )
 
 
@@ -117,32 +126,32 @@ def _block_change(change: Change, blocked: Set[str], code: str) -> Change:
     return replace(change, blocked=code) if str(change.id) in blocked else change
 
 
-def _recount(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -> Summary:
+def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set[str]) -> Summary:
     counts = dict.fromkeys(Action, 0)
     for change in plan.changes:
         if str(change.id) in blocked and not change.blocked:
             counts[change.action] += 1
-    s = plan.summary
+    summary = plan.summary
     return replace(
-        s,
-        create=s.create - counts[Action.CREATE],
-        update=s.update - counts[Action.UPDATE],
-        delete=s.delete - counts[Action.DELETE],
-        blocked=s.blocked + sum(counts.values()),
+        summary,
+        create=summary.create - counts[Action.CREATE],
+        update=summary.update - counts[Action.UPDATE],
+        delete=summary.delete - counts[Action.DELETE],
+        blocked=summary.blocked + sum(counts.values()),
         reassign=count_ongoing_work(operations),
     )
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
     """Count the parts of work that go on after the requests of operations were answered."""
-    return sum(sum(type_of(op).ongoing_work(op).values()) for op in operations)
+    return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
-def find_action(operations: Sequence[Operation]) -> Action:
+def find_resource_action(operations: Sequence[Operation]) -> Action:
     """Return what the operations of one resource do to it; deleting it counts for more than creating it."""
-    if any(type_of(op).deletes for op in operations):
+    if any(get_operation_type(op).deletes for op in operations):
         return Action.DELETE
-    creates = any(type_of(op).find_created(op) is not None for op in operations)
+    creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)
     return Action.CREATE if creates else Action.UPDATE
 
 
@@ -150,25 +159,25 @@ POLICY_VIOLATION = "policy-violation"
 """Why a change is blocked that a policy denies; the verdict says more."""
 
 
-def judge_plan(
+def evaluate_and_prune(
     plan: Plan,
     connections: Connections,
-    judge: Judge,
+    policy_gate: PolicyGate,
     owned: Mapping[str, OwnedRecord],
     override: Override,
-    left_out: Collection[str] = (),
+    skipped_ids: Collection[str] = (),
 ) -> Plan:
     """Return a finished plan without what the policies deny on the systems as they are now.
 
-    owned: the records of the state. left_out: operations that are not going to be run, by id.
+    owned: the records of the state. skipped_ids: operations that are not going to be run, by id.
     Raises Fault when a system does not answer.
     """
-    acting = [op for op in plan.operations if op.id not in left_out]
-    said = judge.judge_plan(acting, plan, connections, owned, override)
-    verdicts = _merge_verdicts(plan.verdicts, said.verdicts)
-    if not said.denied:
+    acting_operations = [op for op in plan.operations if op.id not in skipped_ids]
+    evaluation = policy_gate.evaluate_plan(acting_operations, plan, connections, owned, override)
+    verdicts = _merge_verdicts(plan.verdicts, evaluation.verdicts)
+    if not evaluation.denied:
         return plan if verdicts == plan.verdicts else replace(plan, verdicts=verdicts)
-    operations, resources = prune_operations(plan.operations, said.denied)
+    operations, resources = prune_operations(plan.operations, evaluation.denied)
     blocked = frozenset(map(str, resources))
     return block_changes(replace(plan, verdicts=verdicts), operations, blocked, POLICY_VIOLATION)
 
@@ -186,11 +195,11 @@ def add_needs(
 
 def replay_overrides(plan: Plan) -> Override:
     """What a plan says of denials that are not to be heeded: those that somebody has seen, and no others."""
-    known = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
-    return lambda now: known.get((now.policy, now.resource, now.topic, now.message))
+    planned_overrides = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
+    return lambda now: planned_overrides.get((now.policy, now.resource, now.topic, now.message))
 
 
-def _merge_verdicts(planned: Sequence[Verdict], now: Sequence[Verdict]) -> tuple[Verdict, ...]:
+def _merge_verdicts(planned: Sequence[Verdict], current: Sequence[Verdict]) -> tuple[Verdict, ...]:
     """What is said now, and of what is not asked about again, what was said when it was planned."""
-    known = {(v.policy, v.resource, v.topic): v for v in planned}
-    return tuple((known | {(v.policy, v.resource, v.topic): v for v in now}).values())
+    planned_by_key = {(v.policy, v.resource, v.topic): v for v in planned}
+    return tuple((planned_by_key | {(v.policy, v.resource, v.topic): v for v in current}).values())

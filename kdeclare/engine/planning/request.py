@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from kdeclare.core.diagnostics import Diagnostic, denied
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import VISIBILITY_TIMEOUT_S
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.plans.policy_gate import NO_POLICIES, Judge
+from kdeclare.core.plans.policy_gate import NO_POLICIES, PolicyGate
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.name_scope import NameScope
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.engine.planning import operation_graph
@@ -24,8 +24,8 @@ from kdeclare.engine.planning.prune_denied import block_changes
 
 MAX_DELETES = "max-deletes"
 
-_AT_LEAST, _PERCENT, _AT_MOST = 3, 10, 50
-_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
+_MIN_DELETES, _PERCENT, _MAX_DELETES = 3, 10, 50
+_LIMIT_FORM = re.compile(r"([0-9]{1,9})(%?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class DeletionLimit:
     @classmethod
     def parse(cls, text: str) -> "DeletionLimit":
         """The limit in ``25`` or ``10%``. Raises ValueError for anything else."""
-        found = _FORM.fullmatch(text)
-        if found is None or (found[2] and int(found[1]) > 100):
+        match = _LIMIT_FORM.fullmatch(text)
+        if match is None or (match[2] and int(match[1]) > 100):
             raise ValueError(f"'{text}' is neither a number nor a percentage up to 100%.")
-        return cls(int(found[1]), bool(found[2]))
+        return cls(int(match[1]), bool(match[2]))
 
     def count(self, owned: int) -> int:
         """How many may be deleted where ``owned`` resources of the kind are owned."""
@@ -51,12 +51,12 @@ class DeletionLimit:
         return f"{self.number}%" if self.is_percentage else str(self.number)
 
 
-def default_count(owned: int) -> int:
+def compute_default_count(owned: int) -> int:
     """How many may be deleted where no limit is given: 10 %, but at least 3 and at most 50."""
-    return min(_AT_MOST, max(_AT_LEAST, owned * _PERCENT // 100))
+    return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 
-def exceed_limit(
+def check_deletion_limit(
     operations: Iterable[Operation], owned: Collection[str], limit: DeletionLimit | None
 ) -> list[Diagnostic]:
     """A denial for each kind of which more would be deleted than ``limit`` allows (None: the default).
@@ -64,14 +64,16 @@ def exceed_limit(
     operations: without those that were asked for by name. owned: ids of what the state owns.
     The denial's ``subject`` is the kind.
     """
-    deleted = Counter(op.resource.kind for op in operations if type_of(op).deletes)
-    known = Counter(ResourceId.parse(text).kind for text in owned)
-    found = []
-    for kind, count in sorted(deleted.items()):
-        allowed = limit.count(known[kind]) if limit else default_count(known[kind])
-        if count > allowed:
-            found.append(_exceeded(kind, count, allowed, known[kind], limit))
-    return found
+    deleted_counts = Counter(op.resource.kind for op in operations if get_operation_type(op).deletes)
+    owned_counts = Counter(ResourceId.parse(text).kind for text in owned)
+    diagnostics = []
+    for kind, count in sorted(deleted_counts.items()):
+        allowed_count = (
+            limit.count(owned_counts[kind]) if limit else compute_default_count(owned_counts[kind])
+        )
+        if count > allowed_count:
+            diagnostics.append(_report_exceeded_limit(kind, count, allowed_count, owned_counts[kind], limit))
+    return diagnostics
 
 
 def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
@@ -81,39 +83,41 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
     """
     if plan.undoes is not None:
         return plan
-    asked = {change.id for change in plan.changes if change.reason is Reason.ASKED}
-    counted = [op for op in plan.operations if op.resource not in asked]
+    requested_ids = {change.id for change in plan.changes if change.reason is Reason.ASKED}
+    counted_operations = [op for op in plan.operations if op.resource not in requested_ids]
     limit = DeletionLimit.parse(plan.max_deletes) if plan.max_deletes is not None else None
-    problems = exceed_limit(counted, owned, limit)
+    problems = check_deletion_limit(counted_operations, owned, limit)
     if not problems:
         return plan
-    refused = deletions_of(counted, {d.subject for d in problems})
-    left = operation_graph.without(plan.operations, [op.id for op in refused])
-    acting = {op.resource for op in left}
-    idle = {op.resource for op in plan.operations if op.resource not in acting}
-    limited = block_changes(plan, left, frozenset(map(str, idle)), MAX_DELETES)
+    refused_deletions = filter_deletions(counted_operations, {d.subject for d in problems})
+    remaining = operation_graph.exclude_operations(plan.operations, [op.id for op in refused_deletions])
+    acting_resources = {op.resource for op in remaining}
+    idle_resources = {op.resource for op in plan.operations if op.resource not in acting_resources}
+    limited = block_changes(plan, remaining, frozenset(map(str, idle_resources)), MAX_DELETES)
     return replace(limited, diagnostics=(*plan.diagnostics, *problems))
 
 
-def deletions_of(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
+def filter_deletions(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
     """The operations that delete resources of these kinds."""
-    return [op for op in operations if type_of(op).deletes and op.resource.kind in kinds]
+    return [op for op in operations if get_operation_type(op).deletes and op.resource.kind in kinds]
 
 
-def _exceeded(kind: str, count: int, allowed: int, owned: int, limit: DeletionLimit | None) -> Diagnostic:
-    given = f"--max-deletes {limit}" if limit else "the default of --max-deletes"
+def _report_exceeded_limit(
+    kind: str, count: int, allowed_count: int, owned: int, limit: DeletionLimit | None
+) -> Diagnostic:
+    limit_text = f"--max-deletes {limit}" if limit else "the default of --max-deletes"
     return denied(
         MAX_DELETES,
         "Too many deletions",
-        f"The plan would delete {count:,} of {owned:,} owned resources of kind {kind}; {given} allows "
-        f"{allowed:,}. None of them is deleted.",
+        f"The plan would delete {count:,} of {owned:,} owned resources of kind {kind}; {limit_text} allows "
+        f"{allowed_count:,}. None of them is deleted.",
         hint=f"Check that all manifests are there. If every deletion is meant, pass --max-deletes {count}.",
         subject=kind,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class PlanScope:
     """Which part of the project a plan is about, and what it may do.
 
     complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
@@ -152,13 +156,13 @@ class Scope:
         """Whether the plan is about the whole project: orphans exist only then."""
         return self.complete and not self.targets and not self.selector
 
-    def covers(self, desired: Desired) -> bool:
+    def covers(self, desired: DesiredResource) -> bool:
         """Whether a declared resource is in the plan."""
         chosen = not self.targets or desired.id in self.targets
         return chosen and (not self.selector or self.selector.items() <= desired.labels.items())
 
 
-EVERYTHING = Scope()
+WHOLE_PROJECT = PlanScope()
 """All of the project, with nothing deleted and nothing forced."""
 
 
@@ -175,11 +179,11 @@ class PlanRequest:
     project: str
     env: str
     cluster_name: str
-    desired: tuple[Desired, ...]
+    desired: tuple[DesiredResource, ...]
     state: State | None
-    scope: Scope = Scope()
+    scope: PlanScope = PlanScope()
     diagnostics: tuple[Diagnostic, ...] = ()
-    judge: Judge = NO_POLICIES
+    judge: PolicyGate = NO_POLICIES
     names: NameScope = field(default_factory=NameScope)
 
     @property

@@ -9,18 +9,22 @@ from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
 from kdeclare.core.resources.record_binding import bind_record, dump_record
-from kdeclare.engine.state.problems import corrupt, other_version, overtaken
+from kdeclare.engine.state.problems import (
+    build_corruption_error,
+    build_lost_update_error,
+    build_version_error,
+)
 
-CURRENT = 3
+CURRENT_VERSION = 3
 """The version that is written. An older kdeclare refuses it, because it would lose what it does not know."""
 
-Document = Mapping[str, JsonValue]
+StateDocument = Mapping[str, JsonValue]
 
 
-def migrate_state(document: Document, version: int) -> Document:
+def migrate_state(document: StateDocument, version: int) -> StateDocument:
     """The document of format ``version`` in the current format. Raises KeyError for an unknown version."""
-    while version != CURRENT:
-        document = STEPS[version](document)
+    while version != CURRENT_VERSION:
+        document = MIGRATIONS[version](document)
         version += 1
     return {**document, "version": version}
 
@@ -43,12 +47,12 @@ def _mark_unproven(value: JsonValue) -> JsonValue:
     return value
 
 
-def _add_leftovers(document: Document) -> Document:
+def _migrate_to_2(document: StateDocument) -> StateDocument:
     """Version 2 may hold ``leftovers``; without the field there are none."""
     return document
 
 
-def _prove_parts(document: Document) -> Document:
+def _migrate_to_3(document: StateDocument) -> StateDocument:
     """Version 3 says of lists declared in part which elements kdeclare added."""
     resources = document.get("resources")
     if not isinstance(resources, Mapping):
@@ -56,88 +60,94 @@ def _prove_parts(document: Document) -> Document:
     return {**document, "resources": {name: mark_unproven_parts(r) for name, r in resources.items()}}
 
 
-STEPS: Mapping[int, Callable[[Document], Document]] = {1: _add_leftovers, 2: _prove_parts}
+MIGRATIONS: Mapping[int, Callable[[StateDocument], StateDocument]] = {1: _migrate_to_2, 2: _migrate_to_3}
 
 
 _HINT = "Put the previous state (state.json.backup) in its place, or the file as it was committed or saved."
 _Field = TypeVar("_Field")
-_record = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
-def encode(state: State) -> str:
+def encode_state(state: State) -> str:
     """The text of a state: sorted, and one line a resource, so that two states compare line by line."""
-    head = [
-        f'  "{name}": {_record(value)},'
+    header_lines = [
+        f'  "{name}": {_encode_json(value)},'
         for name, value in (
-            ("version", CURRENT),
+            ("version", CURRENT_VERSION),
             ("lineage", state.lineage),
             ("serial", state.serial),
             ("cluster_id", state.cluster_id),
         )
     ]
     lines = [
-        f"    {_record(name)}: {_record(dump_record(state.resources[name]))}"
+        f"    {_encode_json(name)}: {_encode_json(dump_record(state.resources[name]))}"
         for name in sorted(state.resources)
     ]
     if state.pending_cleanup:
-        head.append(f'  "leftovers": {_record(dict(state.pending_cleanup))},')
+        header_lines.append(f'  "leftovers": {_encode_json(dict(state.pending_cleanup))},')
     body = '  "resources": {\n' + ",\n".join(lines) + "\n  }" if lines else '  "resources": {}'
-    return "\n".join(["{", *head, body, "}"]) + "\n"
+    return "\n".join(["{", *header_lines, body, "}"]) + "\n"
 
 
-def decode(text: str | bytes, where: str) -> State:
-    """The state in a text, migrated from an earlier version where needed; ``where`` names it in errors.
+def decode_state(text: str | bytes, location: str) -> State:
+    """The state in a text, migrated from an earlier version where needed; ``location`` names it in errors.
 
     Raises KdeclareError when the text is not JSON, of an unknown version, or lacks what a state has.
     """
     try:
         value = parse_json(text)
     except (ValueError, RecursionError) as cause:
-        raise corrupt(where, f"it is not JSON ({cause})", _HINT) from cause
+        raise build_corruption_error(location, f"it is not JSON ({cause})", _HINT) from cause
     if not isinstance(value, dict):
-        raise corrupt(where, "it is not a JSON object", _HINT)
+        raise build_corruption_error(location, "it is not a JSON object", _HINT)
     version = value.get("version")
     if type(version) is not int:
-        raise corrupt(where, "it has no format version", _HINT)
-    if version not in (*STEPS, CURRENT):
-        raise other_version(where, version, CURRENT)
+        raise build_corruption_error(location, "it has no format version", _HINT)
+    if version not in (*MIGRATIONS, CURRENT_VERSION):
+        raise build_version_error(location, version, CURRENT_VERSION)
     value = migrate_state(value, version)
     return State(
-        lineage=_field(value, "lineage", as_text, where),
-        serial=_field(value, "serial", as_int, where),
-        cluster_id=_field(value, "cluster_id", as_text, where),
-        resources=_bind_records(_field(value, "resources", as_object, where), where),
-        pending_cleanup=_field({"leftovers": {}, **value}, "leftovers", as_object, where),
+        lineage=_get_field(value, "lineage", as_text, location),
+        serial=_get_field(value, "serial", as_int, location),
+        cluster_id=_get_field(value, "cluster_id", as_text, location),
+        resources=_bind_records(_get_field(value, "resources", as_object, location), location),
+        pending_cleanup=_get_field({"leftovers": {}, **value}, "leftovers", as_object, location),
     )
 
 
-def _bind_records(records: JsonObject, where: str) -> Mapping[str, OwnedRecord]:
+def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:
     """A record of a kind that is not installed stays as it is; any other has to be what its kind writes."""
     bound: dict[str, OwnedRecord] = {}
     for name, stored in records.items():
         kind = name.partition("/")[0]
         record = bind_record(kind, stored)
         if record is None:
-            raise corrupt(where, f"the record of {name} is null", _HINT)
+            raise build_corruption_error(location, f"the record of {name} is null", _HINT)
         bound[name] = record
         if isinstance(record, UnboundRecord) and kind in KINDS:
-            raise corrupt(where, f"the record of {name} cannot be read ({record.problem})", _HINT)
+            raise build_corruption_error(
+                location, f"the record of {name} cannot be read ({record.problem})", _HINT
+            )
     return bound
 
 
-def refuse_lost_update(stored: State | None, new: State) -> None:
+def validate_next_state(stored: State | None, new: State) -> None:
     """Raise KdeclareError unless ``new`` is the one state that can follow ``stored``."""
     if stored is None:
         if new.serial != 1:
-            raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but nothing is stored")
+            raise build_lost_update_error(
+                f"serial {new.serial} was to follow {new.serial - 1}, but nothing is stored"
+            )
     elif stored.lineage != new.lineage:
-        raise overtaken(f"the stored state has lineage {stored.lineage}, not {new.lineage}")
+        raise build_lost_update_error(f"the stored state has lineage {stored.lineage}, not {new.lineage}")
     elif stored.serial != new.serial - 1:
-        raise overtaken(f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored")
+        raise build_lost_update_error(
+            f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored"
+        )
 
 
-def _field(value: JsonObject, name: str, read: Callable[[JsonValue], _Field], where: str) -> _Field:
+def _get_field(value: JsonObject, name: str, read: Callable[[JsonValue], _Field], location: str) -> _Field:
     try:
         return read(value.get(name))
     except TypeError as cause:
-        raise corrupt(where, f"'{name}' is missing or not of its type", _HINT) from cause
+        raise build_corruption_error(location, f"'{name}' is missing or not of its type", _HINT) from cause

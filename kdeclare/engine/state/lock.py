@@ -18,20 +18,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kdeclare.core.plans.state import LockInfo
-from kdeclare.engine.state.durable import make_folder, replace_file, write_all
-from kdeclare.engine.state.problems import explained, lock_lost, not_the_holder, taken
+from kdeclare.engine.state.durable_files import make_folder, replace_file, write_all
+from kdeclare.engine.state.problems import (
+    build_holder_changed_error,
+    build_lock_lost_error,
+    build_locked_error,
+    explain_os_errors,
+)
 
 _UNKNOWN = LockInfo("an unknown user", 0, "an unknown command", "an unknown time")
 
 
-def describe_self(what: str) -> LockInfo:
+def build_own_lock_info(command: str) -> LockInfo:
     """Who is asking: this user, host and process, now."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         user = str(os.getuid())
     since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return LockInfo(f"{user}@{socket.gethostname()}", os.getpid(), what, since)
+    return LockInfo(f"{user}@{socket.gethostname()}", os.getpid(), command, since)
 
 
 class FileLock:
@@ -43,16 +48,16 @@ class FileLock:
         self._held: int | None = None
 
     @contextmanager
-    def hold(self, what: str) -> Iterator[None]:
+    def hold(self, command: str) -> Iterator[None]:
         """Hold the lock while the block runs. Raises KdeclareError as `StateStore.lock` says."""
         while (fd := self._acquire()) is None:
-            holder = self.holder()
+            holder = self.read_holder()
             if holder is not None:
-                raise taken(holder)
+                raise build_locked_error(holder)
         try:
             self._held = fd
-            with explained("lock", self._path):
-                _write_info(fd, describe_self(what))
+            with explain_os_errors("lock", self._path):
+                _write_info(fd, build_own_lock_info(command))
             yield
         finally:
             self._held = None
@@ -62,41 +67,41 @@ class FileLock:
 
     def check(self) -> None:
         """Raise KdeclareError when this object held the lock and someone has broken it since."""
-        with explained("read", self._path):
+        with explain_os_errors("read", self._path):
             lost = self._held is not None and not self._is_current(self._held)
         if lost:
-            raise lock_lost()
+            raise build_lock_lost_error()
 
-    def holder(self) -> LockInfo | None:
+    def read_holder(self) -> LockInfo | None:
         """Who holds the lock now, or None. Needs read access only."""
         for _ in range(20):
-            with explained("read", self._path):
-                info, certain = self._look()
-            if certain:
+            with explain_os_errors("read", self._path):
+                info, is_certain = self._read_info()
+            if is_certain:
                 return info
             time.sleep(0.005)  # it changes hands just now, or its holder has yet to write who it is
         return _UNKNOWN
 
-    def take_from(self, holder: LockInfo) -> None:
+    def break_lock(self, holder: LockInfo) -> None:
         """Break the lock of ``holder``. Raises KdeclareError as `StateStore.break_lock` says."""
-        now = self.holder()
-        if now != holder:
-            raise not_the_holder(holder, now)
-        with explained("write", self._path):
+        current_holder = self.read_holder()
+        if current_holder != holder:
+            raise build_holder_changed_error(holder, current_holder)
+        with explain_os_errors("write", self._path):
             replace_file(self._path, b"")
 
     def _acquire(self) -> int | None:
         """The locked file, or None when someone else has it."""
-        with explained("lock", self._path):
+        with explain_os_errors("lock", self._path):
             make_folder(self._path.parent)
             while True:
                 fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
                 try:
-                    if _flock(fd, fcntl.LOCK_EX):
+                    if _try_flock(fd, fcntl.LOCK_EX):
                         if self._is_current(fd):
                             locked, fd = fd, -1
                             return locked
-                    elif not _flock(fd, fcntl.LOCK_SH) and self._is_current(fd):
+                    elif not _try_flock(fd, fcntl.LOCK_SH) and self._is_current(fd):
                         return None
                 finally:
                     if fd >= 0:
@@ -104,14 +109,14 @@ class FileLock:
                 # the lock was broken just now, or someone only looked at it: look again
                 time.sleep(random.uniform(0.001, 0.01))
 
-    def _look(self) -> tuple[LockInfo | None, bool]:
+    def _read_info(self) -> tuple[LockInfo | None, bool]:
         """The holder, None when nobody holds it; and whether that is certain."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None, True
         try:
-            if _flock(fd, fcntl.LOCK_SH):
+            if _try_flock(fd, fcntl.LOCK_SH):
                 return None, True
             info = LockInfo(**json.loads(os.read(fd, 65536)))
         except (ValueError, TypeError):
@@ -129,10 +134,10 @@ class FileLock:
             return False
 
 
-def _flock(fd: int, how: int) -> bool:
+def _try_flock(fd: int, lock_mode: int) -> bool:
     """Whether the lock was to be had at once."""
     try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
+        fcntl.flock(fd, lock_mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -66,7 +66,7 @@ class StateStore(Protocol):
         Does not wait: raises KdeclareError(exit_code LOCKED) that names the holder. Not reentrant.
         """
 
-    def holder(self) -> LockInfo | None:
+    def read_holder(self) -> LockInfo | None:
         """Who holds the lock now; None when nobody does, also where the holder's process has died."""
 
     def break_lock(self, holder: LockInfo) -> None:
@@ -92,13 +92,13 @@ class StateStore(Protocol):
     def runs(self) -> tuple[str, ...]:
         """The ids of all runs, oldest first."""
 
-    def run_location(self, run_id: str) -> str:
+    def get_run_location(self, run_id: str) -> str:
         """Where a run is kept, for people: a folder, as far as there is one."""
 
-    def plan_text(self, run_id: str) -> str:
+    def read_plan_text(self, run_id: str) -> str:
         """The plan of a run, as given to `begin_run`. Raises KdeclareError when there is no such run."""
 
-    def plan_lines(self, run_id: str) -> Iterator[str]:
+    def read_plan_lines(self, run_id: str) -> Iterator[str]:
         """The same line by line, for a look that need not hold all of it; what is no text is replaced."""
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
@@ -108,30 +108,32 @@ class StateStore(Protocol):
         """
 
 
-_BAD_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
+_FORBIDDEN_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
 
 
 def is_folder_name(name: str) -> bool:
     """Whether a state can be kept in a folder of that name: no slashes, and no dot in front."""
-    return bool(name) and not name.startswith(".") and not _BAD_IN_NAME.search(name)
+    return bool(name) and not name.startswith(".") and not _FORBIDDEN_IN_NAME.search(name)
 
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TIME = "%Y%m%dT%H%M%SZ"
-_MADE_HERE = re.compile(r"(\d{8}T\d{6}Z)(?:\.(\d{4}))?-.*")
+_GENERATED_RUN_ID = re.compile(r"(\d{8}T\d{6}Z)(?:\.(\d{4}))?-.*")
 
 
-def new_run_id(now: datetime, plan_id: str, earlier: Iterable[str]) -> str:
-    """An id that sorts, as text, after all ``earlier`` ones: ``20261121T125107Z-1a2b3c4d``.
+def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> str:
+    """An id that sorts, as text, after all ``earlier_ids`` ones: ``20261121T125107Z-1a2b3c4d``.
 
-    now: any time zone, but not naive. plan_id: its first eight characters are in the id.
-    earlier: the ids of the store's runs. After one of the same second, or of a later one where the
+    moment: any time zone, but not naive. plan_id: its first eight characters are in the id.
+    earlier_ids: the ids of the store's runs. After one of the same second, or of a later one where the
     clock went back, a counter comes in: ``20261121T125107Z.0002-1a2b3c4d``.
     """
-    stamp, count = now.astimezone(UTC).strftime(_TIME), 1
-    last = max((m for m in map(_MADE_HERE.fullmatch, earlier) if m), key=lambda m: m[0], default=None)
-    if last is not None and last[1] >= stamp:
-        stamp, count = last[1], int(last[2] or 1) + 1
+    stamp, count = moment.astimezone(UTC).strftime(_TIME), 1
+    latest_match = max(
+        (m for m in map(_GENERATED_RUN_ID.fullmatch, earlier_ids) if m), key=lambda m: m[0], default=None
+    )
+    if latest_match is not None and latest_match[1] >= stamp:
+        stamp, count = latest_match[1], int(latest_match[2] or 1) + 1
     # "." sorts after "-", so the counted ids follow the first one of their second
     return f"{stamp}{f'.{count:04}' if count > 1 else ''}-{plan_id[:8]}"
 

@@ -10,22 +10,43 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.cluster_pass import Judge, WholeCluster, found_in_cluster
-from kdeclare.fleet.findings import Audit, AuditRow, AuditRun, AuditSummary, Earlier, Found, Since, TrendPoint
-from kdeclare.fleet.rows import CLUSTER, FINDINGS, FOUND, SUMMARY
-from kdeclare.fleet.snapshots import SnapshotCluster, refuse_lost_rows
-from kdeclare.fleet.spark import counting, diff
-from kdeclare.fleet.spark.diff import RESULT, Sight, duplicates, findings, without_unmanaged_keys
-from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.tables import Workbench, has_many, itself, of_clusters, schema_of
+from kdeclare.fleet.cluster_pass import ClusterEvaluator, ClusterTables, find_in_cluster
+from kdeclare.fleet.findings import (
+    Audit,
+    AuditRow,
+    AuditRun,
+    AuditSummary,
+    EarlierAudits,
+    Finding,
+    Since,
+    TrendPoint,
+)
+from kdeclare.fleet.rows import CLUSTER, FINDING, FINDINGS, SUMMARY
+from kdeclare.fleet.snapshots import SnapshotCluster, require_all_rows
+from kdeclare.fleet.spark import audit_counts, diff
+from kdeclare.fleet.spark.diff import (
+    RESULT,
+    AuditCoverage,
+    drop_unmanaged_keys,
+    find_drift_rows,
+    find_duplicates,
+)
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import (
+    Workbench,
+    build_cluster_context,
+    count_declared,
+    select_cluster_rows,
+    to_spark_schema,
+)
 
-JudgeOf = Callable[[str], Judge | None]
+MakeEvaluator = Callable[[str], ClusterEvaluator | None]
 """The judge of a cluster, None where its project has no policies; called where the task runs."""
 
-WIDE = pa.schema([field for field in FINDINGS if field.name in RESULT])
+CLUSTER_FINDINGS_SCHEMA = pa.schema([field for field in FINDINGS if field.name in RESULT])
 """The columns of what is found; those of a notice are null but for the cluster's own and ``message``."""
 
 _COLUMNS = (
@@ -44,80 +65,98 @@ _COLUMNS = (
     "body",
     "error",
 )
-_SIDES = ("cluster", "declared", "live")
+_ROW_ORIGINS = ("cluster", "declared", "live")
 """What a row is of, in the order of their names: first the cluster itself, once."""
 
 
-def wide_findings(declared: DataFrame, live: DataFrame, judge_of: JudgeOf) -> DataFrame:
-    """What is found by looking at whole clusters, those that are concerned; columns as `WIDE`.
+def find_in_whole_clusters(declared: DataFrame, live: DataFrame, make_evaluator: MakeEvaluator) -> DataFrame:
+    """What is found by looking at whole clusters, those that are concerned; columns as
+    `CLUSTER_FINDINGS_SCHEMA`.
 
     Which are, `clusters.has_many` says. What could not be told is among it, see `notices`.
     """
-    of_itself = f.col("kind") == CLUSTER
+    is_cluster_row = f.col("kind") == CLUSTER
     clusters = (
-        of_clusters(declared, live)
+        build_cluster_context(declared, live)
         .where("within is not null")
-        .join(has_many(declared).where("concerned").select("cluster"), "cluster")
-        .join(itself(declared).select("cluster", "owned"), "cluster")
+        .join(count_declared(declared).where("concerned").select("cluster"), "cluster")
+        .join(select_cluster_rows(declared).select("cluster", "owned"), "cluster")
     )
-    own, mine, theirs = map(f.lit, _SIDES)
+    cluster_side, declared_side, live_side = map(f.lit, _ROW_ORIGINS)
     resources = (
-        declared.where(~of_itself)
-        .withColumn("side", mine)
+        declared.where(~is_cluster_row)
+        .withColumn("side", declared_side)
         .unionByName(
-            live.where(~of_itself).drop("taken_at", "labels").withColumn("side", theirs),
+            live.where(~is_cluster_row).drop("taken_at", "labels").withColumn("side", live_side),
             allowMissingColumns=True,
         )
         .join(f.broadcast(clusters.select("cluster")), "cluster")
     )
-    gathered = (
+    cluster_rows = (
         resources.unionByName(
-            clusters.withColumnRenamed("within", "body").withColumn("side", own), allowMissingColumns=True
+            clusters.withColumnRenamed("within", "body").withColumn("side", cluster_side),
+            allowMissingColumns=True,
         )
         .select("taken_at", *_COLUMNS)
         .repartition(f.col("cluster"))
         .sortWithinPartitions("cluster", "side", "kind", "name")
     )
     providers = list_providers()
-    found = gathered.rdd.mapPartitions(lambda part: _found(part, judge_of, providers))
-    return declared.sparkSession.createDataFrame(found, schema_of(WIDE), verifySchema=False)
+    findings = cluster_rows.rdd.mapPartitions(
+        lambda part: _find_in_partition(part, make_evaluator, providers)
+    )
+    return declared.sparkSession.createDataFrame(
+        findings, to_spark_schema(CLUSTER_FINDINGS_SCHEMA), verifySchema=False
+    )
 
 
-def told(wide: DataFrame) -> DataFrame:
+def select_findings(cluster_findings: DataFrame) -> DataFrame:
     """The findings alone."""
-    return wide.where("finding is not null")
+    return cluster_findings.where("finding is not null")
 
 
-def notices(wide: DataFrame) -> dict[str, str]:
+def read_notices(cluster_findings: DataFrame) -> dict[str, str]:
     """What could not be told, in words, by cluster. Raises KdeclareError."""
-    with explained():
-        rows = wide.where("finding is null").select("cluster", "message").collect()
+    with translate_spark_errors():
+        rows = cluster_findings.where("finding is null").select("cluster", "message").collect()
     return {row["cluster"]: row["message"] for row in rows}
 
 
-def _found(
-    rows: Iterable[Any], judge_of: JudgeOf, providers: Sequence[InstalledProvider]
+def _find_in_partition(
+    rows: Iterable[Any], make_evaluator: MakeEvaluator, providers: Sequence[InstalledProvider]
 ) -> Iterator[tuple[Any, ...]]:
     use_providers(providers)
     for name, group in groupby(rows, key=itemgetter("cluster")):
-        yield from _found_in(name, group, judge_of)  # by itself, so that only one cluster is held at a time
+        yield from _find_in_group(
+            name, group, make_evaluator
+        )  # by itself, so that only one cluster is held at a time
 
 
-def _found_in(name: str, rows: Iterator[Any], judge_of: JudgeOf) -> Iterator[tuple[Any, ...]]:
-    itself = next(rows)
-    sides: dict[str, list[dict[str, Any]]] = {side: [] for side in _SIDES}
+def _find_in_group(
+    name: str, rows: Iterator[Any], make_evaluator: MakeEvaluator
+) -> Iterator[tuple[Any, ...]]:
+    cluster_row = next(rows)
+    rows_by_side: dict[str, list[dict[str, Any]]] = {side: [] for side in _ROW_ORIGINS}
     for row in rows:
-        sides[row["side"]].append(row.asDict())
-    cluster = WholeCluster(name, itself["owned"], itself["body"], sides["declared"], sides["live"])
-    whole = found_in_cluster(cluster, judge_of(name))
-    for resource, labels, found in whole.found:
-        yield _row(itself["taken_at"], name, resource, labels, found)
-    if whole.notices:
-        yield _row(itself["taken_at"], name, ResourceId(CLUSTER, name), {}, " ".join(whole.notices))
+        rows_by_side[row["side"]].append(row.asDict())
+    cluster = ClusterTables(
+        name, cluster_row["owned"], cluster_row["body"], rows_by_side["declared"], rows_by_side["live"]
+    )
+    cluster_findings = find_in_cluster(cluster, make_evaluator(name))
+    for resource, labels, finding in cluster_findings.found:
+        yield _build_row(cluster_row["taken_at"], name, resource, labels, finding)
+    if cluster_findings.notices:
+        yield _build_row(
+            cluster_row["taken_at"], name, ResourceId(CLUSTER, name), {}, " ".join(cluster_findings.notices)
+        )
 
 
-def _row(
-    taken_at: Any, cluster: str, resource: ResourceId, labels: Mapping[str, str], said: Found | str
+def _build_row(
+    taken_at: Any,
+    cluster: str,
+    resource: ResourceId,
+    labels: Mapping[str, str],
+    finding_or_notice: Finding | str,
 ) -> tuple[Any, ...]:
     """One finding, or a notice."""
     values: dict[str, Any] = {
@@ -126,144 +165,160 @@ def _row(
         "kind": resource.kind,
         "name": resource.name,
     }
-    if isinstance(said, str):
-        values["message"] = said
+    if isinstance(finding_or_notice, str):
+        values["message"] = finding_or_notice
     else:
-        values |= {column: getattr(said, column) for column in FOUND.names}
-        values["finding"] = str(said.finding)  # as Spark knows texts alone
+        values |= {column: getattr(finding_or_notice, column) for column in FINDING.names}
+        values["finding"] = str(finding_or_notice.finding)  # as Spark knows texts alone
     values["labels"] = dict(labels)
-    return tuple(map(values.get, WIDE.names))
+    return tuple(map(values.get, CLUSTER_FINDINGS_SCHEMA.names))
 
 
-REMEMBERED = ("findings", "unseen")
+MEMORY_TABLES = ("findings", "unseen")
 """What later audits are compared with: what was found, and what was found before and not seen again."""
-TABLES = (*REMEMBERED, "summary")
+AUDIT_TABLES = (*MEMORY_TABLES, "summary")
 """What is written on the bench."""
 
-_SHOWN = 10_000
+_MAX_ROWS = 10_000
 """How many findings reports have; the tables have all."""
-_MENDED_SHOWN = 500
-_TREND = 60
+_MAX_FIXED_ROWS = 500
+_MAX_TREND_POINTS = 60
 """How many audits the trend goes back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedTables:
     """What is compared: what is declared with what is live, and both with what was found before.
 
-    sight: what of it is to be seen. newest: what the latest audit remembers; since: what that remembers
+    coverage: what of it is to be seen. newest: what the latest audit remembers; since: what that remembers
     with which this one is compared; both are None, or neither.
     """
 
     declared: DataFrame
     live: DataFrame
-    sight: Sight
+    coverage: AuditCoverage
     newest: DataFrame | None = None
     since: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ByTheWay:
+class ClusterNotes:
     """What is known once findings are written, by cluster.
 
-    declared: how many resources are. untold: what could not be told, in words.
+    declared: how many resources are. notices: what could not be told, in words.
     """
 
     declared: Mapping[str, int]
-    untold: Mapping[str, str]
+    notices: Mapping[str, str]
 
 
-def refuse_altered(live: DataFrame, clusters: Sequence[SnapshotCluster], where: str) -> None:
+def require_unaltered(live: DataFrame, clusters: Sequence[SnapshotCluster], source: str) -> None:
     """Raise KdeclareError where a snapshot has fewer or more rows than were written.
 
-    live: the rows of these ``clusters``. where: for the error.
+    live: the rows of these ``clusters``. source: for the error.
     """
-    counts = counting.rows_by_cluster(live)
+    counts = audit_counts.count_rows_by_cluster(live)
     for cluster in clusters:
-        refuse_lost_rows(cluster, counts.get(cluster.name, 0), where)
-    more = [cluster.name for cluster in clusters if counts[cluster.name] > cluster.rows]
-    if more:
-        _refuse_duplicates(live.where(live.cluster.isin(more)), where)
+        require_all_rows(cluster, counts.get(cluster.name, 0), source)
+    clusters_with_extra_rows = [cluster.name for cluster in clusters if counts[cluster.name] > cluster.rows]
+    if clusters_with_extra_rows:
+        _reject_duplicates(live.where(live.cluster.isin(clusters_with_extra_rows)), source)
 
 
-def _refuse_duplicates(live: DataFrame, where: str) -> None:
+def _reject_duplicates(live: DataFrame, source: str) -> None:
     """A diff would depend on which of the rows is met."""
-    with explained():
-        twice = duplicates(live).limit(3).collect()
-    named = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in twice)
+    with translate_spark_errors():
+        repeated = find_duplicates(live).limit(3).collect()
+    names = ", ".join(f"{row['kind']}/{row['name']} of {row['cluster']}" for row in repeated)
     raise KdeclareError(
         error(
             "duplicate-resource",
             "A resource is there twice",
-            f"{where} has more than one row for {named or 'some resources'}.",
+            f"{source} has more than one row for {names or 'some resources'}.",
             hint="Was a file of the snapshot copied? Take a new one.",
         )
     )
 
 
-def write_findings(bench: Workbench, tables: Compared, judge_of: JudgeOf) -> ByTheWay:
+def write_findings(bench: Workbench, tables: ComparedTables, make_evaluator: MakeEvaluator) -> ClusterNotes:
     """Write the tables ``findings`` and ``unseen``. Raises KdeclareError."""
-    sight = tables.sight
-    found = findings(tables.declared, tables.live, unmanaged_keys=sight.unmanaged_keys)
-    untold: Mapping[str, str] = {}
-    declared, is_wide = counting.declared_resources(tables.declared)
-    if is_wide:
-        bench.write(wide_findings(tables.declared, tables.live, judge_of), "wide")
-        wide = bench.read("wide", WIDE)
-        untold = notices(wide)
-        found = found.unionByName(told(wide) if sight.unmanaged_keys else without_unmanaged_keys(told(wide)))
-    dated = diff.dated(found, tables.newest, tables.since)
-    bench.write(dated.select(*FINDINGS.names), "findings")
-    found_rows = bench.read("findings", FINDINGS)
-    unseen = found_rows.limit(0)
+    coverage = tables.coverage
+    drift_rows = find_drift_rows(tables.declared, tables.live, unmanaged_keys=coverage.unmanaged_keys)
+    undetermined: Mapping[str, str] = {}
+    declared_counts, has_second_pass = audit_counts.count_declared_resources(tables.declared)
+    if has_second_pass:
+        bench.write(find_in_whole_clusters(tables.declared, tables.live, make_evaluator), "wide")
+        cluster_findings = bench.read("wide", CLUSTER_FINDINGS_SCHEMA)
+        undetermined = read_notices(cluster_findings)
+        drift_rows = drift_rows.unionByName(
+            select_findings(cluster_findings)
+            if coverage.unmanaged_keys
+            else drop_unmanaged_keys(select_findings(cluster_findings))
+        )
+    dated_findings = diff.add_first_seen(drift_rows, tables.newest, tables.since)
+    bench.write(dated_findings.select(*FINDINGS.names), "findings")
+    written_findings = bench.read("findings", FINDINGS)
+    unchecked = written_findings.limit(0)
     if tables.newest is not None:
-        unseen = diff.unseen(found_rows, tables.newest, sight).withColumn("status", f.lit("unseen"))
-    bench.write(unseen.select(*FINDINGS.names), "unseen")
-    return ByTheWay(declared, untold)
+        unchecked = diff.find_unchecked(written_findings, tables.newest, coverage).withColumn(
+            "status", f.lit("unseen")
+        )
+    bench.write(unchecked.select(*FINDINGS.names), "unseen")
+    return ClusterNotes(declared_counts, undetermined)
 
 
-def summed_up(
-    bench: Workbench, tables: Compared, run: AuditRun, before: Earlier | None, known: ByTheWay
+def summarize_audit(
+    bench: Workbench,
+    tables: ComparedTables,
+    run: AuditRun,
+    earlier_audits: EarlierAudits | None,
+    cluster_notes: ClusterNotes,
 ) -> Audit:
     """Write the table ``summary``, and what reports are made of; ``findings`` has been written.
 
-    before: the audits that came before, if there are any. known: as `write_findings` gives it.
-    Raises KdeclareError.
+    earlier_audits: the audits that came before, if there are any. cluster_notes: as `write_findings` gives
+    it. Raises KdeclareError.
     """
     found_rows = bench.read("findings", FINDINGS)
-    bench.write(counting.summary_table(found_rows, run.began).coalesce(1), "summary")
-    table = bench.read("summary", SUMMARY)
-    by_cluster = counting.by_finding(table, "cluster")
-    found = counting.total(by_cluster)
-    rows = counting.worst(found_rows, _SHOWN)
-    count = sum(found.values())
-    since: Since | None = None
-    mended: tuple[AuditRow, ...] = ()
-    if tables.since is not None and before is not None:
-        gone = diff.mended(found_rows, tables.since, tables.sight)
-        seen = counting.known(found_rows)
-        one = before.since
-        since = Since(one.audit_id, one.taken_at, count - seen, seen, counting.rows_of(gone))
-        mended = counting.worst(gone, _MENDED_SHOWN)
+    bench.write(audit_counts.build_summary_table(found_rows, run.began).coalesce(1), "summary")
+    summary_counts = bench.read("summary", SUMMARY)
+    by_cluster = audit_counts.count_by_finding(summary_counts, "cluster")
+    counts = audit_counts.sum_counts(by_cluster)
+    rows = audit_counts.select_worst(found_rows, _MAX_ROWS)
+    count = sum(counts.values())
+    comparison: Since | None = None
+    fixed_rows: tuple[AuditRow, ...] = ()
+    if tables.since is not None and earlier_audits is not None:
+        fixed = diff.find_fixed(found_rows, tables.since, tables.coverage)
+        known_count = audit_counts.count_known(found_rows)
+        baseline = earlier_audits.since
+        comparison = Since(
+            baseline.audit_id,
+            baseline.taken_at,
+            count - known_count,
+            known_count,
+            audit_counts.count_rows(fixed),
+        )
+        fixed_rows = audit_counts.select_worst(fixed, _MAX_FIXED_ROWS)
     summary = AuditSummary(
         audit_id=run.audit_id,
         fleet=run.fleet,
         taken_at=run.began,
         seconds=0.0,
-        clusters=counting.cluster_summaries(
-            tables.declared, tables.live, known.declared, by_cluster, known.untold
+        clusters=audit_counts.build_cluster_summaries(
+            tables.declared, tables.live, cluster_notes.declared, by_cluster, cluster_notes.notices
         ),
-        found=found,
-        teams=counting.by_finding(table, "team"),
-        heat=counting.heat(table),
-        since=since,
-        unseen=counting.kinds(bench.read("unseen", FINDINGS)) if before is not None else {},
-        trend=_trend(before.newest) if before is not None else (),
+        found=counts,
+        teams=audit_counts.count_by_finding(summary_counts, "team"),
+        heat=audit_counts.build_heat_map(summary_counts),
+        since=comparison,
+        unseen=audit_counts.count_kinds(bench.read("unseen", FINDINGS)) if earlier_audits is not None else {},
+        trend=_build_trend(earlier_audits.newest) if earlier_audits is not None else (),
     )
-    return Audit(summary, rows, count - len(rows), mended)
+    return Audit(summary, rows, count - len(rows), fixed_rows)
 
 
-def _trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
+def _build_trend(earlier: AuditSummary) -> tuple[TrendPoint, ...]:
     """What an audit knows of those before it, and itself with what it took over from them."""
-    own = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
-    return (*earlier.trend[1 - _TREND :], own)
+    current_point = TrendPoint(earlier.audit_id, earlier.taken_at, len(earlier.clusters), earlier.remembered)
+    return (*earlier.trend[1 - _MAX_TREND_POINTS :], current_point)

@@ -8,19 +8,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.functions import arrow_udf
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.installed_providers import InstalledProvider, list_providers, use_providers
 from kdeclare.core.provider.registry import load_codecs
-from kdeclare.fleet.drift import found, other_cluster, unmanaged_group
-from kdeclare.fleet.findings import FindingKind, Found
-from kdeclare.fleet.rows import CLUSTER, FOUND
-from kdeclare.fleet.spark.tables import as_spark, of_clusters
+from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
+from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.rows import CLUSTER, FINDING
+from kdeclare.fleet.spark.tables import build_cluster_context, to_spark_type
 
 KEY = ("cluster", "kind", "name")
-RESULT = ("taken_at", *KEY, *FOUND.names, "labels")
+RESULT = ("taken_at", *KEY, *FINDING.names, "labels")
 """The columns of findings before they are compared with an earlier audit's."""
 
-_PASSES = """
+_NEEDS_DIFF = """
     d.name is null or l.name is null or d.desired is null or d.always or l.error is not null
     or d.need is null or d.forbid is null or d.keys is null
     or l.has is null or l.keys is null
@@ -30,85 +30,91 @@ _PASSES = """
 """
 """The twin of `facts.proves_order`, negated. What comes out as null passes, too."""
 
-_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
-_KEYS_TO_GO = "d.gone is null or arrays_overlap(d.gone, l.keys)"
+_HAS_UNEXPECTED_KEYS = "not forall(l.keys, key -> array_contains(d.keys, key))"
+_HAS_KEYS_TO_REMOVE = "d.gone is null or arrays_overlap(d.gone, l.keys)"
 """What takes the place of ``keys``, with and without unmanaged ones."""
 
-_OTHER_CLUSTER = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
-    "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*other_cluster("|", "|").split("|"))
+_OTHER_CLUSTER_MESSAGE = "if(d.cluster_id <> l.cluster_id, {}, null)".format(
+    "concat('{}', d.cluster_id, '{}', l.cluster_id, '{}')".format(*explain_other_cluster("|", "|").split("|"))
 )
 """What `comparing.other_cluster` says, where it is to be said."""
 
-_GROUP = "concat('{}', count, '{}', group_name, '{}')".format(
-    *(part.replace("'", "\\'") for part in unmanaged_group("|", "|").split("|"))
+_GROUP_MESSAGE = "concat('{}', count, '{}', group_name, '{}')".format(
+    *(part.replace("'", "\\'") for part in explain_unmanaged_group("|", "|").split("|"))
 )
 """What `comparing.unmanaged_group` says."""
 
-_JOINED_ON = ("joined_sort", "joined_key")
-_ARGUMENTS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
+_JOIN_COLUMNS = ("joined_sort", "joined_key")
+_DIFF_COLUMNS = ("kind", "name", "desired", "owned", "live", "error", "within", "labels", "source")
 
 
-def findings(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
+def find_drift_rows(declared: DataFrame, live: DataFrame, *, unmanaged_keys: bool = True) -> DataFrame:
     """What is found in the resources that can be diffed alone, with the columns `RESULT`.
 
     unmanaged_keys: whether keys that are neither declared nor owned are told; where many resources have
     some, that is most of the work. Tables as in `fleet.rows`. Of a cluster that is not whole in both of
     them, only that is found. Tasks use the providers that this process uses, or fail.
     """
-    counts_groups = any(codec.groups for codec in load_codecs())
-    passes = _PASSES.format(keys=_UNEXPECTED_KEYS if unmanaged_keys else _KEYS_TO_GO)
-    joined = _joined(declared, live)
+    has_groups = any(codec.groups for codec in load_codecs())
+    needs_diff = _NEEDS_DIFF.format(keys=_HAS_UNEXPECTED_KEYS if unmanaged_keys else _HAS_KEYS_TO_REMOVE)
+    joined = _join_live(declared, live)
     pairs = (
-        (joined.where("not (d.name is null and l.group_name is not null)") if counts_groups else joined)
+        (joined.where("not (d.name is null and l.group_name is not null)") if has_groups else joined)
         .where(f.expr("coalesce(d.alone, true)"))
-        .where(f.expr(f"coalesce({passes}, true)"))
+        .where(f.expr(f"coalesce({needs_diff}, true)"))
         .selectExpr(
             *(f"coalesce(d.{column}, l.{column}) as {column}" for column in KEY),
             "d.desired",
             "d.owned",
             "l.body as live",
-            f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER}), '') as error",
+            f"nullif(concat_ws(' ', l.error, d.error, {_OTHER_CLUSTER_MESSAGE}), '') as error",
             "d.labels",
             "d.source",
         )
     )
-    clusters = f.broadcast(of_clusters(declared, live))
-    asked = pairs.join(clusters, "cluster", "left").withColumn(
+    clusters = f.broadcast(build_cluster_context(declared, live))
+    diff_input = pairs.join(clusters, "cluster", "left").withColumn(
         "taken_at", f.coalesce("taken_at", f.current_timestamp())
     )
     # or Spark would call it twice, once to see which rows have an answer
-    answers = arrow_udf(_asking(list_providers()), as_spark(pa.list_(FOUND)))  # type: ignore[call-overload]
-    answers = answers.asNondeterministic()
-    found_rows = (
-        asked.select("taken_at", *KEY, "labels", answers(*_ARGUMENTS).alias("found"))
+    diff_rows = arrow_udf(_make_differ(list_providers()), to_spark_type(pa.list_(FINDING)))  # type: ignore[call-overload]
+    diff_rows = diff_rows.asNondeterministic()
+    findings = (
+        diff_input.select("taken_at", *KEY, "labels", diff_rows(*_DIFF_COLUMNS).alias("found"))
         .select("taken_at", *KEY, "labels", f.inline("found"))
         .select(*RESULT)
     )
-    if counts_groups:
+    if has_groups:
         groups = joined.where("d.name is null and l.group_name is not null").select("l.*")
-        found_rows = found_rows.unionByName(_counted(groups.join(clusters.drop("taken_at"), "cluster")))
-    return found_rows if unmanaged_keys else without_unmanaged_keys(found_rows)
+        findings = findings.unionByName(_count_groups(groups.join(clusters.drop("taken_at"), "cluster")))
+    return findings if unmanaged_keys else drop_unmanaged_keys(findings)
 
 
-def without_unmanaged_keys(found_rows: DataFrame) -> DataFrame:
+def drop_unmanaged_keys(findings: DataFrame) -> DataFrame:
     """All but those of which `memory.is_unmanaged_key` is true."""
-    return found_rows.where(~is_unmanaged_key())
+    return findings.where(~build_unmanaged_key_filter())
 
 
-def duplicates(table: DataFrame) -> DataFrame:
+def find_duplicates(table: DataFrame) -> DataFrame:
     """The keys that a table has more than once: there is none in a table that is right."""
     return table.groupBy(*KEY).count().where("count > 1")
 
 
-def _joined(declared: DataFrame, live: DataFrame) -> DataFrame:
+def _join_live(declared: DataFrame, live: DataFrame) -> DataFrame:
     """Both tables as ``d`` and ``l``, what is declared with the live object that it is."""
-    own = ("coalesce(live_sort, kind)", "coalesce(live_key, name)")
-    mine = declared.withColumns(dict(zip(_JOINED_ON, map(f.expr, own), strict=True)))
-    same = (f.col(f"d.{a}") == f.col(f"l.{b}") for a, b in zip(("cluster", *_JOINED_ON), KEY, strict=True))
-    return mine.alias("d").join(live.alias("l"), functools.reduce(lambda a, b: a & b, same), "full_outer")
+    join_expressions = ("coalesce(live_sort, kind)", "coalesce(live_key, name)")
+    keyed_declared = declared.withColumns(
+        dict(zip(_JOIN_COLUMNS, map(f.expr, join_expressions), strict=True))
+    )
+    join_conditions = (
+        f.col(f"d.{a}") == f.col(f"l.{b}") for a, b in zip(("cluster", *_JOIN_COLUMNS), KEY, strict=True)
+    )
+    return keyed_declared.alias("d").join(
+        live.alias("l"), functools.reduce(lambda a, b: a & b, join_conditions), "full_outer"
+    )
 
 
-def _counted(objects: DataFrame) -> DataFrame:
+def _count_groups(objects: DataFrame) -> DataFrame:
     """One finding for each group of objects that nobody declared, in clusters that are well."""
     counted = objects.where("within is not null").groupBy("taken_at", "cluster", "kind", "group_name").count()
     return counted.selectExpr(
@@ -121,24 +127,26 @@ def _counted(objects: DataFrame) -> DataFrame:
         "cast(null as string) as op",
         "cast(count as string) as before",
         "cast(null as string) as after",
-        f"{_GROUP} as message",
+        f"{_GROUP_MESSAGE} as message",
         "cast(null as map<string, string>) as labels",
     )
 
 
-def _asking(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
+def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Array]:
     """The function of tasks, which asks the providers of the driver."""
 
-    def ask(*columns: pa.Array) -> pa.Array:
+    def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.array([[_as_struct(item) for item in found(*row)] for row in rows], type=pa.list_(FOUND))
+        return pa.array(
+            [[_to_struct(item) for item in find_drift(*row)] for row in rows], type=pa.list_(FINDING)
+        )
 
-    return ask
+    return diff_rows
 
 
-def _as_struct(item: Found) -> dict[str, object]:
-    return {name: getattr(item, name) for name in FOUND.names}
+def _to_struct(finding: Finding) -> dict[str, object]:
+    return {name: getattr(finding, name) for name in FINDING.names}
 
 
 IDENTITY = ("cluster", "kind", "name", "finding", "path")
@@ -146,7 +154,7 @@ IDENTITY = ("cluster", "kind", "name", "finding", "path")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class AuditCoverage:
     """What an audit was to look at.
 
     clusters: names; left_out: of those that the fleet has besides. unmanaged_keys: whether keys of
@@ -157,39 +165,47 @@ class Sight:
     left_out: Collection[str] = ()
     unmanaged_keys: bool = True
 
-    def asked_for(self) -> Column:
+    def build_coverage_filter(self) -> Column:
         """Of an earlier finding: whether this audit was to see it, were it there still."""
-        chosen = f.col("cluster").isin(list(self.clusters))
-        return chosen if self.unmanaged_keys else chosen & ~is_unmanaged_key()
+        in_selected_clusters = f.col("cluster").isin(list(self.clusters))
+        return (
+            in_selected_clusters
+            if self.unmanaged_keys
+            else in_selected_clusters & ~build_unmanaged_key_filter()
+        )
 
-    def of_fleet(self) -> Column:
+    def build_fleet_filter(self) -> Column:
         """Of an earlier finding: whether its cluster is in the fleet still."""
         return f.col("cluster").isin([*self.clusters, *self.left_out])
 
 
-def is_unmanaged_key() -> Column:
+def build_unmanaged_key_filter() -> Column:
     """See `Found.is_unmanaged_key`."""
     return (f.col("finding") == str(FindingKind.UNMANAGED)) & f.col("path").isNotNull()
 
 
-def dated(findings: DataFrame, newest: DataFrame | None, since: DataFrame | None) -> DataFrame:
+def add_first_seen(
+    findings: DataFrame, newest_memory: DataFrame | None, baseline_memory: DataFrame | None
+) -> DataFrame:
     """Findings with the time when each was seen first, and whether it is new.
 
-    newest: what the latest audit remembers, which says since when; None where there is none. since: what
-    that audit remembers with which this one is compared.
+    newest_memory: what the latest audit remembers, which says since when; None where there is none.
+    baseline_memory: what that audit remembers with which this one is compared.
     """
-    if newest is None or since is None:
+    if newest_memory is None or baseline_memory is None:
         return findings.withColumn("first_seen", f.col("taken_at")).withColumn("status", f.lit("new"))
-    if since is newest:
-        before = _first(newest, "first").withColumn("earlier", f.lit(True))
+    if baseline_memory is newest_memory:
+        remembered = _select_first_seen(newest_memory, "first").withColumn("earlier", f.lit(True))
     else:
-        known = since.select(*IDENTITY).distinct().withColumn("earlier", f.lit(True))
-        first = _first(newest, "first")
-        before = first.alias("one").join(known.alias("two"), _same("one", "two"), "full_outer")
-        before = before.selectExpr(
+        baseline = baseline_memory.select(*IDENTITY).distinct().withColumn("earlier", f.lit(True))
+        first_seen = _select_first_seen(newest_memory, "first")
+        remembered = first_seen.alias("one").join(
+            baseline.alias("two"), _build_identity_match("one", "two"), "full_outer"
+        )
+        remembered = remembered.selectExpr(
             *(f"coalesce(one.{column}, two.{column}) as {column}" for column in IDENTITY), "first", "earlier"
         )
-    joined = findings.alias("now").join(before.alias("was"), _same("now", "was"), "left")
+    joined = findings.alias("now").join(remembered.alias("was"), _build_identity_match("now", "was"), "left")
     return joined.select(
         "now.*",
         f.coalesce("was.first", "now.taken_at").alias("first_seen"),
@@ -197,38 +213,42 @@ def dated(findings: DataFrame, newest: DataFrame | None, since: DataFrame | None
     )
 
 
-def mended(findings: DataFrame, since: DataFrame, sight: Sight) -> DataFrame:
+def find_fixed(findings: DataFrame, baseline_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
     """What was remembered, was looked at again, and is not found any more."""
-    seen = _blind(since.where(sight.asked_for()), findings, "left_anti")
-    return _not_found(seen, findings)
+    checked_again = _join_unreadable(
+        baseline_memory.where(coverage.build_coverage_filter()), findings, "left_anti"
+    )
+    return _exclude_found(checked_again, findings)
 
 
-def unseen(findings: DataFrame, newest: DataFrame, sight: Sight) -> DataFrame:
+def find_unchecked(findings: DataFrame, newest_memory: DataFrame, coverage: AuditCoverage) -> DataFrame:
     """What was remembered and could not be looked at again, so that nobody knows."""
-    theirs = newest.where(sight.of_fleet())
-    unread = _blind(theirs.where(sight.asked_for()), findings, "left_semi")
-    return _not_found(theirs.where(~sight.asked_for()).unionByName(unread), findings)
+    fleet_memory = newest_memory.where(coverage.build_fleet_filter())
+    unreadable = _join_unreadable(fleet_memory.where(coverage.build_coverage_filter()), findings, "left_semi")
+    return _exclude_found(
+        fleet_memory.where(~coverage.build_coverage_filter()).unionByName(unreadable), findings
+    )
 
 
-def _first(memory: DataFrame, name: str) -> DataFrame:
+def _select_first_seen(memory: DataFrame, name: str) -> DataFrame:
     return memory.groupBy(*IDENTITY).agg(f.min("first_seen").alias(name))
 
 
-def _blind(memory: DataFrame, findings: DataFrame, how: str) -> DataFrame:
+def _join_unreadable(memory: DataFrame, findings: DataFrame, join_type: str) -> DataFrame:
     """Semi or anti: the resources that, or whose clusters, could not be read."""
-    unread = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
+    unreadable = findings.where(f.col("finding") == str(FindingKind.UNREACHABLE)).alias("now")
     of_cluster = f.col("now.kind") == CLUSTER
-    same = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))
-    about = (f.col("was.cluster") == f.col("now.cluster")) & (of_cluster | same)
-    return memory.alias("was").join(unread, about, how)
+    same_resource = (f.col("was.kind") == f.col("now.kind")) & (f.col("was.name") == f.col("now.name"))
+    is_affected = (f.col("was.cluster") == f.col("now.cluster")) & (of_cluster | same_resource)
+    return memory.alias("was").join(unreadable, is_affected, join_type)
 
 
-def _not_found(memory: DataFrame, findings: DataFrame) -> DataFrame:
-    return memory.alias("was").join(findings.alias("now"), _same("now", "was"), "left_anti")
+def _exclude_found(memory: DataFrame, findings: DataFrame) -> DataFrame:
+    return memory.alias("was").join(findings.alias("now"), _build_identity_match("now", "was"), "left_anti")
 
 
-def _same(one: str, other: str) -> Column:
-    same = f.lit(True)
+def _build_identity_match(left_alias: str, right_alias: str) -> Column:
+    condition = f.lit(True)
     for column in IDENTITY:
-        same = same & f.col(f"{one}.{column}").eqNullSafe(f.col(f"{other}.{column}"))
-    return same
+        condition = condition & f.col(f"{left_alias}.{column}").eqNullSafe(f.col(f"{right_alias}.{column}"))
+    return condition

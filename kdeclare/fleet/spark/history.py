@@ -13,58 +13,63 @@ from kdeclare.core.provider.registry import CODECS
 from kdeclare.fleet.history import ObjectVersion
 from kdeclare.fleet.live_state import explain_unread
 from kdeclare.fleet.rows import CLUSTER, LIVE
-from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, refuse_lost_rows
-from kdeclare.fleet.spark.problems import explained
-from kdeclare.fleet.spark.tables import as_it_is, schema_of
+from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord, require_all_rows
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import escape_glob, to_spark_schema
 from kdeclare.fleet.storage import Storage
 
 
-def versions(
+def read_versions(
     spark: SparkSession, storage: Storage, records: Sequence[SnapshotRecord], cluster: str, key: LiveKey
 ) -> tuple[ObjectVersion, ...]:
     """The object in each snapshot, oldest first; only the files of that cluster are read.
 
     Raises KdeclareError.
     """
-    paths = [as_it_is(f"{storage.uri}/{r.path}/cluster={_as_folder(spark, cluster)}") for r in records]
-    with explained():
-        table = spark.read.schema(schema_of(LIVE)).parquet(*paths)
+    paths = [
+        escape_glob(f"{storage.uri}/{r.path}/cluster={_escape_folder_name(spark, cluster)}") for r in records
+    ]
+    with translate_spark_errors():
+        table = spark.read.schema(to_spark_schema(LIVE)).parquet(*paths)
         counts = table.groupBy(f.input_file_name().alias("file")).count().collect()
         rows = (
-            table.where(_is_about(key))
+            table.where(_build_object_filter(key))
             .select("kind", "name", "body", "error", f.input_file_name().alias("file"))
             .collect()
         )
     for record in records:
         count = sum(row["count"] for row in counts if record.path in row["file"])
-        refuse_lost_rows(_of(record, cluster), count, f"{storage.uri}/{record.path}")
+        require_all_rows(_get_cluster(record, cluster), count, f"{storage.uri}/{record.path}")
     return tuple(
-        _version(record, cluster, key, [r for r in rows if record.path in r["file"]]) for record in records
+        _build_version(record, cluster, key, [r for r in rows if record.path in r["file"]])
+        for record in records
     )
 
 
-def _as_folder(spark: SparkSession, name: str) -> str:
+def _escape_folder_name(spark: SparkSession, name: str) -> str:
     """A name as Spark spells it in the folders of partitions: ``a:b`` is ``a%3Ab``."""
     jvm: Any = spark.sparkContext._jvm
     return str(jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName(name))
 
 
-def _is_about(key: LiveKey) -> Column:
+def _build_object_filter(key: LiveKey) -> Column:
     """The object itself, why nothing was read of its sort, and the cluster, which says what was read."""
     itself = (f.col("kind") == key.sort) & f.col("name").isin(key.key, "")
     return itself | (f.col("kind") == CLUSTER)
 
 
-def _version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:
-    own = _of(record, cluster)
+def _build_version(record: SnapshotRecord, cluster: str, key: LiveKey, rows: Sequence[Row]) -> ObjectVersion:
+    cluster_record = _get_cluster(record, cluster)
     bodies = {(row["kind"], row["name"]): row["body"] for row in rows}
     errors = {(row["kind"], row["name"]): row["error"] for row in rows}
     text = bodies.get(key)
-    wrong = own.error or errors.get(key)
-    if text is None and wrong is None:
-        wrong = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
+    error = cluster_record.error or errors.get(key)
+    if text is None and error is None:
+        error = errors.get((key.sort, "")) or _explain_unread(key, bodies.get((CLUSTER, cluster)))
     body = as_object(parse_json(text)) if text is not None else None
-    return ObjectVersion((own.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, wrong)
+    return ObjectVersion(
+        (cluster_record.taken_at or record.taken_at).astimezone(UTC), record.snapshot_id, body, error
+    )
 
 
 def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
@@ -75,5 +80,5 @@ def _explain_unread(key: LiveKey, cluster: str | None) -> str | None:
     return explain_unread(key, cluster)
 
 
-def _of(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
+def _get_cluster(record: SnapshotRecord, cluster: str) -> SnapshotCluster:
     return next(c for c in record.clusters if c.name == cluster)

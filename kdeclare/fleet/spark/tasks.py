@@ -15,11 +15,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdeclare.fleet.spark.settings import local_cores
-from kdeclare.fleet.spark.tables import schema_of
+from kdeclare.fleet.spark.settings import find_local_cores
+from kdeclare.fleet.spark.tables import to_spark_schema
 from kdeclare.version import VERSION
 
-Read = Callable[[str], Iterable[pa.RecordBatch]]
+ReadCluster = Callable[[str], Iterable[pa.RecordBatch]]
 """Reads the cluster of one name. It travels to the executors as a pickle.
 
 What is wrong with a cluster is for its rows to say; what it raises fails the job.
@@ -28,43 +28,52 @@ What is wrong with a cluster is for its rows to say; what it raises fails the jo
 _FORMAT = "kdeclare-clusters"
 
 
-def each_cluster(
-    spark: SparkSession, clusters: Sequence[str], read: Read, schema: pa.Schema, *, at_once: int
+def read_clusters(
+    spark: SparkSession,
+    clusters: Sequence[str],
+    read_cluster: ReadCluster,
+    schema: pa.Schema,
+    *,
+    max_concurrency: int,
 ) -> DataFrame:
     """The rows of all clusters; Spark's plans hold nothing but the number of clusters.
 
-    schema: of every batch that ``read`` gives. at_once: clusters that are read at a time, at most: as
-    long as one action runs at a time. Every action on the table reads all clusters anew.
+    schema: of every batch that ``read_cluster`` gives. max_concurrency: clusters that are read at a time, at
+    most: as long as one action runs at a time. Every action on the table reads all clusters anew.
     """
-    shares = _shares(tuple(clusters), at_once, _slots(spark))
-    spark.dataSource.register(_source(shares, read, schema))
+    shares = _split_into_shares(tuple(clusters), max_concurrency, _find_task_slots(spark))
+    spark.dataSource.register(_build_data_source(shares, read_cluster, schema))
     return spark.read.format(_FORMAT).load()
 
 
 @dataclass
-class _Share(InputPartition):
+class _ClusterShare(InputPartition):
     """Clusters that one task reads, one after the other."""
 
     clusters: tuple[str, ...]
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, shares: Sequence[_Share], read: Read, schema: StructType) -> None:
-        self._shares, self._read = shares, read
+class _ClusterReader(DataSourceReader):
+    def __init__(
+        self, shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: StructType
+    ) -> None:
+        self._shares, self._read = shares, read_cluster
         # Spark compares the two to the letter, down to how the fields of a map are called.
         self._schema = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        return list(self._shares) or [_Share(())]  # Spark makes one of its own of none
+        return list(self._shares) or [_ClusterShare(())]  # Spark makes one of its own of none
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Share)
+        assert isinstance(partition, _ClusterShare)
         for cluster in partition.clusters:
             for batch in self._read(cluster):
                 yield batch.cast(self._schema)
 
 
-def _source(shares: Sequence[_Share], read: Read, schema: pa.Schema) -> type[DataSource]:
+def _build_data_source(
+    shares: Sequence[_ClusterShare], read_cluster: ReadCluster, schema: pa.Schema
+) -> type[DataSource]:
     """A class of its own for each table: Spark pickles classes, and only strings as their options."""
 
     class Clusters(DataSource):
@@ -73,39 +82,44 @@ def _source(shares: Sequence[_Share], read: Read, schema: pa.Schema) -> type[Dat
             return _FORMAT
 
         def schema(self) -> StructType:
-            return schema_of(schema)
+            return to_spark_schema(schema)
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            return _Reader(shares, read, schema)
+            return _ClusterReader(shares, read_cluster, schema)
 
     return Clusters
 
 
-def _shares(clusters: tuple[str, ...], at_once: int, slots: int | None) -> tuple[_Share, ...]:
+def _split_into_shares(
+    clusters: tuple[str, ...], max_concurrency: int, slots: int | None
+) -> tuple[_ClusterShare, ...]:
     """A task each where Spark cannot run more of them at a time than may be; otherwise as many as may be."""
-    if slots is not None and slots <= at_once:
-        return tuple(_Share((cluster,)) for cluster in clusters)
-    shares = (_Share(clusters[first::at_once]) for first in range(min(at_once, len(clusters))))
+    if slots is not None and slots <= max_concurrency:
+        return tuple(_ClusterShare((cluster,)) for cluster in clusters)
+    shares = (
+        _ClusterShare(clusters[first::max_concurrency])
+        for first in range(min(max_concurrency, len(clusters)))
+    )
     return tuple(shares)
 
 
-def _slots(spark: SparkSession) -> int | None:
+def _find_task_slots(spark: SparkSession) -> int | None:
     """How many tasks can ever run at a time; None where executors come and go."""
     context = spark.sparkContext
-    cores = local_cores(context.master or "")
+    cores = find_local_cores(context.master or "")
     if cores is None:
-        cores = _limit(context.getConf().get("spark.cores.max", ""))
+        cores = _parse_limit(context.getConf().get("spark.cores.max", ""))
     if cores is None:
         return None
-    return cores // (_limit(context.getConf().get("spark.task.cpus", "")) or 1)
+    return cores // (_parse_limit(context.getConf().get("spark.task.cpus", "")) or 1)
 
 
-def _limit(setting: str | None) -> int | None:
+def _parse_limit(setting: str | None) -> int | None:
     return int(setting) if setting else None
 
 
 _PACKAGE = "kdeclare"
-_LEFT_OUT = ("__pycache__",)
+_EXCLUDED_FOLDERS = ("__pycache__",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip can hold: the same package is the same bytes."""
 
@@ -115,25 +129,25 @@ def ship_package(spark: SparkSession) -> None:
     context = spark.sparkContext
     # Executors fetch it from there for as long as the session lives; the folder goes with it.
     file = Path(context._temp_dir) / f"{_PACKAGE}.zip"
-    file.write_bytes(package_zip())
+    file.write_bytes(build_package_zip())
     context.addPyFile(str(file))
 
 
-def package_zip() -> bytes:
+def build_package_zip() -> bytes:
     """kdeclare with its data as a zip that Python imports from: always the same bytes for the same files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, file in _files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
+        for path, file in _list_files(files(_PACKAGE), PurePosixPath(_PACKAGE)):
             entry = zipfile.ZipInfo(str(path), _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, file.read_bytes())
-        for name, text in _metadata().items():
+        for name, text in _build_metadata().items():
             archive.writestr(zipfile.ZipInfo(f"{_PACKAGE}-{VERSION}.dist-info/{name}", _EPOCH), text)
     return buffer.getvalue()
 
 
-def _metadata() -> Mapping[str, str]:
+def _build_metadata() -> Mapping[str, str]:
     """What the tasks find kdeclare's own providers by."""
     installed = distribution(_PACKAGE)
     entry_points = installed.read_text("entry_points.txt") or ""
@@ -142,11 +156,11 @@ def _metadata() -> Mapping[str, str]:
     return {"METADATA": metadata, "entry_points.txt": entry_points}
 
 
-def _files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
+def _list_files(folder: Traversable, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, Traversable]]:
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.name in _LEFT_OUT:
+        if item.name in _EXCLUDED_FOLDERS:
             continue
         if item.is_dir():
-            yield from _files(item, path / item.name)
+            yield from _list_files(item, path / item.name)
         else:
             yield path / item.name, item

@@ -7,12 +7,12 @@ from typing import Any
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.core.frozen import dataclass
-from kdeclare.manifests.editing.edits import Append, Edit, Path, Put, Value
-from kdeclare.manifests.editing.file_text import BREAKS, begin, decoded
-from kdeclare.manifests.editing.splicing import OddLayout, spliced
-from kdeclare.manifests.syntax.nodes import compose, node_at
-from kdeclare.manifests.syntax.reading import Ambiguous, resolve
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.manifests.editing.edits import AppendEdit, Edit, EditValue, NodePath, PutEdit
+from kdeclare.manifests.editing.file_text import BREAKS, decode_text, get_node_start
+from kdeclare.manifests.editing.text_splice import UnsupportedLayout, splice_edit
+from kdeclare.manifests.syntax.node_reader import AmbiguousScalar, parse_scalar
+from kdeclare.manifests.syntax.nodes import compose, find_node
 
 _STR_TAG = "tag:yaml.org,2002:str"
 
@@ -20,75 +20,77 @@ Tree = Any
 """dict, list, or of a scalar its text, whether it has quotes, and its tag."""
 
 
-def tree(node: Node) -> Tree:
+def build_tree(node: Node) -> Tree:
     """All that a node says, aliases expanded."""
     if isinstance(node, MappingNode):
-        return {key.value if isinstance(key, ScalarNode) else str(key): tree(v) for key, v in node.value}
+        return {
+            key.value if isinstance(key, ScalarNode) else str(key): build_tree(v) for key, v in node.value
+        }
     if isinstance(node, SequenceNode):
-        return [tree(item) for item in node.value]
+        return [build_tree(item) for item in node.value]
     return node.value, isinstance(node, ScalarNode) and bool(node.style), node.tag
 
 
-def same(one: Tree, other: Tree) -> bool:
+def is_same_tree(first: Tree, second: Tree) -> bool:
     """Whether two documents say the same, in the same order."""
-    return repr(one) == repr(other)
+    return repr(first) == repr(second)
 
 
-def done(before: Node, after: Node, edit: Edit) -> bool:
-    """Whether ``after`` is ``before`` with the edit, and with nothing else."""
-    wanted = tree(before)
-    if isinstance(edit, Put):
-        got = node_at(after, edit.path)
-        if got is None or not _means(got, edit.value):
+def is_edit_applied(old_root: Node, new_root: Node, edit: Edit) -> bool:
+    """Whether ``new_root`` is ``old_root`` with the edit, and with nothing else."""
+    expected_tree = build_tree(old_root)
+    if isinstance(edit, PutEdit):
+        edited_node = find_node(new_root, edit.path)
+        if edited_node is None or not _has_value(edited_node, edit.value):
             return False
-        _set(wanted, edit.path, tree(got))
-    elif isinstance(edit, Append):
-        elements = node_at(after, edit.path)
+        _set_subtree(expected_tree, edit.path, build_tree(edited_node))
+    elif isinstance(edit, AppendEdit):
+        elements = find_node(new_root, edit.path)
         if not isinstance(elements, SequenceNode) or not elements.value:
             return False
-        if not _means(elements.value[-1], edit.value):
+        if not _has_value(elements.value[-1], edit.value):
             return False
-        _at(wanted, edit.path).append(tree(elements.value[-1]))
+        _get_subtree(expected_tree, edit.path).append(build_tree(elements.value[-1]))
     else:
-        _take(wanted, edit.path)
-    return same(wanted, tree(after))
+        _remove_subtree(expected_tree, edit.path)
+    return is_same_tree(expected_tree, build_tree(new_root))
 
 
-def _means(node: Node, value: Value) -> bool:
+def _has_value(node: Node, value: EditValue) -> bool:
     if isinstance(value, list):
         return (
             isinstance(node, SequenceNode)
             and len(node.value) == len(value)
-            and all(_means(item, element) for item, element in zip(node.value, value, strict=True))
+            and all(_has_value(item, element) for item, element in zip(node.value, value, strict=True))
         )
     if isinstance(value, dict):
         return (
             isinstance(node, MappingNode)
             and [key.value for key, _ in node.value] == list(value)
-            and all(_means(v, value[key.value]) for key, v in node.value)
+            and all(_has_value(v, value[key.value]) for key, v in node.value)
         )
     if not isinstance(node, ScalarNode):
         return False
     if isinstance(value, str):
-        return _text(node) == value.replace("${", "$${")
-    meaning = resolve(node.value)
-    return not node.style and not isinstance(meaning, Ambiguous) and meaning[0] == value
+        return _find_text(node) == value.replace("${", "$${")
+    meaning = parse_scalar(node.value)
+    return not node.style and not isinstance(meaning, AmbiguousScalar) and meaning[0] == value
 
 
-def _text(node: ScalarNode) -> str | None:
+def _find_text(node: ScalarNode) -> str | None:
     if node.style or node.tag == _STR_TAG:
         return str(node.value)
-    meaning = resolve(node.value)
-    return None if isinstance(meaning, Ambiguous) else meaning[1]
+    meaning = parse_scalar(node.value)
+    return None if isinstance(meaning, AmbiguousScalar) else meaning[1]
 
 
-def _at(root: Tree, path: Path) -> Tree:
+def _get_subtree(root: Tree, path: NodePath) -> Tree:
     for step in path:
         root = root[step if isinstance(root, list) else str(step)]
     return root
 
 
-def _set(root: Tree, path: Path, value: Tree) -> None:
+def _set_subtree(root: Tree, path: NodePath, value: Tree) -> None:
     """Mappings that are missing on the way are made, in place of nulls too."""
     for step in path[:-1]:
         if isinstance(root, list):
@@ -100,9 +102,9 @@ def _set(root: Tree, path: Path, value: Tree) -> None:
     root[path[-1] if isinstance(root, list) else str(path[-1])] = value
 
 
-def _take(root: Tree, path: Path) -> None:
-    holder = _at(root, path[:-1])
-    del holder[path[-1] if isinstance(holder, list) else str(path[-1])]
+def _remove_subtree(root: Tree, path: NodePath) -> None:
+    parent = _get_subtree(root, path[:-1])
+    del parent[path[-1] if isinstance(parent, list) else str(path[-1])]
 
 
 _START = re.compile(rf"(?:\A|(?<=[{BREAKS}]))---(?=[ \t{BREAKS}]|\Z)")
@@ -112,7 +114,7 @@ _HEADER = re.compile(r"(?:#.*(?:\r\n|[\n\r]))+(?:[ \t]*(?:\r\n|[\n\r]))+")
 """Comments at the top, set off by a blank line: they speak of the file, not of its first document."""
 
 
-class NotEdited(Exception):
+class EditRejected(Exception):
     """A file that cannot be edited; ``edit`` is the one to blame, None for the file as a whole."""
 
     def __init__(self, document: int, edit: Edit | None) -> None:
@@ -131,7 +133,7 @@ class FileEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class _DocumentText:
     """begin: of its piece of the file. start, end: of its text, between the markers."""
 
     root: Node
@@ -140,72 +142,78 @@ class _Document:
     end: int
 
 
-def rewritten(
-    file: str, data: bytes, edits: Mapping[int, Sequence[Edit]], removed: frozenset[int] = frozenset()
+def rewrite_file(
+    file: str, data: bytes, edits: Mapping[int, Sequence[Edit]], removed_indexes: frozenset[int] = frozenset()
 ) -> bytes | None:
     """A file with documents edited or taken out, by their index; None where none is left in it.
 
     Raises NotEdited, and KdeclareError for a file that is no YAML.
     """
-    text, encoding = decoded(data)
-    documents = _documents(file, text)
+    text, encoding = decode_text(data)
+    documents = _split_documents(file, text)
     pieces: list[str] = []
-    wanted = []
+    expected_trees = []
     for index, document in enumerate(documents):
-        if index in removed:
+        if index in removed_indexes:
             continue
-        body, root = text[document.start : document.end], document.root
+        document_text, root = text[document.start : document.end], document.root
         for edit in edits.get(index, ()):
-            body, root = _edited(file, body, index, edit)
+            document_text, root = _apply_edit(file, document_text, index, edit)
         end = documents[index + 1].begin if index + 1 < len(documents) else len(text)
-        pieces.append(text[document.begin : document.start] + body + text[document.end : end])
-        wanted.append(tree(root))
-    if removed and all(_is_empty(documents[n].root) for n in range(len(documents)) if n not in removed):
+        pieces.append(text[document.begin : document.start] + document_text + text[document.end : end])
+        expected_trees.append(build_tree(root))
+    if removed_indexes and all(
+        _is_empty(documents[n].root) for n in range(len(documents)) if n not in removed_indexes
+    ):
         return None
-    if 0 in removed:
-        pieces = _headed(text, documents[0], pieces)
-    written = "".join(pieces)
-    if not same([tree(document.root) for document in _documents(file, written)], wanted):
-        raise NotEdited(min({*edits, *removed}), None)
-    return encoding.encoded(written)
+    if 0 in removed_indexes:
+        pieces = _restore_header(text, documents[0], pieces)
+    new_text = "".join(pieces)
+    if not is_same_tree(
+        [build_tree(document.root) for document in _split_documents(file, new_text)], expected_trees
+    ):
+        raise EditRejected(min({*edits, *removed_indexes}), None)
+    return encoding.encode(new_text)
 
 
-def _edited(file: str, text: str, index: int, edit: Edit) -> tuple[str, Node]:
-    before = _composed(file, text)[0]
+def _apply_edit(file: str, text: str, index: int, edit: Edit) -> tuple[str, Node]:
+    old_root = _compose_text(file, text)[0]
     try:
-        changed = spliced(text, before, edit)
-        after = _composed(file, changed)
-    except (OddLayout, KdeclareError):
-        raise NotEdited(index, edit) from None
-    if len(after) != 1 or not done(before, after[0], edit):
-        raise NotEdited(index, edit)
-    return changed, after[0]
+        new_text = splice_edit(text, old_root, edit)
+        new_roots = _compose_text(file, new_text)
+    except (UnsupportedLayout, KdeclareError):
+        raise EditRejected(index, edit) from None
+    if len(new_roots) != 1 or not is_edit_applied(old_root, new_roots[0], edit):
+        raise EditRejected(index, edit)
+    return new_text, new_roots[0]
 
 
-def _documents(file: str, text: str) -> list[_Document]:
-    found: list[_Document] = []
-    at = 0
-    for root in _composed(file, text):
-        markers = list(_START.finditer(text, at, begin(root)))
+def _split_documents(file: str, text: str) -> list[_DocumentText]:
+    documents: list[_DocumentText] = []
+    offset = 0
+    for root in _compose_text(file, text):
+        markers = list(_START.finditer(text, offset, get_node_start(root)))
         marker = markers[-1] if markers else None
         end = _END.search(text, root.end_mark.index)
-        first = at if not found or marker is None else marker.start()
-        found.append(
-            _Document(root, first, marker.end() if marker else at, end.start() if end else len(text))
+        piece_start = offset if not documents or marker is None else marker.start()
+        documents.append(
+            _DocumentText(
+                root, piece_start, marker.end() if marker else offset, end.start() if end else len(text)
+            )
         )
-        at = found[-1].end
-    return found
+        offset = documents[-1].end
+    return documents
 
 
-def _headed(text: str, first: _Document, pieces: list[str]) -> list[str]:
+def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
     """Without its first document, a file begins as it did: with its header, and with a marker or none."""
-    if first.start > first.begin:
-        return [text[: first.start - len("---")], *pieces]
-    header = _HEADER.match(text, 0, begin(first.root))
+    if first_document.start > first_document.begin:
+        return [text[: first_document.start - len("---")], *pieces]
+    header = _HEADER.match(text, 0, get_node_start(first_document.root))
     return [header[0] if header else "", _MARKER_LINE.sub("", pieces[0], count=1), *pieces[1:]]
 
 
-def _composed(file: str, text: str) -> list[Node]:
+def _compose_text(file: str, text: str) -> list[Node]:
     problems: list[Diagnostic] = []
     roots = list(compose(file, text.encode(), problems))
     if problems:

@@ -4,39 +4,41 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.core.diagnostics import KdeclareError, Place, error
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.jsontypes import JsonValue, as_text, as_texts
 from kdeclare.core.resources.capabilities import FieldEdit, Plain, SettingEdit, ValueEdit
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.secrets.secret_refs import SHOWN, is_secret
-from kdeclare.manifests.editing.edits import Append, Drop, Path, Put, Value, plain_text
-from kdeclare.manifests.editing.splicing import is_null
-from kdeclare.manifests.editing.subject import Located, Subject
-from kdeclare.manifests.syntax.nodes import node_at
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
+from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit
+from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, EditValue, NodePath, PutEdit, format_scalar
+from kdeclare.manifests.editing.text_splice import is_null
+from kdeclare.manifests.syntax.nodes import find_node
 
 _BY_PART = (FieldOp.APPEND, FieldOp.SUBTRACT)
 _PARTS = ("append", "subtract")
 
 
-def locate_edits(subject: Subject, wanted: FieldEdit) -> Iterator[Located]:
+def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[LocatedEdit]:
     """Yield the edits of documents. Raises KdeclareError for what is never edited."""
-    path = ("spec", *wanted.path)
-    match wanted:
+    path = ("spec", *field_edit.path)
+    match field_edit:
         case ValueEdit(value=value):
-            edit = (
+            located_edits = (
                 _edit_list(subject, path, value)
                 if isinstance(value, list)
                 else _edit_value(subject, path, value)
             )
-            yield from edit
+            yield from located_edits
         case SettingEdit(fields=fields):
             yield from _edit_setting(subject, path, fields)
 
 
-def refuse_secret(resource: ResourceId, field: FieldChange, name: str, place: Place | None = None) -> None:
+def validate_not_secret(
+    resource: ResourceId, field: FieldChange, name: str, place: SourcePosition | None = None
+) -> None:
     """Raises KdeclareError (``secret-not-written``) for a value of the field that nobody must see."""
-    if field.after != SHOWN and not is_secret(field.value):
+    if field.after != SENSITIVE_MASK and not is_secret(field.value):
         return
     raise KdeclareError(
         error(
@@ -51,113 +53,141 @@ def refuse_secret(resource: ResourceId, field: FieldChange, name: str, place: Pl
     )
 
 
-def _edit_value(subject: Subject, path: Path, value: Plain) -> Iterator[Located]:
+def _edit_value(subject: EditSubject, path: NodePath, value: Plain) -> Iterator[LocatedEdit]:
     node = subject.source.at(path)
     if value is None and (node is None or is_null(node)):
         return
-    if node is None or subject.reader.peek(node) != plain_text(value):
-        documents = subject.source.saying(path) or [subject.source.base]
-        yield subject.edited(documents[-1], Put(path, value))
+    if node is None or subject.reader.peek(node) != format_scalar(value):
+        documents = subject.source.find_documents(path) or [subject.source.base]
+        yield subject.edited(documents[-1], PutEdit(path, value))
 
 
-def _edit_list(subject: Subject, path: Path, elements: list[Plain]) -> Iterator[Located]:
+def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> Iterator[LocatedEdit]:
     """In a list that is there already, only the elements that are others."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
-        documents = subject.source.saying(path) or subject.source.saying(path[:-1]) or [subject.source.base]
-        yield subject.edited(documents[-1], Put(path, list(elements)))
+        documents = (
+            subject.source.find_documents(path)
+            or subject.source.find_documents(path[:-1])
+            or [subject.source.base]
+        )
+        yield subject.edited(documents[-1], PutEdit(path, list(elements)))
         return
-    document, before = subject.source.saying(path)[-1], _texts(subject, node)
-    for index, element in enumerate(elements[: len(before)]):
-        if before[index] != str(element):
-            yield subject.edited(document, Put((*path, index), element))
-    for element in elements[len(before) :]:
-        yield subject.edited(document, Append(path, element))
-    for index in reversed(range(len(elements), len(before))):
-        yield subject.edited(document, Drop((*path, index)))
+    document, old_texts = subject.source.find_documents(path)[-1], _collect_element_texts(subject, node)
+    for index, element in enumerate(elements[: len(old_texts)]):
+        if old_texts[index] != str(element):
+            yield subject.edited(document, PutEdit((*path, index), element))
+    for element in elements[len(old_texts) :]:
+        yield subject.edited(document, AppendEdit(path, element))
+    for index in reversed(range(len(elements), len(old_texts))):
+        yield subject.edited(document, DropEdit((*path, index)))
 
 
-def _texts(subject: Subject, node: Node) -> list[str]:
-    said = subject.reader.peek(node)
-    return list(said) if isinstance(said, list) else []
+def _collect_element_texts(subject: EditSubject, node: Node) -> list[str]:
+    elements = subject.reader.peek(node)
+    return list(elements) if isinstance(elements, list) else []
 
 
-def _edit_setting(subject: Subject, path: Path, fields: Sequence[FieldChange]) -> Iterator[Located]:
-    node, last = subject.source.at(path), fields[-1]
-    if last.op is FieldOp.DELETE:
-        yield from _unset(subject, path)
+def _edit_setting(
+    subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]
+) -> Iterator[LocatedEdit]:
+    node, last_change = subject.source.at(path), fields[-1]
+    if last_change.op is FieldOp.DELETE:
+        yield from _unset_setting(subject, path)
         return
-    refuse_secret(subject.id, last, str(path[-1]), subject.source.place(path))
-    if last.op in _BY_PART and (node is None or is_null(node) or isinstance(node, MappingNode)):
+    validate_not_secret(subject.id, last_change, str(path[-1]), subject.source.place(path))
+    if last_change.op in _BY_PART and (node is None or is_null(node) or isinstance(node, MappingNode)):
         yield from _edit_parts(subject, path, fields)
     else:
-        yield from _edit_whole(subject, path, last.after)
+        yield from _edit_whole_value(subject, path, last_change.after)
 
 
-def _unset(subject: Subject, path: Path) -> Iterator[Located]:
+def _unset_setting(subject: EditSubject, path: NodePath) -> Iterator[LocatedEdit]:
     """Without the key; where that would only show what stands beneath, null says "no override"."""
     node = subject.source.at(path)
     if node is None or is_null(node):
         return
-    *beneath, top = subject.source.saying(path)
-    exposed = [found for document in beneath if (found := node_at(document.root, path)) is not None]
-    yield subject.edited(top, Drop(path) if all(map(is_null, exposed)) else Put(path, None))
+    *lower_documents, top_document = subject.source.find_documents(path)
+    lower_nodes = [
+        lower_node
+        for document in lower_documents
+        if (lower_node := find_node(document.root, path)) is not None
+    ]
+    yield subject.edited(
+        top_document, DropEdit(path) if all(map(is_null, lower_nodes)) else PutEdit(path, None)
+    )
 
 
-def _edit_whole(subject: Subject, path: Path, after: JsonValue) -> Iterator[Located]:
+def _edit_whole_value(subject: EditSubject, path: NodePath, new_value: JsonValue) -> Iterator[LocatedEdit]:
     node = subject.source.at(path)
     if node is None:
-        yield subject.edited(subject.source.base, Put(path, _value_of(after)))
+        yield subject.edited(subject.source.base, PutEdit(path, _build_value(new_value)))
         return
-    document = subject.source.saying(path)[-1]
-    if isinstance(after, list) and not is_null(node) and not isinstance(node, MappingNode):
-        yield from subject.set_of(document, path, node, [element.strip() for element in as_texts(after)])
-    elif not (isinstance(node, ScalarNode) and not is_null(node) and _is_same(subject, path, node, after)):
-        yield subject.edited(document, Put(path, _value_of(after)))
+    document = subject.source.find_documents(path)[-1]
+    if isinstance(new_value, list) and not is_null(node) and not isinstance(node, MappingNode):
+        yield from subject.replace_elements(
+            document, path, node, [element.strip() for element in as_texts(new_value)]
+        )
+    elif not (
+        isinstance(node, ScalarNode) and not is_null(node) and _is_same_value(subject, path, node, new_value)
+    ):
+        yield subject.edited(document, PutEdit(path, _build_value(new_value)))
 
 
-def _value_of(after: JsonValue) -> Value:
+def _build_value(new_value: JsonValue) -> EditValue:
     """What a setting is to be, as manifests state it."""
-    if isinstance(after, list):
-        return list(as_texts(after))
-    return after if after is None or isinstance(after, int) else as_text(after)
+    if isinstance(new_value, list):
+        return list(as_texts(new_value))
+    return new_value if new_value is None or isinstance(new_value, int) else as_text(new_value)
 
 
-def _is_same(subject: Subject, path: Path, node: ScalarNode, after: JsonValue) -> bool:
+def _is_same_value(subject: EditSubject, path: NodePath, node: ScalarNode, new_value: JsonValue) -> bool:
     text = subject.reader.peek(node)
-    return isinstance(text, str) and subject.kind.is_same_value(path[1:], text, after)
+    return isinstance(text, str) and subject.kind.is_same_value(path[1:], text, new_value)
 
 
-def _edit_parts(subject: Subject, path: Path, fields: Sequence[FieldChange]) -> Iterator[Located]:
+def _edit_parts(subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]) -> Iterator[LocatedEdit]:
     """What was appended must be in by now, and what was subtracted out."""
     source = subject.source
-    leaves = {part: source.at((*path, part)) for part in _PARTS}
-    wanted = {part: subject.texts(leaf) if leaf is not None else [] for part, leaf in leaves.items()}
+    nodes_by_part = {part: source.at((*path, part)) for part in _PARTS}
+    elements_by_part = {
+        part: subject.split_elements(leaf) if leaf is not None else [] for part, leaf in nodes_by_part.items()
+    }
     for field in fields:
         elements = [element.strip() for element in as_texts(field.value)]
-        into, out_of = _PARTS if field.op is FieldOp.APPEND else reversed(_PARTS)
-        wanted[into] += [element for element in elements if element not in wanted[into]]
-        wanted[out_of] = [element for element in wanted[out_of] if element not in elements]
+        target_part, opposite_part = _PARTS if field.op is FieldOp.APPEND else reversed(_PARTS)
+        elements_by_part[target_part] += [
+            element for element in elements if element not in elements_by_part[target_part]
+        ]
+        elements_by_part[opposite_part] = [
+            element for element in elements_by_part[opposite_part] if element not in elements
+        ]
     if not isinstance(source.at(path), MappingNode):
-        documents = source.saying(path) or [source.base]
-        stated: Value = {part: [*elements] for part, elements in wanted.items() if elements}
-        yield subject.edited(documents[-1], Put(path, stated))
+        documents = source.find_documents(path) or [source.base]
+        part_lists: EditValue = {part: [*elements] for part, elements in elements_by_part.items() if elements}
+        yield subject.edited(documents[-1], PutEdit(path, part_lists))
         return
     for part in _PARTS:
-        yield from _edit_part(subject, (*path, part), wanted[part])
+        yield from _edit_part(subject, (*path, part), elements_by_part[part])
 
 
-def _edit_part(subject: Subject, path: Path, wanted: list[str]) -> Iterator[Located]:
-    leaf = subject.source.at(path)
-    if leaf is None or is_null(leaf):
-        if wanted:
-            documents = subject.source.saying(path) or subject.source.saying(path[:-1])
-            yield subject.edited(documents[-1], Put(path, list(wanted)))
+def _edit_part(subject: EditSubject, path: NodePath, elements: list[str]) -> Iterator[LocatedEdit]:
+    node = subject.source.at(path)
+    if node is None or is_null(node):
+        if elements:
+            documents = subject.source.find_documents(path) or subject.source.find_documents(path[:-1])
+            yield subject.edited(documents[-1], PutEdit(path, list(elements)))
         return
-    documents = subject.source.saying(path)
-    holder = node_at(documents[-1].root, path[:-1])
-    alone = isinstance(holder, MappingNode) and len(holder.value) == 1
-    if not wanted and len(documents) == 1 and not alone and isinstance(leaf, SequenceNode) and leaf.value:
-        yield subject.edited(documents[-1], Drop(path))
+    documents = subject.source.find_documents(path)
+    holder = find_node(documents[-1].root, path[:-1])
+    is_only_part = isinstance(holder, MappingNode) and len(holder.value) == 1
+    if (
+        not elements
+        and len(documents) == 1
+        and not is_only_part
+        and isinstance(node, SequenceNode)
+        and node.value
+    ):
+        yield subject.edited(documents[-1], DropEdit(path))
     else:
-        yield from subject.set_of(documents[-1], path, leaf, wanted)
+        yield from subject.replace_elements(documents[-1], path, node, elements)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 BREAKS = "\n\r\x85\u2028\u2029"
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -29,45 +29,45 @@ class Encoding:
     mark: bytes
     codec: str
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """The bytes of a text."""
         return self.mark + text.encode(self.codec)
 
 
-def decoded(data: bytes) -> tuple[str, Encoding]:
+def decode_text(data: bytes) -> tuple[str, Encoding]:
     """The text of a file that YAML could read, and how to write it again."""
     mark, codec = next(((m, c) for m, c in _MARKS if data.startswith(m)), (b"", "utf-8"))
     return data[len(mark) :].decode(codec), Encoding(mark, codec)
 
 
-def line_start(text: str, at: int) -> int:
+def find_line_start(text: str, offset: int) -> int:
     """Where the line of a character begins."""
-    return max(text.rfind(mark, 0, at) for mark in BREAKS) + 1
+    return max(text.rfind(mark, 0, offset) for mark in BREAKS) + 1
 
 
-def line_end(text: str, at: int) -> int:
+def find_line_end(text: str, offset: int) -> int:
     """Where the line of a character ends, before its break."""
-    found = _BREAK.search(text, at)
-    return found.start() if found else len(text)
+    match = _BREAK.search(text, offset)
+    return match.start() if match else len(text)
 
 
-def next_line(text: str, at: int) -> int:
+def find_next_line(text: str, offset: int) -> int:
     """Where the line after a character's begins, or the text ends."""
-    found = _BREAK.search(text, at)
-    return found.end() if found else len(text)
+    match = _BREAK.search(text, offset)
+    return match.end() if match else len(text)
 
 
-def line_break(text: str) -> str:
+def find_line_break(text: str) -> str:
     """What ends the lines of a text."""
-    found = _BREAK.search(text)
-    return found[0] if found else "\n"
+    match = _BREAK.search(text)
+    return match[0] if match else "\n"
 
 
-def without_break(text: str, at: int) -> int:
-    """The position before the break that ends at ``at``, if one does."""
-    if text[:at].endswith("\r\n"):
-        return at - 2
-    return at - 1 if at and text[at - 1] in BREAKS else at
+def find_break_start(text: str, offset: int) -> int:
+    """The position before the break that ends at ``offset``, if one does."""
+    if text[:offset].endswith("\r\n"):
+        return offset - 2
+    return offset - 1 if offset and text[offset - 1] in BREAKS else offset
 
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*[ \t]*)+(?<=\S)")
@@ -81,20 +81,20 @@ class Span(NamedTuple):
     end: int
 
 
-def begin(node: Node) -> int:
+def get_node_start(node: Node) -> int:
     """Where a node begins, its anchor and tag included."""
     return int(node.start_mark.index)
 
 
-def bare(text: str, node: Node) -> int:
+def find_content_start(text: str, node: Node) -> int:
     """Where a node begins without anchor and tag; the end of those where nothing follows in their line."""
-    found = _PROPERTIES.match(text, begin(node))
-    if found is None:
-        return begin(node)
-    at = found.end()
-    while at < node.end_mark.index and text[at] in " \t":
-        at += 1
-    return found.end() if at >= node.end_mark.index or text[at] in BREAKS + "#" else at
+    match = _PROPERTIES.match(text, get_node_start(node))
+    if match is None:
+        return get_node_start(node)
+    offset = match.end()
+    while offset < node.end_mark.index and text[offset] in " \t":
+        offset += 1
+    return match.end() if offset >= node.end_mark.index or text[offset] in BREAKS + "#" else offset
 
 
 def is_flow(node: CollectionNode) -> bool:
@@ -102,38 +102,38 @@ def is_flow(node: CollectionNode) -> bool:
     return bool(node.flow_style)
 
 
-def span(text: str, node: Node, after: int) -> Span:
-    """A node that is met after the position ``after``."""
-    if begin(node) < after:
-        found = _ALIAS.search(text, after)
-        return Span(*found.span()) if found else Span(after, after)
+def find_span(text: str, node: Node, earliest_start: int) -> Span:
+    """A node that is met after the position ``earliest_start``."""
+    if get_node_start(node) < earliest_start:
+        match = _ALIAS.search(text, earliest_start)
+        return Span(*match.span()) if match else Span(earliest_start, earliest_start)
     if isinstance(node, ScalarNode):
-        return Span(begin(node), _scalar_end(text, node))
+        return Span(get_node_start(node), _find_scalar_end(text, node))
     if not isinstance(node, CollectionNode) or is_flow(node) or not node.value:
-        return Span(begin(node), node.end_mark.index)
-    return Span(begin(node), items(text, node)[-1].end)
+        return Span(get_node_start(node), node.end_mark.index)
+    return Span(get_node_start(node), collect_item_spans(text, node)[-1].end)
 
 
-def items(text: str, node: CollectionNode) -> list[Span]:
+def collect_item_spans(text: str, node: CollectionNode) -> list[Span]:
     """The pairs of a mapping or the elements of a list; not the dashes before those."""
-    found: list[Span] = []
-    after = begin(node)
+    spans: list[Span] = []
+    earliest_start = get_node_start(node)
     for item in node.value:
         if isinstance(node, MappingNode):
             key, value = item
-            one = Span(begin(key), span(text, value, key.end_mark.index).end)
+            item_span = Span(get_node_start(key), find_span(text, value, key.end_mark.index).end)
         else:
-            one = span(text, item, after)
-        found.append(one)
-        after = one.end
-    return found
+            item_span = find_span(text, item, earliest_start)
+        spans.append(item_span)
+        earliest_start = item_span.end
+    return spans
 
 
-def _scalar_end(text: str, node: ScalarNode) -> int:
+def _find_scalar_end(text: str, node: ScalarNode) -> int:
     end = int(node.end_mark.index)
     if node.style not in ("|", ">"):
         return end
-    start = bare(text, node)
-    if "+" in text[start : line_end(text, start)].partition("#")[0]:
-        return without_break(text, end)  # blank lines at its end are part of it
+    start = find_content_start(text, node)
+    if "+" in text[start : find_line_end(text, start)].partition("#")[0]:
+        return find_break_start(text, end)  # blank lines at its end are part of it
     return len(text[:end].rstrip())

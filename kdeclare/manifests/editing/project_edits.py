@@ -7,39 +7,45 @@ from dataclasses import replace
 from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.capabilities import Editable, find_editable
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import NAME
-from kdeclare.core.resources.manifest_text import manifest
-from kdeclare.manifests.editing.documents import FileEdit, NotEdited, rewritten
+from kdeclare.core.resources.manifest_text import render_manifest
+from kdeclare.manifests.editing.documents import EditRejected, FileEdit, rewrite_file
+from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit
 from kdeclare.manifests.editing.edits import Edit
-from kdeclare.manifests.editing.fields import locate_edits, refuse_secret
-from kdeclare.manifests.editing.subject import Located, Subject
-from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, manifest_roots
-from kdeclare.manifests.provenance import Document, Source, read_sources, reader_of, variable_places
-from kdeclare.manifests.schema_errors import dotted
-from kdeclare.manifests.syntax.files import file_name, unreadable
-from kdeclare.manifests.syntax.nodes import find
+from kdeclare.manifests.editing.fields import locate_edits, validate_not_secret
+from kdeclare.manifests.project import MANIFESTS_FOLDER, Project, find_manifest_roots
+from kdeclare.manifests.provenance import (
+    Source,
+    SourceDocument,
+    build_reader,
+    find_variable_positions,
+    read_sources,
+)
+from kdeclare.manifests.schema_errors import format_path
+from kdeclare.manifests.syntax.files import build_file_name, build_unreadable_error
+from kdeclare.manifests.syntax.nodes import find_position
 
 
-def new_manifest(kind: Editable, change: Change) -> str:
+def render_new_manifest(kind: Editable, change: Change) -> str:
     """What a creation says, in the layout of ``kdeclare import``.
 
     Raises KdeclareError (``secret-not-written``).
     """
     for field in change.fields:
-        refuse_secret(change.id, field, field.path.partition(".")[2] or field.path)
-    return manifest(change.id.kind, change.id.name, kind.lay_out_spec(change))
+        validate_not_secret(change.id, field, field.path.partition(".")[2] or field.path)
+    return render_manifest(change.id.kind, change.id.name, kind.render_spec_lines(change))
 
 
-def new_file(project: Project, resource: ResourceId) -> str:
+def choose_manifest_path(project: Project, resource: ResourceId) -> str:
     """Where a new manifest belongs: in the folder of its kind in the first folder of manifests, if there is
     one. Raises KdeclareError where there is no folder, or the file is there."""
-    folder = _folder(project)
-    of_kind = folder / f"{resource.kind.lower()}s"
-    path = os.path.normpath((of_kind if of_kind.is_dir() else folder) / file_name(resource))
+    folder = _get_manifest_folder(project)
+    kind_folder = folder / f"{resource.kind.lower()}s"
+    path = os.path.normpath((kind_folder if kind_folder.is_dir() else folder) / build_file_name(resource))
     if os.path.lexists(path):
         raise KdeclareError(
             error(
@@ -53,11 +59,11 @@ def new_file(project: Project, resource: ResourceId) -> str:
     return path
 
 
-def _folder(project: Project) -> Path:
-    found = next((root for root in manifest_roots(project) if root.is_dir()), None)
-    if found is None and project.manifests is None:
+def _get_manifest_folder(project: Project) -> Path:
+    folder = next((root for root in find_manifest_roots(project) if root.is_dir()), None)
+    if folder is None and project.manifests is None:
         return project.folder / MANIFESTS_FOLDER
-    if found is None:
+    if folder is None:
         raise KdeclareError(
             error(
                 "no-manifests-folder",
@@ -66,7 +72,7 @@ def _folder(project: Project) -> Path:
                 hint="Add a folder to 'manifests' in the project file, or write the manifest by hand.",
             )
         )
-    return found
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,54 +84,56 @@ class ProjectEdits:
     notices: tuple[Diagnostic, ...]
 
 
-def project_edits(project: Project, environ: Mapping[str, str], changes: Iterable[Change]) -> ProjectEdits:
+def build_project_edits(
+    project: Project, environ: Mapping[str, str], changes: Iterable[Change]
+) -> ProjectEdits:
     """The files in which the manifests of a project are to say what ``changes`` say.
 
     Raises KdeclareError with all that cannot be written.
     """
-    work = _Work(project, environ)
+    collector = _EditCollector(project, environ)
     for change in changes:
-        work.take_in(change)
-    return work.result()
+        collector.add_change(change)
+    return collector.result()
 
 
-class _Work:
+class _EditCollector:
     """Collects edits by file and document."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self._project = project
-        self._reader = reader_of(project, environ)
+        self._reader = build_reader(project, environ)
         self._sources = read_sources(project, environ)
-        self._variables = variable_places(project)
+        self._variables = find_variable_positions(project)
         self._edits: dict[str, dict[int, list[Edit]]] = defaultdict(lambda: defaultdict(list))
         self._removed: dict[str, set[int]] = defaultdict(set)
-        self._new: dict[str, bytes] = {}
-        self._documents: dict[tuple[str, int], tuple[ResourceId, Document]] = {}
+        self._new_files: dict[str, bytes] = {}
+        self._documents: dict[tuple[str, int], tuple[ResourceId, SourceDocument]] = {}
         self._shared: set[str] = set()
         self._notices: list[Diagnostic] = []
         self._problems: list[Diagnostic] = []
 
-    def take_in(self, change: Change) -> None:
+    def add_change(self, change: Change) -> None:
         """Find the edits of one change; what is wrong with it is told by `result`."""
         source = self._sources.by_id.get(change.id)
         kind = find_editable(change.id.kind)
         if change.action is Action.DELETE:
-            self._remove(change.id, source)
+            self._remove_documents(change.id, source)
         elif kind is None:
-            self._problems.append(_not_editable(change.id, source))
+            self._problems.append(_build_not_editable_error(change.id, source))
         elif source is not None:
-            self._edit(kind, change, source)
+            self._edit_documents(kind, change, source)
         elif change.action is Action.CREATE:
-            self._create(kind, change)
+            self._create_manifest(kind, change)
         else:
-            self._problems.append(_not_declared(change.id))
+            self._problems.append(_build_not_declared_error(change.id))
 
     def result(self) -> ProjectEdits:
         """The files. Raises KdeclareError."""
-        found = [FileEdit(file, None, text) for file, text in self._new.items()]
+        found = [FileEdit(file, None, text) for file, text in self._new_files.items()]
         for file in {**self._edits, **self._removed}:
             try:
-                found.append(self._file(file))
+                found.append(self._build_file_edit(file))
             except KdeclareError as refused:
                 self._problems += refused.diagnostics
         if self._problems:
@@ -134,15 +142,15 @@ class _Work:
         shared = tuple(edit.file for edit in files if edit.file in self._shared)
         return ProjectEdits(tuple(files), shared, tuple(self._notices))
 
-    def _create(self, kind: Editable, change: Change) -> None:
+    def _create_manifest(self, kind: Editable, change: Change) -> None:
         try:
-            file = new_file(self._project, change.id)
-            self._new[file] = new_manifest(kind, change).encode()
+            file = choose_manifest_path(self._project, change.id)
+            self._new_files[file] = render_new_manifest(kind, change).encode()
             self._shared.add(file)
-        except KdeclareError as refused:
-            self._problems += refused.diagnostics
+        except KdeclareError as refusal:
+            self._problems += refusal.diagnostics
 
-    def _remove(self, resource: ResourceId, source: Source | None) -> None:
+    def _remove_documents(self, resource: ResourceId, source: Source | None) -> None:
         """In all environments: where the manifest is gone, an overlay of it would be a mistake."""
         if source is None:
             return
@@ -152,42 +160,42 @@ class _Work:
             self._removed[document.file].add(document.index)
             self._documents[document.file, document.index] = resource, document
 
-    def _edit(self, kind: Editable, change: Change, source: Source) -> None:
-        subject = Subject(change.id, source, self._reader, kind, self._variables)
-        wanted = kind.find_edits(change, subject)
-        for problem in wanted.problems:
+    def _edit_documents(self, kind: Editable, change: Change, source: Source) -> None:
+        subject = EditSubject(change.id, source, self._reader, kind, self._variables)
+        manifest_edits = kind.find_edits(change, subject)
+        for problem in manifest_edits.problems:
             path = problem.path if problem.path == NAME else ("spec", *problem.path)
-            found = replace(problem.diagnostic, place=source.place(path))
-            (self._problems if found.is_error else self._notices).append(found)
-        for edit in wanted.edits:
-            self._keep(subject, locate_edits(subject, edit))
+            diagnostic = replace(problem.diagnostic, place=source.place(path))
+            (self._problems if diagnostic.is_error else self._notices).append(diagnostic)
+        for edit in manifest_edits.edits:
+            self._add_edits(subject, locate_edits(subject, edit))
 
-    def _keep(self, subject: Subject, edits: Iterator[Located]) -> None:
+    def _add_edits(self, subject: EditSubject, edits: Iterator[LocatedEdit]) -> None:
         try:
-            found = list(edits)
-        except KdeclareError as refused:
-            self._problems += refused.diagnostics
+            located_edits = list(edits)
+        except KdeclareError as refusal:
+            self._problems += refusal.diagnostics
             return
-        for one in found:
-            document = one.document
-            self._edits[document.file][document.index].append(one.edit)
+        for located_edit in located_edits:
+            document = located_edit.document
+            self._edits[document.file][document.index].append(located_edit.edit)
             self._documents[document.file, document.index] = subject.id, document
             if document is subject.source.base:
                 self._shared.add(document.file)
 
-    def _file(self, file: str) -> FileEdit:
-        removed = frozenset(self._removed.get(file, ()))
+    def _build_file_edit(self, file: str) -> FileEdit:
+        removed_indexes = frozenset(self._removed.get(file, ()))
         try:
             data = Path(file).read_bytes()
-            return FileEdit(file, data, rewritten(file, data, self._edits.get(file, {}), removed))
-        except OSError as problem:
-            raise KdeclareError(unreadable(file, problem)) from None
-        except NotEdited as refused:
-            resource, document = self._documents[file, refused.document]
-            raise KdeclareError(_odd_layout(resource, document, refused.edit)) from None
+            return FileEdit(file, data, rewrite_file(file, data, self._edits.get(file, {}), removed_indexes))
+        except OSError as os_error:
+            raise KdeclareError(build_unreadable_error(file, os_error)) from None
+        except EditRejected as rejection:
+            resource, document = self._documents[file, rejection.document]
+            raise KdeclareError(_build_layout_error(resource, document, rejection.edit)) from None
 
 
-def _not_editable(resource: ResourceId, source: Source | None) -> Diagnostic:
+def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Diagnostic:
     return error(
         "not-editable",
         "Manifests of this kind cannot be edited",
@@ -198,7 +206,7 @@ def _not_editable(resource: ResourceId, source: Source | None) -> Diagnostic:
     )
 
 
-def _not_declared(resource: ResourceId) -> Diagnostic:
+def _build_not_declared_error(resource: ResourceId) -> Diagnostic:
     return error(
         "not-declared",
         "No manifest declares it",
@@ -208,15 +216,15 @@ def _not_declared(resource: ResourceId) -> Diagnostic:
     )
 
 
-def _odd_layout(resource: ResourceId, document: Document, edit: Edit | None) -> Diagnostic:
+def _build_layout_error(resource: ResourceId, document: SourceDocument, edit: Edit | None) -> Diagnostic:
     path = edit.path if edit is not None else ()
-    said = f"'{dotted(path)}' of {resource}" if path else f"The manifest of {resource}"
+    edited_field = f"'{format_path(path)}' of {resource}" if path else f"The manifest of {resource}"
     return error(
         "layout-not-edited",
         "Layout cannot be edited",
-        f"{said} is written in a way that kdeclare cannot edit without touching more than this.",
+        f"{edited_field} is written in a way that kdeclare cannot edit without touching more than this.",
         hint="Change the manifest by hand, or write it one field a line first.",
-        place=find(document.root, path, key=True),
+        place=find_position(document.root, path, key=True),
         resource=str(resource),
-        subject=dotted(path) or None,
+        subject=format_path(path) or None,
     )

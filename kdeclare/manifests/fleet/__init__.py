@@ -1,6 +1,14 @@
 """Kind `Fleet`: many clusters, each a project in one of its environments or written out in place."""
 
-from kdeclare.manifests.fleet.fleet_file import ClusterEntry, Fleet, Rollout, chosen, open_fleet
-from kdeclare.manifests.fleet.fleet_projects import checked, project_of
+from kdeclare.manifests.fleet.fleet_file import ClusterEntry, Fleet, Rollout, open_fleet, select_clusters
+from kdeclare.manifests.fleet.fleet_projects import open_cluster_project, validate_fleet
 
-__all__ = ["ClusterEntry", "Fleet", "Rollout", "checked", "chosen", "open_fleet", "project_of"]
+__all__ = [
+    "ClusterEntry",
+    "Fleet",
+    "Rollout",
+    "open_cluster_project",
+    "open_fleet",
+    "select_clusters",
+    "validate_fleet",
+]

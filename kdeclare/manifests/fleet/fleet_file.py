@@ -10,14 +10,21 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error, in_order
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.suggest import did_you_mean
-from kdeclare.manifests.schema_errors import explain
-from kdeclare.manifests.shapes import Envelope, Metadata, TextMap, document, location, variables_of
-from kdeclare.manifests.syntax.nodes import find, node_at, place
-from kdeclare.manifests.syntax.reading import KAFKA, TEXT, Reader, modes_by_name
-from kdeclare.manifests.syntax.substitution import Scope, Variable
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.suggestions import format_suggestion
+from kdeclare.manifests.document_models import (
+    Envelope,
+    Metadata,
+    TextMap,
+    load_document,
+    parse_variables,
+    resolve_location,
+)
+from kdeclare.manifests.schema_errors import build_diagnostics
+from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, NodeReader, build_modes_by_name
+from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
+from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,8 @@ class ClusterEntry:
     variables: Mapping[str, Variable] = field(repr=False)
     state: str | None
     selector: Mapping[str, str]
-    source: Place
-    places: Mapping[str, Place] = field(default_factory=dict, repr=False, compare=False)
+    source: SourcePosition
+    places: Mapping[str, SourcePosition] = field(default_factory=dict, repr=False, compare=False)
     unresolved: tuple[Diagnostic, ...] = ()
 
 
@@ -131,72 +138,78 @@ class FleetManifest(Envelope):
     spec: FleetSpec
 
 
-def fleet_problems(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
+def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
     """What is wrong with a fleet of the right shape."""
     if not spec.clusters:
         yield error(
             "no-clusters",
             "Fleet without clusters",
             "A fleet has at least one cluster.",
-            place=find(root, ("spec", "clusters")),
+            place=find_position(root, ("spec", "clusters")),
         )
         return
-    yield from _wrong_names(spec.clusters, root)
+    yield from _check_names(spec.clusters, root)
     for n, cluster in enumerate(spec.clusters):
-        yield from _wrong_together(cluster, ("spec", "clusters", n), root)
-    wrong = unknown_labels(spec.rollout.canary, [cluster.labels for cluster in spec.clusters])
-    if wrong is not None:
-        at = ("spec", "rollout", "canary", *([wrong.subject] if wrong.subject else []))
-        yield replace(wrong, place=find(root, at, key=wrong.subject is not None))
+        yield from _check_field_combinations(cluster, ("spec", "clusters", n), root)
+    label_error = find_unknown_label(spec.rollout.canary, [cluster.labels for cluster in spec.clusters])
+    if label_error is not None:
+        path = ("spec", "rollout", "canary", *([label_error.subject] if label_error.subject else []))
+        yield replace(label_error, place=find_position(root, path, key=label_error.subject is not None))
 
 
-def unknown_labels(wanted: Mapping[str, str], clusters: Sequence[Mapping[str, str]]) -> Diagnostic | None:
+def find_unknown_label(
+    selector: Mapping[str, str], clusters: Sequence[Mapping[str, str]]
+) -> Diagnostic | None:
     """For labels that no cluster has, without a place; its subject is the label, if it is one alone."""
-    if not wanted or any(wanted.items() <= labels.items() for labels in clusters):
+    if not selector or any(selector.items() <= labels.items() for labels in clusters):
         return None
-    for key, value in wanted.items():
+    for key, value in selector.items():
         values = {labels[key]: None for labels in clusters if key in labels}
         if not values:
-            known = dict.fromkeys(key for labels in clusters for key in labels)
-            return _no_label(f"No cluster of the fleet has a label '{key}'.", key, key, known)
+            known_keys = dict.fromkeys(key for labels in clusters for key in labels)
+            return _build_unknown_label_error(
+                f"No cluster of the fleet has a label '{key}'.", key, key, known_keys
+            )
         if value not in values:
-            return _no_label(f"No cluster of the fleet has the label {key}={value}.", key, value, values)
-    both = ", ".join(f"{key}={value}" for key, value in wanted.items())
-    return error("unknown-label", "No such cluster", f"No cluster of the fleet has all of {both}.")
+            return _build_unknown_label_error(
+                f"No cluster of the fleet has the label {key}={value}.", key, value, values
+            )
+    label_texts = ", ".join(f"{key}={value}" for key, value in selector.items())
+    return error("unknown-label", "No such cluster", f"No cluster of the fleet has all of {label_texts}.")
 
 
-def _no_label(detail: str, key: str, word: str, known: Iterable[str]) -> Diagnostic:
-    words = sorted(known)
-    hint = did_you_mean(word, words) or (f"Known here: {', '.join(words[:10])}." if words else "")
+def _build_unknown_label_error(detail: str, key: str, word: str, known_words: Iterable[str]) -> Diagnostic:
+    words = sorted(known_words)
+    hint = format_suggestion(word, words) or (f"Known here: {', '.join(words[:10])}." if words else "")
     return error("unknown-label", "No such label", detail, hint=hint, subject=key)
 
 
-def _wrong_names(clusters: Sequence[ClusterSpec], root: Node) -> Iterator[Diagnostic]:
-    first: dict[str, Place] = {}
+def _check_names(clusters: Sequence[ClusterSpec], root: Node) -> Iterator[Diagnostic]:
+    first_positions: dict[str, SourcePosition] = {}
     for n, cluster in enumerate(clusters):
-        where = find(root, ("spec", "clusters", n, "name"))
-        why = _wrong_name(cluster.name)
-        if why:
+        name_position = find_position(root, ("spec", "clusters", n, "name"))
+        reason = _explain_bad_name(cluster.name)
+        if reason:
             yield error(
                 "illegal-name",
                 "Illegal name",
-                f"The cluster's name {cluster.name!r} cannot be a file's: {why}.",
+                f"The cluster's name {cluster.name!r} cannot be a file's: {reason}.",
                 hint="Plans are written to <cluster>.plan.json.",
-                place=where,
+                place=name_position,
                 subject=cluster.name,
             )
-        if first.setdefault(cluster.name, where) is not where:
+        if first_positions.setdefault(cluster.name, name_position) is not name_position:
             yield error(
                 "duplicate-cluster",
                 "Two clusters of one name",
-                f"'{cluster.name}' is the name of the cluster at {first[cluster.name]}, too.",
+                f"'{cluster.name}' is the name of the cluster at {first_positions[cluster.name]}, too.",
                 hint="Give each a name of its own.",
-                place=where,
+                place=name_position,
                 subject=cluster.name,
             )
 
 
-def _wrong_name(name: str) -> str:
+def _explain_bad_name(name: str) -> str:
     if not name.strip():
         return "it is empty"
     if _BAD_IN_NAME.search(name):
@@ -208,16 +221,18 @@ def _wrong_name(name: str) -> str:
     return ""
 
 
-def _wrong_together(cluster: ClusterSpec, at: tuple[str | int, ...], root: Node) -> Iterator[Diagnostic]:
+def _check_field_combinations(
+    cluster: ClusterSpec, path: tuple[str | int, ...], root: Node
+) -> Iterator[Diagnostic]:
     """Fields that exclude or need each other."""
 
-    def wrong(field: str, detail: str, hint: str) -> Diagnostic:
+    def build_conflict_error(field: str, detail: str, hint: str) -> Diagnostic:
         return error(
             "conflicting-fields",
             "Fields do not go together",
             detail,
             hint=hint,
-            place=find(root, (*at, field), key=True),
+            place=find_position(root, (*path, field), key=True),
             subject=field,
         )
 
@@ -227,28 +242,30 @@ def _wrong_together(cluster: ClusterSpec, at: tuple[str | int, ...], root: Node)
                 detail = (
                     f"'{cluster.name}' has a project, which says its {field}; '{field}' cannot stand here."
                 )
-                yield wrong(field, detail, "Say it in the project file, or leave 'project' out.")
+                yield build_conflict_error(
+                    field, detail, "Say it in the project file, or leave 'project' out."
+                )
     elif cluster.env is not None:
         detail = f"'{cluster.name}' has an environment and no project that could define it."
-        yield wrong("env", detail, "Add 'project', or leave 'env' out.")
+        yield build_conflict_error("env", detail, "Add 'project', or leave 'env' out.")
     if cluster.clientConfig is not None and cluster.clientConfigFile is not None:
         detail = f"'{cluster.name}' takes 'clientConfig' or 'clientConfigFile', not both."
-        yield wrong("clientConfigFile", detail, "Put all of it into one of the two.")
-    if not (cluster.project is not None or cluster.bootstrapServers or _names_servers(cluster)):
+        yield build_conflict_error("clientConfigFile", detail, "Put all of it into one of the two.")
+    if not (cluster.project is not None or cluster.bootstrapServers or _has_servers(cluster)):
         yield error(
             "missing-field",
             "Missing field",
             f"'{cluster.name}' needs 'project' or 'bootstrapServers'.",
-            place=find(root, at),
+            place=find_position(root, path),
             subject="bootstrapServers",
         )
 
 
-def _names_servers(cluster: ClusterSpec) -> bool:
+def _has_servers(cluster: ClusterSpec) -> bool:
     return cluster.clientConfigFile is not None or "bootstrap.servers" in (cluster.clientConfig or {})
 
 
-_MODES = modes_by_name(
+_MODES = build_modes_by_name(
     {
         "metadata": TEXT,
         "labels": TEXT,
@@ -268,21 +285,23 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     What is not set in ``environ`` is no error yet, as another cluster's need not be: see
     ``ClusterEntry.unresolved``.
     """
-    root = document(file, "Fleet", "Name the fleet file.")
-    scope = Scope(file.parent, environ, variables=None)
-    data, problems, unresolved = _read(root, scope)
+    root = load_document(file, "Fleet", "Name the fleet file.")
+    context = ReferenceContext(file.parent, environ, variables=None)
+    data, problems, unresolved = _parse_fleet(root, context)
     manifest = None
     try:
         manifest = FleetManifest.model_validate(data, strict=True)
     except ValidationError as e:
-        problems += explain(e, FleetManifest, data, root)
+        problems += build_diagnostics(e, FleetManifest, data, root)
     else:
-        problems += fleet_problems(manifest.spec, root)
+        problems += check_fleet(manifest.spec, root)
     if problems or manifest is None:
-        raise KdeclareError(*in_order(problems))
+        raise KdeclareError(*sort_diagnostics(problems))
     spec, folder = manifest.spec, file.parent
     entries = tuple(
-        _entry(cluster, n, root, folder, Reader(None if n in unresolved else scope), unresolved.get(n, ()))
+        _build_entry(
+            cluster, n, root, folder, NodeReader(None if n in unresolved else context), unresolved.get(n, ())
+        )
         for n, cluster in enumerate(spec.clusters)
     )
     return Fleet(
@@ -296,27 +315,29 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
     )
 
 
-def _read(root: Node, scope: Scope) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
+def _parse_fleet(
+    root: Node, scope: ReferenceContext
+) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
     """The data, what is wrong, and by cluster the references that lead nowhere, left as written there."""
-    clusters = node_at(root, ("spec", "clusters"))
+    clusters = find_node(root, ("spec", "clusters"))
     if not isinstance(clusters, SequenceNode):
-        reader = Reader(scope, _MODES)
+        reader = NodeReader(scope, _MODES)
         return reader.read(root), reader.problems, {}
-    reader = Reader(scope, _MODES)
-    data = reader.read(_without_clusters(root))
+    reader = NodeReader(scope, _MODES)
+    data = reader.read(_drop_clusters(root))
     items, unresolved = [], {}
     for n, node in enumerate(clusters.value):
         problems = len(reader.problems)
         item = reader.read(node)
-        found = tuple(filter(_is_unresolved, reader.problems[problems:]))
-        if found:
-            unresolved[n] = found
-            item = Reader(None, _MODES).read(node)
+        item_unresolved = tuple(filter(_is_unresolved, reader.problems[problems:]))
+        if item_unresolved:
+            unresolved[n] = item_unresolved
+            item = NodeReader(None, _MODES).read(node)
         items.append(item)
     data["spec"]["clusters"] = items
     return (
         data,
-        [p for p in reader.problems if not _is_unresolved(p) or _is_outside(p, unresolved)],
+        [p for p in reader.problems if not _is_unresolved(p) or _is_outside_clusters(p, unresolved)],
         unresolved,
     )
 
@@ -326,24 +347,29 @@ def _is_unresolved(problem: Diagnostic) -> bool:
     return problem.code in _NOT_RESOLVED and problem.subject is not None
 
 
-def _is_outside(problem: Diagnostic, unresolved: Mapping[int, tuple[Diagnostic, ...]]) -> bool:
+def _is_outside_clusters(problem: Diagnostic, unresolved: Mapping[int, tuple[Diagnostic, ...]]) -> bool:
     return not any(problem in found for found in unresolved.values())
 
 
-def _without_clusters(root: Node) -> Node:
-    def emptied(node: Node, path: tuple[str, ...]) -> Node:
+def _drop_clusters(root: Node) -> Node:
+    def empty_clusters(node: Node, path: tuple[str, ...]) -> Node:
         if not path:
             return SequenceNode(node.tag, [], node.start_mark, node.end_mark)
-        pairs = [(k, emptied(v, path[1:]) if k.value == path[0] else v) for k, v in node.value]
+        pairs = [(k, empty_clusters(v, path[1:]) if k.value == path[0] else v) for k, v in node.value]
         return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
-    return emptied(root, ("spec", "clusters"))
+    return empty_clusters(root, ("spec", "clusters"))
 
 
-def _entry(
-    spec: ClusterSpec, n: int, root: Node, folder: Path, reader: Reader, unresolved: tuple[Diagnostic, ...]
+def _build_entry(
+    spec: ClusterSpec,
+    n: int,
+    root: Node,
+    folder: Path,
+    reader: NodeReader,
+    unresolved: tuple[Diagnostic, ...],
 ) -> ClusterEntry:
-    at = ("spec", "clusters", n)
+    cluster_path = ("spec", "clusters", n)
     client_file = spec.clientConfigFile
     return ClusterEntry(
         spec.name,
@@ -355,54 +381,55 @@ def _entry(
         folder / client_file if client_file is not None else None,
         tuple(folder / path for path in spec.manifests or ()),
         tuple(folder / path for path in spec.overlays or ()),
-        variables_of(node_at(root, (*at, "variables")), reader),
-        location(folder, spec.state) if spec.state is not None else None,
+        parse_variables(find_node(root, (*cluster_path, "variables")), reader),
+        resolve_location(folder, spec.state) if spec.state is not None else None,
         spec.selector,
-        find(root, (*at, "name")),
-        dict(_places(node_at(root, at))),
+        find_position(root, (*cluster_path, "name")),
+        dict(_collect_positions(find_node(root, cluster_path))),
         unresolved,
     )
 
 
-def _places(cluster: Node | None) -> Iterator[tuple[str, Place]]:
+def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePosition]]:
     for key, value in cluster.value if cluster is not None else ():
-        yield key.value, place(value)
+        yield key.value, get_position(value)
         for n, item in enumerate(value.value if isinstance(value, SequenceNode) else ()):
-            yield f"{key.value}.{n}", place(item)
+            yield f"{key.value}.{n}", get_position(item)
 
 
-def chosen(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
+def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
     """The fleet with only the clusters of these names and with these labels; of none: with all.
 
     Raises KdeclareError for names and labels that no cluster has, and where none has both.
     """
-    known = [entry.name for entry in fleet.clusters]
+    cluster_names = [entry.name for entry in fleet.clusters]
     problems = [
         error(
             "unknown-cluster",
             "No such cluster",
             f"The fleet '{fleet.name}' has no cluster '{name}'.",
-            hint=did_you_mean(name, known) or f"It has {', '.join(known[:10])}{', …' * (len(known) > 10)}.",
+            hint=format_suggestion(name, cluster_names)
+            or f"It has {', '.join(cluster_names[:10])}{', …' * (len(cluster_names) > 10)}.",
             subject=name,
         )
         for name in dict.fromkeys(names)
-        if name not in known
+        if name not in cluster_names
     ]
-    wrong = unknown_labels(selector, [entry.labels for entry in fleet.clusters])
-    problems += [wrong] if wrong is not None else []
+    label_error = find_unknown_label(selector, [entry.labels for entry in fleet.clusters])
+    problems += [label_error] if label_error is not None else []
     clusters = tuple(
         entry
         for entry in fleet.clusters
         if (not names or entry.name in names) and selector.items() <= entry.labels.items()
     )
     if not clusters and not problems:
-        detail = f"None of {', '.join(names)} has the labels {_labels(selector)}."
+        detail = f"None of {', '.join(names)} has the labels {_format_labels(selector)}."
         problems.append(error("unknown-cluster", "No such cluster", detail))
     if problems:
         raise KdeclareError(*problems)
-    left_out = tuple(name for name in known if name not in {entry.name for entry in clusters})
+    left_out = tuple(name for name in cluster_names if name not in {entry.name for entry in clusters})
     return replace(fleet, clusters=clusters, left_out=left_out)
 
 
-def _labels(labels: Mapping[str, str]) -> str:
+def _format_labels(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())

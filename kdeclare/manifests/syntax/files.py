@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error, warning
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, warning
 from kdeclare.core.provider.registry import list_api_versions
 from kdeclare.core.resources.ids import ResourceId
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass(slots=True)
-class Files:
+class FileFinder:
     """Finds the YAML files of files and folders, in a stable order, each once.
 
     project_file: is no manifest wherever it is met.
@@ -28,79 +28,81 @@ class Files:
 
     project_file: Path | None = None
     overlays: tuple[Path, ...] = ()
-    stated: Mapping[Path, Place] = field(default_factory=dict)
+    stated: Mapping[Path, SourcePosition] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
+    _visited: set[str] = field(default_factory=set)
 
     def find(self, roots: Iterable[Path]) -> Iterator[str]:
         """The files below ``roots``; what cannot be read becomes a diagnostic."""
-        project = _absolute(self.project_file) if self.project_file is not None else None
-        left_out = {_absolute(path) for path in self.overlays}
+        project = _make_absolute(self.project_file) if self.project_file is not None else None
+        left_out = {_make_absolute(path) for path in self.overlays}
         for root in roots:
             path = os.path.normpath(root)
             absolute = os.path.abspath(path)
             if absolute == project:
                 continue
             if _is_below(absolute, left_out):
-                self.diagnostics.append(_overlay_given(path))
+                self.diagnostics.append(_build_overlay_warning(path))
             elif not os.path.lexists(path):
-                gone = unreadable(path, FileNotFoundError())
+                gone = build_unreadable_error(path, FileNotFoundError())
                 self.diagnostics.append(replace(gone, place=self.stated.get(root)))
             elif os.path.isdir(path):
-                yield from self._folder("" if path == "." else path, left_out | {project or ""}, ())
-            elif self._is_new(absolute) and self._is_file(path, os.path.isfile(path)):
+                yield from self._find_in_folder("" if path == "." else path, left_out | {project or ""}, ())
+            elif self._is_new(absolute) and self._is_regular_file(path, os.path.isfile(path)):
                 yield path
 
-    def _folder(self, folder: str, left_out: set[str], above: tuple[str, ...]) -> Iterator[str]:
-        real = os.path.realpath(folder)
-        if real in above:
+    def _find_in_folder(
+        self, folder: str, excluded: set[str], parent_folders: tuple[str, ...]
+    ) -> Iterator[str]:
+        real_path = os.path.realpath(folder)
+        if real_path in parent_folders:
             return  # a link back up: its files have been seen
-        above = (*above, real)
+        parent_folders = (*parent_folders, real_path)
         try:
-            with os.scandir(folder or ".") as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(folder or ".") as directory:
+                entries = sorted(directory, key=lambda entry: entry.name)
         except OSError as e:
-            self.diagnostics.append(unreadable(folder, e))
+            self.diagnostics.append(build_unreadable_error(folder, e))
             return
-        here = os.path.abspath(folder)
+        absolute_folder = os.path.abspath(folder)
         for entry in entries:
             name = entry.name
             path = os.path.join(folder, name)
-            if name.startswith(".") or (absolute := os.path.join(here, name)) in left_out:
+            if name.startswith(".") or (absolute := os.path.join(absolute_folder, name)) in excluded:
                 continue
             try:
                 is_folder, is_file = entry.is_dir(), entry.is_file()
             except OSError as e:  # links in a circle
-                self.diagnostics.append(unreadable(path, e))
+                self.diagnostics.append(build_unreadable_error(path, e))
                 continue
             if is_folder:
-                yield from self._folder(path, left_out, above)
+                yield from self._find_in_folder(path, excluded, parent_folders)
             elif not name.endswith(_SUFFIXES):
-                if name.endswith(".json") and is_file and _looks_like_manifest(path):
-                    self.diagnostics.append(_json_ignored(path))
+                if name.endswith(".json") and is_file and _is_json_manifest(path):
+                    self.diagnostics.append(_build_json_warning(path))
             elif not self._is_new(absolute):
                 continue
-            elif self._is_file(path, is_file):
+            elif self._is_regular_file(path, is_file):
                 yield path
 
-    def _is_file(self, path: str, is_file: bool) -> bool:
+    def _is_regular_file(self, path: str, is_file: bool) -> bool:
         if not is_file:  # reading a pipe would wait for ever
-            why = OSError(0, "It is neither a file nor a folder")
+            os_error = OSError(0, "It is neither a file nor a folder")
             try:
                 os.stat(path)
             except OSError as e:
-                why = e
-            self.diagnostics.append(unreadable(path, why))
+                os_error = e
+            self.diagnostics.append(build_unreadable_error(path, os_error))
         return is_file
 
     def _is_new(self, absolute: str) -> bool:
-        if absolute in self._seen:
+        if absolute in self._visited:
             return False
-        self._seen.add(absolute)
+        self._visited.add(absolute)
         return True
 
 
-def file_name(resource: ResourceId) -> str:
+def build_file_name(resource: ResourceId) -> str:
     """Of a file for one resource: one that is found, and another for every name.
 
     What begins with a dot is not found; a plus is in no topic's name. Characters that a legal name does not
@@ -111,7 +113,7 @@ def file_name(resource: ResourceId) -> str:
     return f"{kind}+{name}.yaml" if name.startswith(".") else f"{name}.yaml"
 
 
-def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
+def read_file(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
     """The bytes of a file, or None and a diagnostic."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)  # half the time of a file object
@@ -120,25 +122,25 @@ def read(file: str, diagnostics: list[Diagnostic]) -> bytes | None:
         finally:
             os.close(descriptor)
     except OSError as e:
-        diagnostics.append(unreadable(file, e))
+        diagnostics.append(build_unreadable_error(file, e))
         return None
 
 
-class Contents:
+class FileContents:
     """What files hold, by the disk or by what is taken for it; none is read twice.
 
-    instead: what files hold in place of what is on the disk; None for one that would be gone.
+    replacements: what files hold in place of what is on the disk; None for one that would be gone.
     """
 
-    def __init__(self, instead: Mapping[str, bytes | None]) -> None:
-        self._instead = instead
+    def __init__(self, replacements: Mapping[str, bytes | None]) -> None:
+        self._replacements = replacements
         self._ahead: dict[str, bytes] = {}
 
     def new(self) -> Iterator[str]:
         """The files that are not there yet."""
-        return (file for file in self._instead if not os.path.lexists(file))
+        return (file for file in self._replacements if not os.path.lexists(file))
 
-    def ahead(self, file: str) -> bytes | None:
+    def read_ahead(self, file: str) -> bytes | None:
         """The bytes, to be asked for once more; None where that will say what is wrong."""
         data = self.of(file, [])
         if data is not None:
@@ -147,22 +149,22 @@ class Contents:
 
     def of(self, file: str, diagnostics: list[Diagnostic]) -> bytes | None:
         """The bytes, or None and a diagnostic. They are not kept."""
-        if file in self._instead:
-            return self._instead[file]
+        if file in self._replacements:
+            return self._replacements[file]
         ahead = self._ahead.pop(file, None)
-        return ahead if ahead is not None else read(file, diagnostics)
+        return ahead if ahead is not None else read_file(file, diagnostics)
 
 
-def unreadable(file: str, e: OSError) -> Diagnostic:
+def build_unreadable_error(file: str, e: OSError) -> Diagnostic:
     """For a file or folder that cannot be read."""
     if isinstance(e, FileNotFoundError):
         hint = "Correct the path, or create it."
         return error("no-such-path", "No such file or folder", f"'{file}' is not there.", hint=hint)
-    why = (e.strerror or "it cannot be opened").lower()
-    return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {why}.")
+    reason = (e.strerror or "it cannot be opened").lower()
+    return error("unreadable-file", "File cannot be read", f"'{file}' cannot be read: {reason}.")
 
 
-def _looks_like_manifest(path: str) -> bool:
+def _is_json_manifest(path: str) -> bool:
     """Whether a JSON file says that it is for kdeclare; other JSON files are none of its business."""
     try:
         with open(path, "rb") as stream:
@@ -173,17 +175,17 @@ def _looks_like_manifest(path: str) -> bool:
     return b'"apiVersion"' in head and any(f'"{group}/'.encode() in head for group in groups)
 
 
-def _json_ignored(path: str) -> Diagnostic:
+def _build_json_warning(path: str) -> Diagnostic:
     return warning(
         "json-not-loaded",
         "JSON manifest is not loaded",
         f"'{path}' looks like a manifest, but only files named *.yaml or *.yml are loaded from folders.",
         hint="Rename it to *.yaml (JSON is valid YAML), or name the file itself under 'manifests'.",
-        place=Place(path, 1, 1),
+        place=SourcePosition(path, 1, 1),
     )
 
 
-def _overlay_given(path: str) -> Diagnostic:
+def _build_overlay_warning(path: str) -> Diagnostic:
     return warning(
         "overlay-path",
         "Path is an overlay",
@@ -191,7 +193,7 @@ def _overlay_given(path: str) -> Diagnostic:
     )
 
 
-def _absolute(path: Path) -> str:
+def _make_absolute(path: Path) -> str:
     return os.path.abspath(path)
 
 

@@ -13,8 +13,8 @@ import yaml
 from yaml._yaml import CParser
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error
-from kdeclare.manifests.syntax.files import read
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error
+from kdeclare.manifests.syntax.files import read_file
 from kdeclare.manifests.syntax.substitution import has_reference
 
 MAX_DEPTH = 100
@@ -66,7 +66,7 @@ class _BoundedComposer(_Composer):
         self._depth -= 1
 
 
-def _may_be_deep(data: bytes) -> bool:
+def _can_be_deep(data: bytes) -> bool:
     """Whether the bytes could nest too deep; most cannot, and are spared the counting of every level.
 
     A level is opened by one of ``[ { - ?``, or by a line that is indented more than those around it:
@@ -77,70 +77,70 @@ def _may_be_deep(data: bytes) -> bool:
 
 def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[Node]:
     """The documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
-    aliases = b"*" in data and b"&" in data
+    has_aliases = b"*" in data and b"&" in data
     try:
-        composer = (_BoundedComposer if _may_be_deep(data) else _Composer)(_Stream(file, data))
+        composer = (_BoundedComposer if _can_be_deep(data) else _Composer)(_Stream(file, data))
         while composer.check_node():
             node: Node = composer.get_node()  # type: ignore[assignment]  # there is one, it was checked
-            wrong = _alias_problem(node) if aliases else None
-            if wrong is None:
+            alias_error = _check_aliases(node) if has_aliases else None
+            if alias_error is None:
                 yield node
             else:
-                diagnostics.append(wrong)
+                diagnostics.append(alias_error)
     except yaml.MarkedYAMLError as e:
-        diagnostics.append(_syntax_error(file, data, e))
+        diagnostics.append(_build_syntax_error(file, data, e))
     except yaml.YAMLError:
-        diagnostics.append(_unreadable_text(file, data))
+        diagnostics.append(_build_encoding_error(file, data))
 
 
-def place(node: Node) -> Place:
+def get_position(node: Node) -> SourcePosition:
     """Where a node starts."""
     mark = node.start_mark
-    return Place(mark.name, mark.line + 1, mark.column + 1)
+    return SourcePosition(mark.name, mark.line + 1, mark.column + 1)
 
 
-def find(root: Node, path: Sequence[str | int], *, key: bool = False) -> Place:
+def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -> SourcePosition:
     """The place of what ``path`` leads to, or of the deepest node on the way where it leads nowhere.
 
     key: the place of the last key, not of its value.
     """
     node: Node = root
     for index, step in enumerate(path):
-        pair = child(node, step)
+        pair = find_child(node, step)
         if pair is None:
             break
         if key and index == len(path) - 1 and pair[0] is not None:
-            return place(pair[0])
+            return get_position(pair[0])
         node = pair[1]
-    return place(node)
+    return get_position(node)
 
 
-def node_at(root: Node, path: Sequence[str | int]) -> Node | None:
+def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
     """What ``path`` leads to, if it leads somewhere."""
     node = root
     for step in path:
-        pair = child(node, step)
+        pair = find_child(node, step)
         if pair is None:
             return None
         node = pair[1]
     return node
 
 
-def path_to(root: Node, node: Node) -> tuple[str | int, ...] | None:
+def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
     """The keys and indexes that lead from ``root`` to this very node; None where nothing does."""
-    waiting: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
-    while waiting:
-        current, path = waiting.pop()
+    pending: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
+    while pending:
+        current, path = pending.pop()
         if current is node:
             return path
         if isinstance(current, MappingNode):
-            waiting += [(value, (*path, str(key.value))) for key, value in current.value]
+            pending += [(value, (*path, str(key.value))) for key, value in current.value]
         elif isinstance(current, SequenceNode):
-            waiting += [(item, (*path, index)) for index, item in enumerate(current.value)]
+            pending += [(item, (*path, index)) for index, item in enumerate(current.value)]
     return None
 
 
-def child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
     """The key (of a mapping) and the value that one step leads to; None where there is none."""
     if isinstance(node, MappingNode):
         text = str(step)
@@ -153,7 +153,7 @@ def child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
     return None
 
 
-def _alias_problem(root: Node) -> Diagnostic | None:
+def _check_aliases(root: Node) -> Diagnostic | None:
     """Aliases that lead into themselves, or stand for more than anybody can have meant."""
     measured: dict[int, tuple[int, int]] = {}
     recursive: list[Node] = []
@@ -162,17 +162,17 @@ def _alias_problem(root: Node) -> Diagnostic | None:
         """Nodes and levels with all aliases expanded; anchored nodes come first, so recursion is bounded."""
         if isinstance(node, ScalarNode):
             return 1, 1
-        known = measured.get(id(node))
-        if known is not None:
-            if known == (0, 0):
+        measurement = measured.get(id(node))
+        if measurement is not None:
+            if measurement == (0, 0):
                 recursive.append(node)
-            return known
+            return measurement
         measured[id(node)] = 0, 0
         nodes, levels = 1, 0
         for item in node.value:
             for inner in item if isinstance(item, tuple) else (item,):
-                more, deep = measure(inner)
-                nodes, levels = nodes + more, max(levels, deep)
+                inner_nodes, inner_levels = measure(inner)
+                nodes, levels = nodes + inner_nodes, max(levels, inner_levels)
         measured[id(node)] = nodes, levels + 1
         return measured[id(node)]
 
@@ -182,80 +182,86 @@ def _alias_problem(root: Node) -> Diagnostic | None:
             "recursive-alias",
             "Alias leads into itself",
             "This node holds an alias of itself.",
-            place=place(recursive[0]),
+            place=get_position(recursive[0]),
         )
-    if levels <= MAX_DEPTH and nodes - sum(1 for _ in _distinct(root)) <= MAX_EXPANSION:
+    if levels <= MAX_DEPTH and nodes - sum(1 for _ in _walk_distinct_nodes(root)) <= MAX_EXPANSION:
         return None
     detail = f"The aliases of this document stand for {nodes:,} nodes on {levels} levels."
     hint = f"{MAX_EXPANSION:,} nodes and {MAX_DEPTH} levels are the limit."
-    return error("alias-expansion", "Aliases expand too far", detail, hint=hint, place=place(root))
+    return error("alias-expansion", "Aliases expand too far", detail, hint=hint, place=get_position(root))
 
 
-def _distinct(root: Node) -> Iterator[Node]:
-    seen: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
+def _walk_distinct_nodes(root: Node) -> Iterator[Node]:
+    visited: set[int] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         yield node
         if not isinstance(node, ScalarNode):
             for item in node.value:
-                waiting.extend(item if isinstance(item, tuple) else (item,))
+                pending.extend(item if isinstance(item, tuple) else (item,))
 
 
 _SYNTAX = "yaml-syntax"
 
 
-def _syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diagnostic:
+def _build_syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diagnostic:
     mark = e.problem_mark or e.context_mark
-    where = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
-    said = ", ".join(part for part in (e.context, e.problem) if part) or "this is no YAML"
+    error_position = (
+        SourcePosition(file, mark.line + 1, mark.column + 1) if mark else SourcePosition(file, 1, 1)
+    )
+    message = ", ".join(part for part in (e.context, e.problem) if part) or "this is no YAML"
     if e.context_mark and e.problem_mark and e.context_mark.line != e.problem_mark.line:
-        said += f"; it begins in line {e.context_mark.line + 1}"
+        message += f"; it begins in line {e.context_mark.line + 1}"
     lines = data.split(b"\n")
-    line = lines[where.line - 1] if where.line <= len(lines) else b""
-    detail = f"{said[0].upper()}{said[1:]}."
-    return error(_SYNTAX, "YAML syntax error", detail, hint=_syntax_hint(said, line), place=where)
+    line = lines[error_position.line - 1] if error_position.line <= len(lines) else b""
+    detail = f"{message[0].upper()}{message[1:]}."
+    return error(
+        _SYNTAX, "YAML syntax error", detail, hint=_find_syntax_hint(message, line), place=error_position
+    )
 
 
-def _syntax_hint(said: str, line: bytes) -> str:
+def _find_syntax_hint(message: str, line: bytes) -> str:
     if b"\t" in line[: len(line) - len(line.lstrip())]:
         return "Indent with spaces; YAML does not allow tabs there."
-    if "mapping values are not allowed" in said:
+    if "mapping values are not allowed" in message:
         return "Put a text that holds ': ' in quotes, and check the indentation."
-    if "flow" in said and b"${" in line:
+    if "flow" in message and b"${" in line:
         return "Put ${…} in quotes where it stands inside of { } or [ ]."
-    if "anchor" in said or "alias" in said:
+    if "anchor" in message or "alias" in message:
         return "An anchor (&name) is defined once, before the aliases (*name) that use it."
     return ""
 
 
-def _unreadable_text(file: str, data: bytes) -> Diagnostic:
+def _build_encoding_error(file: str, data: bytes) -> Diagnostic:
     try:
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
     except UnicodeDecodeError as e:
-        before = data[: e.start].decode("utf-8", errors="replace")
+        text_before = data[: e.start].decode("utf-8", errors="replace")
         return error(
             "not-utf8",
             "File is not UTF-8",
             "This byte belongs to no UTF-8 character.",
             hint="Save the file as UTF-8.",
-            place=_place_after(file, before),
+            place=_compute_position(file, text_before),
         )
-    found = _UNPRINTABLE.search(text)
+    match = _UNPRINTABLE.search(text)
     return error(
         _SYNTAX,
         "YAML syntax error",
         "Here stands a control character, which YAML does not allow.",
         hint='Take it out, or write it as an escape in double quotes ("\\x01").',
-        place=_place_after(file, text[: found.start()] if found else ""),
+        place=_compute_position(file, text[: match.start()] if match else ""),
     )
 
 
-def _place_after(file: str, before: str) -> Place:
-    return Place(file, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1)
+def _compute_position(file: str, text_before: str) -> SourcePosition:
+    return SourcePosition(
+        file, text_before.count("\n") + 1, len(text_before) - (text_before.rfind("\n") + 1) + 1
+    )
 
 
 _BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -266,50 +272,50 @@ _QUOTED = {
 """What stands for one character between these quotes."""
 
 
-def within(node: Node, offset: int) -> Place:
+def find_position_within(node: Node, offset: int) -> SourcePosition:
     """The place of a character of a scalar's text; the scalar's own where that cannot be told.
 
     It can be told in plain and quoted scalars of one line, and in blocks that keep their lines (``|``),
     up to the first ``${…}``.
     """
-    start = place(node)
+    start = get_position(node)
     if not isinstance(node, ScalarNode) or has_reference(node.value[: offset + 1]):
         return start
     offset = min(offset, len(node.value.rstrip()))  # what is missing at the end is missing after the text
-    lines = _lines(start.file)
+    lines = _read_lines(start.file)
     if node.style == "|":
-        return _in_block(node.value, offset, start, lines)
+        return _find_block_position(node.value, offset, start, lines)
     if node.start_mark.line != node.end_mark.line or start.line > len(lines):
         return start
-    column = _in_line(node, offset, lines[start.line - 1], start.column - 1)
-    return start if column is None else Place(start.file, start.line, column + 1)
+    column = _find_column(node, offset, lines[start.line - 1], start.column - 1)
+    return start if column is None else SourcePosition(start.file, start.line, column + 1)
 
 
-def _lines(file: str) -> list[str]:
-    data = read(file, []) or b""
+def _read_lines(file: str) -> list[str]:
+    data = read_file(file, []) or b""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return _BREAK.split(data.decode(encoding, errors="replace"))
 
 
-def _in_line(node: ScalarNode, offset: int, line: str, begin: int) -> int | None:
+def _find_column(node: ScalarNode, offset: int, line: str, begin: int) -> int | None:
     """The column, from 0. An anchor or a tag may stand before the text."""
     if not node.style:
-        found = line.find(node.value, begin)
-        return found + offset if found >= 0 else None
-    opened = line.find(node.style, begin)
-    written = _QUOTED.get(node.style)
-    if opened < 0 or written is None:
+        text_start = line.find(node.value, begin)
+        return text_start + offset if text_start >= 0 else None
+    quote_start = line.find(node.style, begin)
+    character_pattern = _QUOTED.get(node.style)
+    if quote_start < 0 or character_pattern is None:
         return None
-    before = list(islice(written.finditer(line, opened + 1), offset))
-    return before[-1].end() if before else opened + 1
+    preceding = list(islice(character_pattern.finditer(line, quote_start + 1), offset))
+    return preceding[-1].end() if preceding else quote_start + 1
 
 
-def _in_block(text: str, offset: int, start: Place, lines: list[str]) -> Place:
-    number = text.count("\n", 0, offset)
-    line = text.split("\n")[number]
-    at = start.line + number  # the text begins in the line after the one with the bar
-    if at >= len(lines) or not lines[at].endswith(line):
+def _find_block_position(text: str, offset: int, start: SourcePosition, lines: list[str]) -> SourcePosition:
+    line_index = text.count("\n", 0, offset)
+    line = text.split("\n")[line_index]
+    file_line = start.line + line_index  # the text begins in the line after the one with the bar
+    if file_line >= len(lines) or not lines[file_line].endswith(line):
         return start
-    indent = len(lines[at]) - len(line)
+    indent = len(lines[file_line]) - len(line)
     column = indent + offset - (text.rfind("\n", 0, offset) + 1)
-    return Place(start.file, at + 1, column + 1)
+    return SourcePosition(start.file, file_line + 1, column + 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
@@ -50,8 +50,8 @@ class ReferenceLimits:
 
     def allows_file(self, path: Path, folder: Path) -> bool:
         """Whether a file may be read. folder: the project's."""
-        real = os.path.realpath(path)
-        return any(_is_within(real, _allowed_path(entry, folder)) for entry in self.files)
+        real_path = os.path.realpath(path)
+        return any(_is_within(real_path, _resolve_allowed_path(entry, folder)) for entry in self.files)
 
 
 Limits = tuple[ReferenceLimits, ...]
@@ -63,14 +63,14 @@ def is_automated(environ: Mapping[str, str]) -> bool:
     return environ.get(CI_VARIABLE, "").strip().lower() not in _FALSE
 
 
-def own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str]) -> Limits:
+def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str]) -> Limits:
     """The limits of a project file; without the field, in CI nothing is allowed, and elsewhere everything."""
     if declared is not None:
         return (declared,)
     return (ReferenceLimits(declared=False),) if is_automated(environ) else ()
 
 
-def entry_problem(entry: str) -> str | None:
+def explain_bad_entry(entry: str) -> str | None:
     """What is wrong with an entry of ``references.env``, if anything is."""
     if _ENTRY.fullmatch(entry) is None:
         return f"takes names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
@@ -81,7 +81,7 @@ def entry_problem(entry: str) -> str | None:
     return None
 
 
-def refuse_variable(name: str, limits: Limits) -> Diagnostic | None:
+def check_variable(name: str, limits: Limits) -> Diagnostic | None:
     """Why an environment variable must not be resolved; None where it may."""
     if name in _OWN_KEYS:
         return error(
@@ -101,11 +101,15 @@ def refuse_variable(name: str, limits: Limits) -> Diagnostic | None:
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
-    refusing = _first(limit for limit in limits if not limit.allows_variable(name))
-    return _refusal(f"env.{name}", refusing, f"env: [{name}]", name) if refusing else None
+    refusing_limit = _find_first(limit for limit in limits if not limit.allows_variable(name))
+    return (
+        _build_refusal_error(f"env.{name}", refusing_limit, f"env: [{name}]", name)
+        if refusing_limit
+        else None
+    )
 
 
-def refuse_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
+def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
     """Why the file of a reference must not be read; None where it may.
 
     name: as in the reference. folder: what entries of the limits are relative to.
@@ -126,16 +130,20 @@ def refuse_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnost
             hint="Keep the file elsewhere.",
             subject=name,
         )
-    refusing = _first(limit for limit in limits if not limit.allows_file(path, folder))
+    refusing_limit = _find_first(limit for limit in limits if not limit.allows_file(path, folder))
     parent = os.path.dirname(name) or name  # noqa: PTH120  # as written
-    return _refusal(f"file.{name}", refusing, f"files: [{parent}]", name) if refusing else None
+    return (
+        _build_refusal_error(f"file.{name}", refusing_limit, f"files: [{parent}]", name)
+        if refusing_limit
+        else None
+    )
 
 
-def _first(limits: Iterable[ReferenceLimits]) -> ReferenceLimits | None:
+def _find_first(limits: Iterable[ReferenceLimits]) -> ReferenceLimits | None:
     return next(iter(limits), None)
 
 
-def _refusal(reference: str, limit: ReferenceLimits, entry: str, subject: str) -> Diagnostic:
+def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, subject: str) -> Diagnostic:
     if limit.trusted:
         detail = (
             f"'${{{reference}}}' is not in 'spec.references' of the trusted project file, which is normally "
@@ -154,7 +162,7 @@ def _refusal(reference: str, limit: ReferenceLimits, entry: str, subject: str) -
     return error("reference-not-allowed", "Reference is not allowed", detail, hint=hint, subject=subject)
 
 
-def _allowed_path(entry: str, folder: Path) -> str:
+def _resolve_allowed_path(entry: str, folder: Path) -> str:
     """Where an entry leads. Links in the project are not followed: a change of the project can set them."""
     project = os.path.realpath(folder)
     path = os.path.normpath(Path(project, entry))

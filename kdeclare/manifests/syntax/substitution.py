@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.core.suggest import did_you_mean
-from kdeclare.manifests.syntax.reference_limits import Limits, refuse_file, refuse_variable
+from kdeclare.core.suggestions import format_suggestion
+from kdeclare.manifests.syntax.reference_limits import Limits, check_file, check_variable
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
-_LARGEST = 1 << 20
+_MAX_FILE_BYTES = 1 << 20
 """Bytes of a file that ``${file.PATH}`` may stand for. Kafka takes 32,767 for a value."""
 _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
@@ -31,7 +31,7 @@ class Variable(NamedTuple):
 
 
 @dataclass(slots=True)
-class Scope:
+class ReferenceContext:
     """What the names in ``${…}`` mean.
 
     folder: what ``${file.PATH}`` is relative to.
@@ -48,7 +48,7 @@ class Scope:
     root: Path | None = None
 
 
-class Unresolved(Exception):
+class UnresolvedReference(Exception):
     """A reference that leads nowhere; ``diagnostic`` says which, without a place."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
@@ -61,42 +61,47 @@ def has_reference(text: str) -> bool:
     return "${" in text
 
 
-def is_single(text: str) -> bool:
+def is_single_reference(text: str) -> bool:
     """Whether a text is one reference and nothing else."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and match[2] == "}"
 
 
-def names_in(text: str) -> tuple[str, ...]:
+def find_reference_names(text: str) -> tuple[str, ...]:
     """What stands in the references of a text (``var.NAME``), Kafka's own placeholders left out."""
-    found = (match[1] for match in _REFERENCE.finditer(text) if match[2])
-    return tuple(name for name in found if ":" not in name)
+    contents = (match[1] for match in _REFERENCE.finditer(text) if match[2])
+    return tuple(name for name in contents if ":" not in name)
 
 
-def substitute(text: str, scope: Scope, *, as_text: bool) -> Any:
+def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
     """A scalar with its references resolved; one that is a single ``${var.NAME}`` takes that one's type.
 
     as_text: whether a variable's text is wanted instead of its value.
     Raises Unresolved when a name is not defined or a file cannot be read.
     """
-    whole = _REFERENCE.fullmatch(text)
-    if whole and whole[2] and (whole[1] or "").startswith("var."):
-        variable = _variable(whole[1], scope)
+    whole_match = _REFERENCE.fullmatch(text)
+    if whole_match and whole_match[2] and (whole_match[1] or "").startswith("var."):
+        variable = _get_variable(whole_match[1], context)
         return variable.text if as_text else variable.value
     values: list[str] = []
     references: list[str] = []
-    outside = False
+    is_from_outside = False
     end = 0
     for match in _REFERENCE.finditer(text):
         literal = text[end : match.start()]
         end = match.end()
-        found = _resolve(match, scope)
-        outside = outside or isinstance(found, Referenced)
-        values += (literal, found)
+        replacement = _resolve_match(match, context)
+        is_from_outside = is_from_outside or isinstance(replacement, Referenced)
+        values += (literal, replacement)
         # in a reference that is resolved again later, what comes from a variable is spelt out
-        references += (literal, found.reference if isinstance(found, Referenced) else _kept(match, found))
+        references += (
+            literal,
+            replacement.reference
+            if isinstance(replacement, Referenced)
+            else _format_replacement(match, replacement),
+        )
     value = "".join((*values, text[end:]))
-    return Referenced(value, "".join((*references, text[end:]))) if outside else value
+    return Referenced(value, "".join((*references, text[end:]))) if is_from_outside else value
 
 
 def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limits: Limits = ()) -> str:
@@ -105,23 +110,25 @@ def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limit
     Raises KdeclareError when a variable is not set any more, a file cannot be read, or the limits forbid it.
     """
     try:
-        return str(substitute(text, Scope(folder, environ, variables=None, limits=limits), as_text=True))
-    except Unresolved as e:
+        return str(
+            substitute(text, ReferenceContext(folder, environ, variables=None, limits=limits), as_text=True)
+        )
+    except UnresolvedReference as e:
         raise KdeclareError(e.diagnostic) from None
 
 
-def _kept(match: re.Match[str], found: str) -> str:
+def _format_replacement(match: re.Match[str], replacement: str) -> str:
     if match[1] is None or ":" in match[1]:
         return match[0]
-    return found.replace("${", "$${")
+    return replacement.replace("${", "$${")
 
 
-def _resolve(match: re.Match[str], scope: Scope) -> str:
+def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
     name: str | None = match[1]
     if name is None:
         return "${"
     if not match[2]:
-        raise Unresolved(
+        raise UnresolvedReference(
             error(
                 "bad-reference",
                 "Reference has no end",
@@ -132,48 +139,48 @@ def _resolve(match: re.Match[str], scope: Scope) -> str:
     if ":" in name:
         return match[0]
     if name.startswith("env."):
-        return _from_environment(name, scope)
+        return _resolve_environment_variable(name, context)
     if name.startswith("file."):
-        return _from_file(name, scope)
+        return _resolve_file(name, context)
     if name.startswith("var."):
-        text: Any = _variable(name, scope).text
+        text: Any = _get_variable(name, context).text
         if isinstance(text, str):
             return text
-        raise Unresolved(
+        raise UnresolvedReference(
             error(
                 "bad-reference",
                 "Variable is no text",
-                f"'${{{name}}}' stands inside of a text, and its value is {_shape(text)}.",
+                f"'${{{name}}}' stands inside of a text, and its value is {_format_type(text)}.",
                 hint="Let the reference stand alone, or give the variable one value.",
             )
         )
-    raise Unresolved(
+    raise UnresolvedReference(
         error(
             "bad-reference",
             "Unknown reference",
             # not named: it can be a part of a literal secret
             f"What stands after '${{' here is not of the form {_FORMS}.",
-            hint=_meant(name, scope),
+            hint=_suggest_reference(name, context),
         )
     )
 
 
-def _meant(name: str, scope: Scope) -> str:
-    if name in (scope.variables or {}):
+def _suggest_reference(name: str, context: ReferenceContext) -> str:
+    if name in (context.variables or {}):
         return f"Did you mean '${{var.{name}}}'?"
-    if name in scope.environ and refuse_variable(name, scope.limits) is None:
+    if name in context.environ and check_variable(name, context.limits) is None:
         return f"Did you mean '${{env.{name}}}'?"
     return "Write $${ where the two characters themselves are meant."
 
 
-def _shape(value: Any) -> str:
+def _format_type(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else "null"
 
 
-def _variable(reference: str, scope: Scope) -> Variable:
+def _get_variable(reference: str, context: ReferenceContext) -> Variable:
     name = reference.removeprefix("var.")
-    if scope.variables is None:
-        raise Unresolved(
+    if context.variables is None:
+        raise UnresolvedReference(
             error(
                 "undefined-variable",
                 "Variable cannot be used here",
@@ -181,11 +188,11 @@ def _variable(reference: str, scope: Scope) -> Variable:
                 hint="Use ${env.NAME} or ${file.PATH} there.",
             )
         )
-    found = scope.variables.get(name)
-    if found is not None:
-        return found
-    hint = did_you_mean(name, scope.variables)
-    raise Unresolved(
+    variable = context.variables.get(name)
+    if variable is not None:
+        return variable
+    hint = format_suggestion(name, context.variables)
+    raise UnresolvedReference(
         error(
             "undefined-variable",
             "Variable is not defined",
@@ -196,15 +203,17 @@ def _variable(reference: str, scope: Scope) -> Variable:
     )
 
 
-def _from_environment(reference: str, scope: Scope) -> Referenced:
+def _resolve_environment_variable(reference: str, context: ReferenceContext) -> Referenced:
     name = reference.removeprefix("env.")
-    if refused := refuse_variable(name, scope.limits):
-        raise Unresolved(refused)
-    found = scope.environ.get(name)
-    if found is not None:
-        return Referenced(found, f"${{{reference}}}")
-    hint = did_you_mean(name, [known for known in scope.environ if not refuse_variable(known, scope.limits)])
-    raise Unresolved(
+    if refusal := check_variable(name, context.limits):
+        raise UnresolvedReference(refusal)
+    value = context.environ.get(name)
+    if value is not None:
+        return Referenced(value, f"${{{reference}}}")
+    hint = format_suggestion(
+        name, [known for known in context.environ if not check_variable(known, context.limits)]
+    )
+    raise UnresolvedReference(
         error(
             "undefined-variable",
             "Environment variable is not set",
@@ -215,7 +224,7 @@ def _from_environment(reference: str, scope: Scope) -> Referenced:
     )
 
 
-def _read_regular(path: Path) -> str:
+def _read_regular_file(path: Path) -> str:
     """The text of a regular file. Raises OSError or ValueError.
 
     A FIFO would wait for a writer, and a device such as /dev/zero has no end. The check is made on the open
@@ -225,36 +234,36 @@ def _read_regular(path: Path) -> str:
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(0, "It is not a regular file")
-        data = stream.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise OSError(0, f"It is larger than {_LARGEST:,} bytes")
+        data = stream.read(_MAX_FILE_BYTES + 1)
+    if len(data) > _MAX_FILE_BYTES:
+        raise OSError(0, f"It is larger than {_MAX_FILE_BYTES:,} bytes")
     return data.decode()
 
 
-def _from_file(reference: str, scope: Scope) -> Referenced:
+def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
     name = reference.removeprefix("file.")
-    path = Path(scope.folder, name)
-    if refused := refuse_file(name, path, Path(scope.root or scope.folder), scope.limits):
-        raise Unresolved(refused)
-    text = scope.files.get(path)
+    path = Path(context.folder, name)
+    if refusal := check_file(name, path, Path(context.root or context.folder), context.limits):
+        raise UnresolvedReference(refusal)
+    text = context.files.get(path)
     if text is None:
         try:
-            text = _read_regular(path)
+            text = _read_regular_file(path)
         except (OSError, ValueError) as e:
-            why = "it is not UTF-8 text" if isinstance(e, ValueError) else _reason(e)
-            raise Unresolved(
+            reason = "it is not UTF-8 text" if isinstance(e, ValueError) else _format_reason(e)
+            raise UnresolvedReference(
                 error(
                     "unreadable-reference",
                     "File of a reference cannot be read",
-                    f"'${{{reference}}}' cannot be read: {why}.",
+                    f"'${{{reference}}}' cannot be read: {reason}.",
                     hint="It is relative to the project file's folder; without a project, to the manifest's.",
                     subject=name,
                 )
             ) from None
         text = text.removesuffix("\n").removesuffix("\r")
-        scope.files[path] = text
+        context.files[path] = text
     return Referenced(text, f"${{{reference}}}")
 
 
-def _reason(e: OSError) -> str:
+def _format_reason(e: OSError) -> str:
     return (e.strerror or "it cannot be opened").lower()

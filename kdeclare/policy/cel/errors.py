@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import get_args
 
-from kdeclare.core.diagnostics import Place
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.suggest import closest, did_you_mean
-from kdeclare.policy.cel.source import tokens
+from kdeclare.core.diagnostics import SourcePosition
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.suggestions import find_closest, format_suggestion
+from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 STATE = "State_"
@@ -19,7 +19,7 @@ _FUNCTIONS = (
     *("filter", "has", "int", "map", "matches", "size", "startsWith", "string", "timestamp", "type", "uint"),
 )
 _LOOPS = ("all", "exists", "exists_one", "filter", "map")
-_AFTER = (*_LOOPS, "contains", "endsWith", "startsWith")
+_RECEIVER_FUNCTIONS = (*_LOOPS, "contains", "endsWith", "startsWith")
 _UNKNOWN = "undeclared reference to "
 _CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _ERROR = re.compile(r"^ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
@@ -50,204 +50,231 @@ class RuleProblem:
     offset: int | None = None
 
 
-def explained(said: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
+def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
     """What the compiler said: the first mistake in the syntax, or all that it found in a sound one."""
-    found = [(_offset(source, int(m[1]), int(m[2])), m[3]) for m in _ERROR.finditer(_CODE.sub("", said))]
-    syntax = [item for item in found if item[1].startswith(("Syntax error", "reserved", "unsupported"))]
-    if syntax:
-        offset, text = min(syntax, key=lambda item: item[0] or 0)
-        optional = _optional(text, source, vocabulary)
-        return (optional or _syntax(text, offset or 0, source),)
-    if not found or "recursion" in said:
-        return (RuleProblem(_of_the_whole(said)),)
-    found = [item for item in found if "'*error*'" not in item[1]]
-    # where a loop is misspelt, its variable is unknown, too
-    functions = [
-        (at, text) for at, text in found if text.startswith(_UNKNOWN) and source[at or 0 :][:1] == "("
+    compiler_errors = [
+        (_compute_offset(source, int(m[1]), int(m[2])), m[3])
+        for m in _ERROR.finditer(_CODE.sub("", compiler_output))
     ]
-    mistakes = (_mistake(text, offset, source, vocabulary) for offset, text in functions or found)
-    return tuple(dict.fromkeys(mistakes))
+    syntax_errors = [
+        item for item in compiler_errors if item[1].startswith(("Syntax error", "reserved", "unsupported"))
+    ]
+    if syntax_errors:
+        offset, text = min(syntax_errors, key=lambda item: item[0] or 0)
+        optional_problem = _find_optional_syntax(text, source, vocabulary)
+        return (optional_problem or _build_syntax_problem(text, offset or 0, source),)
+    if not compiler_errors or "recursion" in compiler_output:
+        return (RuleProblem(_explain_whole_rule(compiler_output)),)
+    compiler_errors = [item for item in compiler_errors if "'*error*'" not in item[1]]
+    # where a loop is misspelt, its variable is unknown, too
+    unknown_functions = [
+        (at, text)
+        for at, text in compiler_errors
+        if text.startswith(_UNKNOWN) and source[at or 0 :][:1] == "("
+    ]
+    problems = (
+        _build_problem(text, offset, source, vocabulary)
+        for offset, text in unknown_functions or compiler_errors
+    )
+    return tuple(dict.fromkeys(problems))
 
 
-def not_a_verdict(kind: str) -> RuleProblem:
+def build_result_type_problem(kind: str) -> RuleProblem:
     """For an expression whose result is of another type than BOOL."""
     words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "of no type that is known before"}
-    said = words.get(kind.partition("<")[0]) or _TYPES.get(kind) or _TYPES.get(kind.lower()) or _typed(kind)
+    type_text = (
+        words.get(kind.partition("<")[0])
+        or _TYPES.get(kind)
+        or _TYPES.get(kind.lower())
+        or _format_type(kind)
+    )
     hint = "Compare it with something; a rule is true for what is allowed."
-    return RuleProblem(f"A rule must be true or false, and this is {said}.", hint)
+    return RuleProblem(f"A rule must be true or false, and this is {type_text}.", hint)
 
 
-def _offset(source: str, line: int, column: int) -> int | None:
+def _compute_offset(source: str, line: int, column: int) -> int | None:
     if line < 1 or column < 1:
         return None
     return min(sum(len(text) + 1 for text in source.split("\n")[: line - 1]) + column - 1, len(source))
 
 
-def _of_the_whole(said: str) -> str:
-    if "recursion" in said:
+def _explain_whole_rule(compiler_output: str) -> str:
+    if "recursion" in compiler_output:
         return "The rule is nested too deep."
-    if "codepoint limit" in said:
+    if "codepoint limit" in compiler_output:
         return "The rule is too long."
-    if said.startswith("compile()"):  # it would take any text
+    if compiler_output.startswith("compile()"):  # it would take any text
         return "The rule is no Unicode text."
-    return f"The rule cannot be read: {_CODE.sub('', said).splitlines()[0].rstrip('.')}."
+    return f"The rule cannot be read: {_CODE.sub('', compiler_output).splitlines()[0].rstrip('.')}."
 
 
-def _syntax(said: str, offset: int, source: str) -> RuleProblem:
-    rest = source[offset:]
-    if not rest.strip():
+def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem:
+    remaining_text = source[offset:]
+    if not remaining_text.strip():
         return RuleProblem("The rule ends too early: something is missing at its end.", offset=offset)
-    if said.startswith("reserved"):
-        word = said.rpartition(" ")[2]
-        return RuleProblem(f"'{word}' is a reserved word of CEL.", _instead(word), offset)
-    if rest[0] in "'\"" and "token recognition" in said:
-        return _broken_text(rest, offset)
-    if rest[0] in "‘’“”":
-        return RuleProblem(f"'{rest[0]}' is no quotation mark of CEL.", "Write ' or \".", offset)
-    word = (re.match(r"\w+|[=<>&|!]+|.", rest) or rest)[0]
-    before = (re.search(r"(\w+)\s*$", source[:offset]) or ("", ""))[1]  # 'not x': told at the x
-    hint = _instead(word) or (_instead(before) if word[0].isalnum() else "")
+    if message.startswith("reserved"):
+        word = message.rpartition(" ")[2]
+        return RuleProblem(f"'{word}' is a reserved word of CEL.", _suggest_operator(word), offset)
+    if remaining_text[0] in "'\"" and "token recognition" in message:
+        return _build_quote_problem(remaining_text, offset)
+    if remaining_text[0] in "‘’“”":
+        return RuleProblem(f"'{remaining_text[0]}' is no quotation mark of CEL.", "Write ' or \".", offset)
+    word = (re.match(r"\w+|[=<>&|!]+|.", remaining_text) or remaining_text)[0]
+    previous_word = (re.search(r"(\w+)\s*$", source[:offset]) or ("", ""))[1]  # 'not x': told at the x
+    hint = _suggest_operator(word) or (_suggest_operator(previous_word) if word[0].isalnum() else "")
     return RuleProblem(f"'{word}' is not expected here.", hint, offset)
 
 
-def _optional(said: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
+def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
     """Of ``[?'x']``, ``.?x`` and ``?.x``."""
-    if not said.startswith("unsupported") and "expecting ':'" not in said:
+    if not message.startswith("unsupported") and "expecting ':'" not in message:
         return None
-    pieces = tokens(source)
-    for one, other in pairwise(pieces):
-        if (one.text + other.text) in ("[?", ".?", "?.") and other.offset == one.offset + 1:
+    pieces = tokenize(source)
+    for token, next_token in pairwise(pieces):
+        if (token.text + next_token.text) in ("[?", ".?", "?.") and next_token.offset == token.offset + 1:
             hint = f"Ask first whether a key is there: 'key' in {vocabulary.example_map} && …."
-            return RuleProblem(f"'{one.text}{other.text}' is not supported.", hint, one.offset)
+            return RuleProblem(f"'{token.text}{next_token.text}' is not supported.", hint, token.offset)
     return None
 
 
-def _broken_text(rest: str, offset: int) -> RuleProblem:
-    quote, closed = rest[0], _CLOSED.match(rest)
-    if closed is None or "\\" not in closed[0]:
+def _build_quote_problem(remaining_text: str, offset: int) -> RuleProblem:
+    quote, closed_match = remaining_text[0], _CLOSED.match(remaining_text)
+    if closed_match is None or "\\" not in closed_match[0]:
         return RuleProblem(f"The text that begins here has no closing {quote}.", offset=offset)
     hint = f"Where backslashes are meant, as in regular expressions, write r{quote}…{quote}."
     return RuleProblem("The text that begins here has a backslash that says nothing to CEL.", hint, offset)
 
 
-def _instead(word: str) -> str:
+def _suggest_operator(word: str) -> str:
     if word == "if":
         return "Write condition ? value : other value."
     return f"Write {_WORDS[word]}." if word in _WORDS else ""
 
 
-def _mistake(said: str, offset: int | None, source: str, vocabulary: Vocabulary) -> RuleProblem:
-    at = offset or 0
-    if match := re.match(_UNKNOWN + r"'([^']*)'", said):
-        return _unknown(match[1], at, source, vocabulary)
-    if match := re.match(r"expression of type '(.*)' cannot be the operand of a select", said):
-        return _no_field(match[1], at, source, vocabulary)
-    if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", said):
-        return RuleProblem(*_no_overload(match[1], _split(match[2]), source, vocabulary), offset)
-    if said.startswith("has() argument"):
+def _build_problem(message: str, offset: int | None, source: str, vocabulary: Vocabulary) -> RuleProblem:
+    start = offset or 0
+    if match := re.match(_UNKNOWN + r"'([^']*)'", message):
+        return _build_unknown_name_problem(match[1], start, source, vocabulary)
+    if match := re.match(r"expression of type '(.*)' cannot be the operand of a select", message):
+        return _build_unknown_field_problem(match[1], start, source, vocabulary)
+    if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", message):
+        return RuleProblem(*_explain_overload(match[1], _split_types(match[2]), source, vocabulary), offset)
+    if message.startswith("has() argument"):
         hint = f"Whether a key is there: 'key' in {vocabulary.example_map}."
         return RuleProblem("has() takes a field, written with a dot.", hint, offset)
-    return RuleProblem(f"{said[:1].upper()}{said[1:].rstrip('.')}.", "", offset)
+    return RuleProblem(f"{message[:1].upper()}{message[1:].rstrip('.')}.", "", offset)
 
 
-def _unknown(name: str, at: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
-    if source[at : at + 1] == "(" and source[:at].rstrip().endswith(name):
-        start = source.rindex(name, 0, at)
-        if name in _AFTER:
+def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
+    if source[offset : offset + 1] == "(" and source[:offset].rstrip().endswith(name):
+        start = source.rindex(name, 0, offset)
+        if name in _RECEIVER_FUNCTIONS:
             return RuleProblem(
-                *_misused(name, source[:start].rstrip().endswith("."), source[at + 1 :]), start
+                *_explain_misuse(name, source[:start].rstrip().endswith("."), source[offset + 1 :]), start
             )
-        return RuleProblem(f"There is no function '{name}'.", did_you_mean(name, _FUNCTIONS), start)
-    first = name.partition(".")[0]
-    if source[at : at + 1] == ".":  # told at the last dot
-        at = max(source.rfind(first, 0, at), 0)
-    if first in ("CREATE", "MODIFY", "DELETE"):
-        return RuleProblem(f"'{first}' without quotes is a name.", f"Write '{first}' in quotes.", at)
-    if first == "resource":
-        return RuleProblem("'resource' is known by its fields only.", "It has kind, labels, name.", at)
-    near = closest(first, (*vocabulary.names, *vocabulary.fields))
-    if near in vocabulary.fields:
-        hint = f"Did you mean '{vocabulary.words.after}.{near}'?"
+        return RuleProblem(f"There is no function '{name}'.", format_suggestion(name, _FUNCTIONS), start)
+    first_part = name.partition(".")[0]
+    if source[offset : offset + 1] == ".":  # told at the last dot
+        offset = max(source.rfind(first_part, 0, offset), 0)
+    if first_part in ("CREATE", "MODIFY", "DELETE"):
+        return RuleProblem(
+            f"'{first_part}' without quotes is a name.", f"Write '{first_part}' in quotes.", offset
+        )
+    if first_part == "resource":
+        return RuleProblem("'resource' is known by its fields only.", "It has kind, labels, name.", offset)
+    suggestion = find_closest(first_part, (*vocabulary.names, *vocabulary.fields))
+    if suggestion in vocabulary.fields:
+        hint = f"Did you mean '{vocabulary.words.after}.{suggestion}'?"
     else:
-        hint = f"Did you mean '{near}'?" if near else f"Known are {', '.join(vocabulary.names)}."
-    return RuleProblem(f"There is nothing called '{first}'.", hint, at)
+        hint = f"Did you mean '{suggestion}'?" if suggestion else f"Known are {', '.join(vocabulary.names)}."
+    return RuleProblem(f"There is nothing called '{first_part}'.", hint, offset)
 
 
-def _misused(name: str, after_a_dot: bool, inside: str) -> tuple[str, str]:
+def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:
     """Of a function that there is: not so."""
-    what = "(x, …)" if name in _LOOPS else "(…)"
-    if after_a_dot and name in _LOOPS:
-        hint = f"Write .{name}{what}; of a mapping, x is a key."
+    argument_text = "(x, …)" if name in _LOOPS else "(…)"
+    if is_after_dot and name in _LOOPS:
+        hint = f"Write .{name}{argument_text}; of a mapping, x is a key."
         return f"'{name}' takes one variable and a condition or value.", hint
-    if after_a_dot:
-        return f"'{name}' does not take this.", f"Write .{name}{what} after a text."
-    first = re.match(r"\s*([\w.]+)\s*,", inside)
-    of = "a list or a mapping" if name in _LOOPS else "a text"
-    return f"'{name}' stands after {of}, with a dot.", f"Write {first[1] if first else '…'}.{name}{what}."
+    if is_after_dot:
+        return f"'{name}' does not take this.", f"Write .{name}{argument_text} after a text."
+    first_argument = re.match(r"\s*([\w.]+)\s*,", arguments)
+    receiver_text = "a list or a mapping" if name in _LOOPS else "a text"
+    return (
+        f"'{name}' stands after {receiver_text}, with a dot.",
+        f"Write {first_argument[1] if first_argument else '…'}.{name}{argument_text}.",
+    )
 
 
-def _no_field(kind: str, at: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
-    match = re.compile(r"\s*\.\s*(\w+)").match(source, at)
-    field, start = (match[1], match.start(1)) if match else ("", at)
+def _build_unknown_field_problem(kind: str, offset: int, source: str, vocabulary: Vocabulary) -> RuleProblem:
+    match = re.compile(r"\s*\.\s*(\w+)").match(source, offset)
+    field, start = (match[1], match.start(1)) if match else ("", offset)
     if kind.startswith(STATE):
-        others = (
+        field_hint = (
             f"It has {', '.join(vocabulary.fields)}. If the rule is about another kind, set selector.kind."
         )
-        hint = did_you_mean(field, vocabulary.fields) or others
+        hint = format_suggestion(field, vocabulary.fields) or field_hint
         return RuleProblem(f"'{kind.removeprefix(STATE)}' has no field '{field}'.", hint, start)
     maps = "|".join(name.replace(".", r"\s*\.\s*") for name in vocabulary.text_maps) or "(?!)"
-    for dotted in re.finditer(rf"\b({maps})\s*\.([\w.]+)", source):
-        if dotted.start() <= at < dotted.end():
-            hint = f"Write {dotted[1]}['{dotted[2]}']."
-            return RuleProblem(f"{_of_a_key(dotted[1])} with dots in it is a key, not fields.", hint, start)
-    return RuleProblem(f"There is no field '{field}' in {_typed(kind)}.", "", start)
+    for dotted_match in re.finditer(rf"\b({maps})\s*\.([\w.]+)", source):
+        if dotted_match.start() <= offset < dotted_match.end():
+            hint = f"Write {dotted_match[1]}['{dotted_match[2]}']."
+            return RuleProblem(
+                f"{_format_key_noun(dotted_match[1])} with dots in it is a key, not fields.", hint, start
+            )
+    return RuleProblem(f"There is no field '{field}' in {_format_type(kind)}.", "", start)
 
 
-def _no_overload(function: str, kinds: list[str], source: str, vocabulary: Vocabulary) -> tuple[str, str]:
+def _explain_overload(
+    function: str, types: list[str], source: str, vocabulary: Vocabulary
+) -> tuple[str, str]:
     operator = function.strip("_").lstrip("@")
-    given = [_typed(kind) for kind in kinds]
+    operand_types = [_format_type(kind) for kind in types]
     if function == "_?_:_":
-        said = "What stands before '?' must be true or false, and both sides of ':' of one kind."
-    elif len(given) == 2:
-        said = f"'{'[…]' if function == '_[_]' else operator}' does not take {given[0]} and {given[1]}."
+        detail = "What stands before '?' must be true or false, and both sides of ':' of one kind."
+    elif len(operand_types) == 2:
+        detail = (
+            f"'{'[…]' if function == '_[_]' else operator}' does not take "
+            f"{operand_types[0]} and {operand_types[1]}."
+        )
     else:
-        said = f"'{operator}' does not take {', '.join(given)}."
-    return said, _conversion(set(kinds), source, vocabulary)
+        detail = f"'{operator}' does not take {', '.join(operand_types)}."
+    return detail, _suggest_conversion(set(types), source, vocabulary)
 
 
-def _conversion(kinds: set[str], source: str, vocabulary: Vocabulary) -> str:
+def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) -> str:
     side = _SIDE.search(source)
     if side and side[1] in vocabulary.sides and side[2] in vocabulary.fields:
         return f"A state has all of its fields: write {side[1]} != null in place of {side[0]}."
-    if any(kind.startswith(STATE) for kind in kinds):
+    if any(kind.startswith(STATE) for kind in types):
         return f"A state can only be compared with null; it has {', '.join(vocabulary.fields)}."
-    if kinds == {"string", "int"}:
-        return f"{_texts(vocabulary)} are text: convert with int(…), or put the number in quotes."
-    if kinds == {"string", "bool"}:
-        return f"{_texts(vocabulary)} are text: put true and false in quotes."
-    if kinds == {"double", "int"}:
+    if types == {"string", "int"}:
+        return f"{_format_text_maps(vocabulary)} are text: convert with int(…), or put the number in quotes."
+    if types == {"string", "bool"}:
+        return f"{_format_text_maps(vocabulary)} are text: put true and false in quotes."
+    if types == {"double", "int"}:
         return "Write whole numbers without a point."
-    if "null_type" in kinds:
+    if "null_type" in types:
         states = f"{vocabulary.words.before}, {vocabulary.words.after}"
         key = f"'key' in {vocabulary.example_map}"
         return f"Only {states} and principal can be null; whether a key is there: {key}."
     return ""
 
 
-def _texts(vocabulary: Vocabulary) -> str:
+def _format_text_maps(vocabulary: Vocabulary) -> str:
     """The mappings of texts: ``Configs and labels``."""
-    found = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
-    names = ", ".join(found)
-    return f"{names[:1].upper()}{names[1:]} and labels" if found else "Labels"
+    map_names = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
+    names = ", ".join(map_names)
+    return f"{names[:1].upper()}{names[1:]} and labels" if map_names else "Labels"
 
 
-def _of_a_key(mapping: str) -> str:
+def _format_key_noun(mapping: str) -> str:
     """Of ``post.configs``: ``A config's name``."""
     name = mapping.rpartition(".")[2].strip().removesuffix("s")
     return f"{'An' if name[:1] in 'aeiou' else 'A'} {name}'s name"
 
 
-def _typed(kind: str) -> str:
+def _format_type(kind: str) -> str:
     if kind.startswith(STATE):
         return "a whole state"
     if kind.startswith("map("):
@@ -255,25 +282,25 @@ def _typed(kind: str) -> str:
     return "a list" if kind.startswith("list(") else _TYPES.get(kind, kind)
 
 
-def _split(kinds: str) -> list[str]:
+def _split_types(kinds: str) -> list[str]:
     """``(map(string, string), int)`` at its commas."""
-    return list(_parts(kinds.removeprefix("(").removesuffix(")")))
+    return list(_split_at_commas(kinds.removeprefix("(").removesuffix(")")))
 
 
-def _parts(kinds: str) -> Iterator[str]:
+def _split_at_commas(kinds: str) -> Iterator[str]:
     depth, start = 0, 0
-    for at, character in enumerate(kinds):
+    for index, character in enumerate(kinds):
         depth += (character == "(") - (character == ")")
         if character == "," and depth == 0:
-            yield kinds[start:at].strip()
-            start = at + 1
+            yield kinds[start:index].strip()
+            start = index + 1
     yield kinds[start:].strip()
 
 
 _ERROR_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_KEY = re.compile(r"Key not found in map : (.+)")
 _NO_VALUE = re.compile(r'No value with name "(\w+)\.\w+"')
-_PLAIN = {
+_PLAIN_REASONS = {
     "Iteration budget exceeded": "it takes too many steps",
     "regular expression too large": "a regular expression is too large, once its repetitions are written out",
     "Too slow": "it took too long about other topics, so it is not asked any more",
@@ -285,39 +312,41 @@ _PLAIN = {
 }
 
 
-def explain_failure(said: str, source: str, vocabulary: Vocabulary, where: Place | None = None) -> str:
-    """The message of a violation. said: CEL's error. source: the rule, which stands ``where``."""
-    text = _ERROR_CODE.sub("", _ERROR_CODE.sub("", said)).rstrip(".")
-    reason, instead = _reason(text, source, vocabulary)
-    advice = f" The rule's author can write {instead}." if instead else ""
-    rule = f"The rule ({where})" if where else "The rule"
+def explain_failure(
+    message: str, source: str, vocabulary: Vocabulary, rule_position: SourcePosition | None = None
+) -> str:
+    """The message of a violation. message: CEL's error. source: the rule, which stands ``rule_position``."""
+    text = _ERROR_CODE.sub("", _ERROR_CODE.sub("", message)).rstrip(".")
+    reason, suggestion = _explain_reason(text, source, vocabulary)
+    advice = f" The rule's author can write {suggestion}." if suggestion else ""
+    rule = f"The rule ({rule_position})" if rule_position else "The rule"
     return f"{rule} cannot be evaluated here: {reason}.{advice}"
 
 
-def _reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
+def _explain_reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     if match := _NO_KEY.search(text):
-        return _no_key(match[1], source, vocabulary)
+        return _explain_missing_key(match[1], source, vocabulary)
     match = _NO_VALUE.search(text)
     if match and match[1] in vocabulary.sides:
         side, action = match[1], "CREATE" if vocabulary.is_before(match[1]) else "DELETE"
         return f"'{side}' is null on {action}", f"{side} == null || …"
     if "invalid regular expression" in text:
-        what, _, where = text.partition(": ")[2].partition(": ")
-        return f"'{where}' is no regular expression, {what}", ""
+        pattern_error, _, pattern = text.partition(": ")[2].partition(": ")
+        return f"'{pattern}' is no regular expression, {pattern_error}", ""
     if "null_type" in text and "principal" in source:
         return "'principal' is null, as nobody is authenticated", "principal != null && …"
-    unset = [name for name in sorted(vocabulary.nullable) if name in source]
-    if "null_type" in text and unset:
-        return f"'{unset[0]}' is null here", f"{unset[0]} != null && …"
+    unset_names = [name for name in sorted(vocabulary.nullable) if name in source]
+    if "null_type" in text and unset_names:
+        return f"'{unset_names[0]}' is null here", f"{unset_names[0]} != null && …"
     if text.startswith("Index error"):
         return "a list has fewer elements than it asks for", "size(…) > … && …"
-    known = [words for start, words in _PLAIN.items() if text.startswith(start)]
-    return (known[0] if known else text), ""
+    plain_reasons = [words for start, words in _PLAIN_REASONS.items() if text.startswith(start)]
+    return (plain_reasons[0] if plain_reasons else text), ""
 
 
-def _no_key(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
+def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     if not key.startswith('"'):
-        return _no_number(key, source, vocabulary)
+        return _explain_missing_number(key, source, vocabulary)
     name = key.strip('"')
     quoted = re.escape(name)
     match = re.search(rf"([\w.]+)\s*(?:\[\s*[rR]?(['\"]){quoted}\2\s*\]|\.{quoted}\b)", source)
@@ -325,11 +354,14 @@ def _no_key(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     return f"there is no '{name}' in {mapping}", f"'{name}' in {match[1] if match else '…'} && …"
 
 
-def _no_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
+def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
     """Of a mapping of numbers that the rule speaks of: the state before, unless it is the other one's."""
-    for name, known in vocabulary.words.fields.items():
-        if get_args(known.value_type)[:1] == (int,) and name in source:
+    for name, policy_field in vocabulary.words.fields.items():
+        if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words
             side = words.after if f"{words.after}.{name}" in source else words.before
-            return f"there is no {key} among the {known.elements} it looks at", f"{key} in {side}.{name} && …"
+            return (
+                f"there is no {key} among the {policy_field.elements} it looks at",
+                f"{key} in {side}.{name} && …",
+            )
     return f"there is no {key} in one of its mappings", f"{key} in … && …"

@@ -7,23 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, is_pattern
 from kdeclare.core.plans.plan import VerdictOutcome
-from kdeclare.core.resources.kind import NAME, Desired, Problem, narrow
-from kdeclare.core.resources.policy_subjects import PolicyAction, noun_of
-from kdeclare.manifests.policies import TOPIC, AppliesTo, reserved
-from kdeclare.policy.cel.rule import Bindings, Wants
-from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy, find_wrong_kind, select, wrong_patterns
+from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem, narrow
+from kdeclare.core.resources.policy_subjects import PolicyAction, format_kind
+from kdeclare.manifests.policies import TOPIC, PolicySpecBase, check_policy_name
+from kdeclare.policy.cel.rule import Bindings, RuleInputs
+from kdeclare.policy.configured_policy import (
+    EVERY_ACTION,
+    ConfiguredPolicy,
+    build_selector,
+    check_selector_kind,
+    find_bad_patterns,
+)
 
 if TYPE_CHECKING:
     from kdeclare.policy.cel.errors import RuleProblem
-    from kdeclare.policy.cel.rule import Together
+    from kdeclare.policy.cel.rule import RuleGroup
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
-class PolicySpec(AppliesTo):
+class PolicySpec(PolicySpecBase):
     """``spec`` of a Policy manifest.
 
     rule: in CEL; false is a violation. message: what is said then, by default the rule itself.
@@ -58,14 +64,14 @@ class PolicyKind:
 
     def __init__(self) -> None:
         self._bindings = Bindings()
-        self._together: Together | None = None
+        self._group: RuleGroup | None = None
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
         """The body of a spec, and what is wrong with it; offline."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
-            message=spec.message or f"The rule is not met: {_shown(spec.rule)}",
+            message=spec.message or f"The rule is not met: {_shorten_rule(spec.rule)}",
             outcome=VerdictOutcome(spec.severity),
             actions=frozenset(map(PolicyAction, spec.actions)),
             topics=tuple(spec.selector.topics or ()),
@@ -73,84 +79,90 @@ class PolicyKind:
             kind=spec.selector.kind,
             names=tuple(spec.selector.names or ()),
         )
-        return body, tuple(_problems(name, body))
+        return body, tuple(_check_policy(name, body))
 
-    def configured(self, desired: Desired) -> ConfiguredPolicy:
+    def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
         """The policy of a manifest. Raises RuleError, ValueError or LookupError where `parse` has errors."""
-        from kdeclare.policy.cel.rule import CelPolicy, Together, compile_rule  # as `_problems` does
+        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # as `_problems` does
 
         body = desired.get_body(PolicyBody)
-        if self._together is None:
-            self._together = Together(self._bindings)
+        if self._group is None:
+            self._group = RuleGroup(self._bindings)
         return ConfiguredPolicy(
             desired.id.name,
             CelPolicy(compile_rule(body.rule, body.kind), body.message, self._bindings, desired.source),
             body.outcome,
             body.actions,
-            select((*body.topics, *body.names), body.labels, body.kind),
+            build_selector((*body.topics, *body.names), body.labels, body.kind),
             desired.source,
             bounded=True,
-            group=self._together,
+            group=self._group,
         )
 
 
-def _problems(name: str, body: PolicyBody) -> Iterator[Problem]:
-    wrong_name = reserved(name)
+def _check_policy(name: str, body: PolicyBody) -> Iterator[SpecProblem]:
+    wrong_name = check_policy_name(name)
     if wrong_name is not None:
-        yield Problem(NAME, wrong_name)
-    wrong_kind = find_wrong_kind(body.kind, body.topics)
+        yield SpecProblem(NAME, wrong_name)
+    wrong_kind = check_selector_kind(body.kind, body.topics)
     if wrong_kind is not None:
         yield wrong_kind
         return
     for field_name, names in (("topics", body.topics), ("names", body.names)):
-        for index, reason in wrong_patterns(names, body.kind):
+        for index, reason in find_bad_patterns(names, body.kind):
             detail = f"'{names[index]}' is no regular expression: {reason}."
             hint = RE2_HINT if is_pattern(names[index]) else f"Write /{names[index] or '.*'}/."
-            said = error("bad-pattern", "No regular expression", detail, hint=hint)
-            yield Problem(("selector", field_name, index), said)
+            diagnostic = error("bad-pattern", "No regular expression", detail, hint=hint)
+            yield SpecProblem(("selector", field_name, index), diagnostic)
     from kdeclare.policy.cel.rule import RuleError, compile_rule  # only who has rules waits for it
 
     try:
-        wants = compile_rule(body.rule, body.kind).wants
-    except RuleError as wrong:
-        yield from map(_in_rule, wrong.problems)
+        inputs = compile_rule(body.rule, body.kind).inputs
+    except RuleError as rule_error:
+        yield from map(_build_rule_problem, rule_error.problems)
     else:
-        yield from _never_there(wants, body.actions)
+        yield from _check_null_states(inputs, body.actions)
 
 
-def _in_rule(problem: "RuleProblem") -> Problem:
-    said = error("invalid-rule", "Rule cannot be used", problem.detail, hint=problem.hint)
-    return Problem(("rule",), said, problem.offset)
+def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
+    diagnostic = error("invalid-rule", "Rule cannot be used", problem.detail, hint=problem.hint)
+    return SpecProblem(("rule",), diagnostic, problem.offset)
 
 
-def _never_there(wants: Wants, actions: frozenset[PolicyAction]) -> Iterator[Problem]:
+def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
     """What is asked of a state that is null for some of the actions, where nothing looks whether it is."""
-    if "action" in wants.names:
+    if "action" in inputs.names:
         return
-    vocabulary = wants.vocabulary
+    vocabulary = inputs.vocabulary
     states = vocabulary.sides.items()
-    not_there = {side: PolicyAction.CREATE if before else PolicyAction.DELETE for side, before in states}
-    looked_into = {name.partition(".")[0] for name in wants.names if "." in name}
+    null_action_by_side = {
+        side: PolicyAction.CREATE if before else PolicyAction.DELETE for side, before in states
+    }
+    sides_read = {name.partition(".")[0] for name in inputs.names if "." in name}
     open_sides = [
         side
-        for side, action in not_there.items()
-        if action in actions and side in looked_into and side not in wants.names
+        for side, action in null_action_by_side.items()
+        if action in actions and side in sides_read and side not in inputs.names
     ]
     if not open_sides:
         return
-    missing = " and ".join(f"'{side}' is null on {not_there[side]}" for side in open_sides)
-    always = actions - {not_there[side] for side in open_sides}
-    left = [action for action in PolicyAction if action in always]
-    if not left and len(actions) == 1:  # the guard would always be true
-        after = vocabulary.is_before(open_sides[0])
-        other = vocabulary.words.after if after else vocabulary.words.before
-        noun = noun_of(vocabulary.kind)
-        hint = f"Write '{other}', which is the {noun} as it {'will be' if after else 'is'}."
+    missing = " and ".join(f"'{side}' is null on {null_action_by_side[side]}" for side in open_sides)
+    other_actions = actions - {null_action_by_side[side] for side in open_sides}
+    remaining_actions = [action for action in PolicyAction if action in other_actions]
+    if not remaining_actions and len(actions) == 1:  # the guard would always be true
+        is_before_state = vocabulary.is_before(open_sides[0])
+        other_side = vocabulary.words.after if is_before_state else vocabulary.words.before
+        noun = format_kind(vocabulary.kind)
+        hint = f"Write '{other_side}', which is the {noun} as it {'will be' if is_before_state else 'is'}."
     else:
         guard = " || ".join(f"{side} == null" for side in open_sides)
-        limit = f"Limit it with actions: [{', '.join(left)}], or write" if left else "Write"
+        limit = (
+            f"Limit it with actions: [{', '.join(remaining_actions)}], or write"
+            if remaining_actions
+            else "Write"
+        )
         hint = f"{limit} {guard} || …."
-    yield Problem(
+    yield SpecProblem(
         ("rule",),
         error(
             "invalid-rule",
@@ -161,6 +173,6 @@ def _never_there(wants: Wants, actions: frozenset[PolicyAction]) -> Iterator[Pro
     )
 
 
-def _shown(rule: str) -> str:
+def _shorten_rule(rule: str) -> str:
     text = " ".join(rule.split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"

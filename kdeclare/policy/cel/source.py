@@ -34,17 +34,17 @@ class Loop(NamedTuple):
     end: int
 
 
-def tokens(source: str) -> list[Token]:
+def tokenize(source: str) -> list[Token]:
     """The pieces of an expression, without space and comments."""
-    found = (Token(match[0], match.start()) for match in _TOKEN.finditer(source))
-    return [token for token in found if not token.text.isspace() and not token.text.startswith("//")]
+    all_tokens = (Token(match[0], match.start()) for match in _TOKEN.finditer(source))
+    return [token for token in all_tokens if not token.text.isspace() and not token.text.startswith("//")]
 
 
-def loops(pieces: Sequence[Token]) -> Iterator[Loop]:
+def find_loops(pieces: Sequence[Token]) -> Iterator[Loop]:
     """The loops among the pieces, in the order of their names."""
-    for at, token in enumerate(pieces[:-3]):
-        if token.text in _LOOPS and pieces[at + 1].text == "(" and pieces[at + 3].text == ",":
-            yield Loop(at, token, pieces[at + 2].text, at + 4, closed(pieces, at + 1))
+    for index, token in enumerate(pieces[:-3]):
+        if token.text in _LOOPS and pieces[index + 1].text == "(" and pieces[index + 3].text == ",":
+            yield Loop(index, token, pieces[index + 2].text, index + 4, find_closing(pieces, index + 1))
 
 
 def is_text(token: Token) -> bool:
@@ -52,43 +52,45 @@ def is_text(token: Token) -> bool:
     return token.text[-1] in "'\""
 
 
-def matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
+def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
     """Each use of ``matches``: where it is among the pieces, and its pattern if that is a literal text."""
-    for at, token in enumerate(pieces[:-1]):
-        if token.text == "matches" and pieces[at + 1].text == "(":
-            inside = pieces[at + 2 : closed(pieces, at + 1)]
-            alone = len(inside) == 1 or (len(inside) > 1 and inside[-2].text == ",")
-            yield at, inside[-1] if alone and is_text(inside[-1]) else None
+    for index, token in enumerate(pieces[:-1]):
+        if token.text == "matches" and pieces[index + 1].text == "(":
+            argument_tokens = pieces[index + 2 : find_closing(pieces, index + 1)]
+            is_lone = len(argument_tokens) == 1 or (
+                len(argument_tokens) > 1 and argument_tokens[-2].text == ","
+            )
+            yield index, argument_tokens[-1] if is_lone and is_text(argument_tokens[-1]) else None
 
 
-def keys_of(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
+def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
     """The keys by which an expression looks into ``post.configs``, literal texts in their quotes.
 
     sides: the names that the states have.
 
     None where it does, or may do, more with it than to look up, or to ask for, keys that stand in it.
     """
-    pieces = tokens(source)
+    pieces = tokenize(source)
     side, _, name = mapping.partition(".")
     keys = []
-    for at, token in enumerate(pieces):
-        if at == 0 or pieces[at - 1].text != "." or token.text.strip("`") != name:
+    for index, token in enumerate(pieces):
+        if index == 0 or pieces[index - 1].text != "." or token.text.strip("`") != name:
             continue
-        if at == 1 or (at > 2 and pieces[at - 3].text == ".") or pieces[at - 2].text not in sides:
+        if index == 1 or (index > 2 and pieces[index - 3].text == ".") or pieces[index - 2].text not in sides:
             return None  # (post).configs: whose it is, is not to be seen
-        if pieces[at - 2].text != side:
+        if pieces[index - 2].text != side:
             continue
-        after = pieces[at + 1 : at + 5]
-        key = _key_after(after)
-        if key is None and not (after and after[0].text in (".", "[")):
-            key = _key_before(pieces[max(at - 5, 0) : at - 2])
+        next_tokens = pieces[index + 1 : index + 5]
+        key = _find_key_after(next_tokens)
+        if key is None and not (next_tokens and next_tokens[0].text in (".", "[")):
+            key = _find_key_before(pieces[max(index - 5, 0) : index - 2])
         if key is None:
             return None
         keys.append(key)
     return keys
 
 
-def _key_after(pieces: Sequence[Token]) -> Token | None:
+def _find_key_after(pieces: Sequence[Token]) -> Token | None:
     """``['key']`` or ``.key``."""
     texts = [token.text for token in (*pieces, Token("", 0), Token("", 0), Token("", 0))]
     if texts[0] == "[" and texts[1][-1:] in ("'", '"') and texts[2] == "]":
@@ -96,23 +98,25 @@ def _key_after(pieces: Sequence[Token]) -> Token | None:
     return pieces[1] if texts[0] == "." and texts[2] != "(" and texts[1][:1] != "`" else None
 
 
-def _key_before(pieces: Sequence[Token]) -> Token | None:
+def _find_key_before(pieces: Sequence[Token]) -> Token | None:
     """``'key' in``, unless the key is put together."""
     if len(pieces) > 1 and pieces[-1].text == "in" and pieces[-2].text[-1] in "'\"":
         return None if pieces[-3:-2] and pieces[-3].text == "+" else pieces[-2]
     return None
 
 
-def closed(pieces: Sequence[Token], opened: int) -> int:
+def find_closing(pieces: Sequence[Token], opening_index: int) -> int:
     """Where the bracket is that closes another one."""
-    return next((end for begin, end in brackets(pieces[opened:]) if begin == 0), 0) + opened
+    return (
+        next((end for begin, end in find_brackets(pieces[opening_index:]) if begin == 0), 0) + opening_index
+    )
 
 
-def brackets(pieces: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def find_brackets(pieces: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """Where brackets open and close, in the order in which they close."""
-    waiting: list[tuple[int, str]] = []
-    for at, token in enumerate(pieces):
+    open_brackets: list[tuple[int, str]] = []
+    for index, token in enumerate(pieces):
         if token.text in _CLOSING:
-            waiting.append((at, _CLOSING[token.text]))
-        elif waiting and token.text == waiting[-1][1]:
-            yield waiting.pop()[0], at
+            open_brackets.append((index, _CLOSING[token.text]))
+        elif open_brackets and token.text == open_brackets[-1][1]:
+            yield open_brackets.pop()[0], index

@@ -9,18 +9,18 @@ from kdeclare.core.resources.policy_subjects import (
     PolicyRequest,
     PolicyWords,
     find_policy_words,
-    is_text_map,
-    read_field,
+    is_text_mapping,
+    make_field_reader,
 )
 
 NO_STATE = object()
 """Stands for a field of a state that is null."""
-_THERE = "there"
+_PRESENT = "there"
 """Stands for a state that is not null; rules can only compare it with null."""
 
-Reader = Callable[[PolicyRequest], object]
+RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
-_GENERAL: Mapping[str, type] = {
+_GENERAL_TYPES: Mapping[str, type] = {
     "action": str,
     "changed": list[str],
     "labels": dict[str, str],
@@ -29,8 +29,8 @@ _GENERAL: Mapping[str, type] = {
     "resource.name": str,
 }
 """What is never null, whatever the kind."""
-_DOTTED = "resource"
-_TEXTS = dict[str, str]
+_RESOURCE = "resource"
+_TEXT_MAP = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class Vocabulary:
     sides: Mapping[str, bool] = field(init=False)
     types: Mapping[str, type] = field(init=False)
     nullable: frozenset[str] = field(init=False)
-    readers: Mapping[str, Reader] = field(init=False)
+    readers: Mapping[str, RequestReader] = field(init=False)
     converters: Mapping[str, Converter] = field(init=False)
 
     def __post_init__(self) -> None:
         words = self.words
         sides = {words.before: True, words.after: False, "before": True, "after": False}
-        types = dict(_GENERAL) | ({words.subject: str} if words.subject else {})
-        readers: dict[str, Reader] = {
+        types = dict(_GENERAL_TYPES) | ({words.subject: str} if words.subject else {})
+        readers: dict[str, RequestReader] = {
             "action": lambda request: str(request.action),
             "changed": lambda request: sorted(request.changed),
             "labels": lambda request: request.labels,
@@ -65,20 +65,28 @@ class Vocabulary:
         }
         if words.subject:
             readers[words.subject] = readers["resource.name"]
-        for side, before in sides.items():
-            readers[side] = _read_side(before)
-            for name, known in words.fields.items():
-                types[f"{side}.{name}"] = known.value_type
-                readers[f"{side}.{name}"] = _read_field_of(before, read_field(name, known))
-        unset = {f"{side}.{name}" for side in sides for name, known in words.fields.items() if known.nullable}
-        object.__setattr__(self, "nullable", frozenset(unset))
+        for side, is_before in sides.items():
+            readers[side] = _make_side_reader(is_before)
+            for name, policy_field in words.fields.items():
+                types[f"{side}.{name}"] = policy_field.value_type
+                readers[f"{side}.{name}"] = _make_field_reader(
+                    is_before, make_field_reader(name, policy_field)
+                )
+        nullable_names = {
+            f"{side}.{name}" for side in sides for name, known in words.fields.items() if known.nullable
+        }
+        object.__setattr__(self, "nullable", frozenset(nullable_names))
         object.__setattr__(self, "sides", sides)
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "readers", readers)
         # what is not a field is text already, but for labels
-        own = {name: known for name, known in types.items() if "." in name or known == _TEXTS}
-        found = ((name, _find_converter(known)) for name, known in own.items())
-        object.__setattr__(self, "converters", {name: convert for name, convert in found if convert})
+        convertible_types = {
+            name: known for name, known in types.items() if "." in name or known == _TEXT_MAP
+        }
+        converter_items = ((name, _find_converter(known)) for name, known in convertible_types.items())
+        object.__setattr__(
+            self, "converters", {name: convert for name, convert in converter_items if convert}
+        )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -88,11 +96,11 @@ class Vocabulary:
     @property
     def names(self) -> tuple[str, ...]:
         """What an expression can begin with, as people are told of it."""
-        own = {self.words.before, self.words.after, self.words.subject or _DOTTED}
-        return tuple(sorted({"action", "changed", "labels", "principal", *own}))
+        kind_names = {self.words.before, self.words.after, self.words.subject or _RESOURCE}
+        return tuple(sorted({"action", "changed", "labels", "principal", *kind_names}))
 
     @property
-    def listed(self) -> tuple[str, ...]:
+    def all_variables(self) -> tuple[str, ...]:
         """All variables, as people are told of them."""
         sides = (self.words.before, self.words.after)
         return (*self.names, *(f"{side}.{name}" for side in sides for name in self.fields))
@@ -100,13 +108,13 @@ class Vocabulary:
     @property
     def text_maps(self) -> tuple[str, ...]:
         """The fields that are mappings of names, of all sides."""
-        maps = [name for name, known in self.words.fields.items() if is_text_map(known)]
+        maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 
     @property
     def example_map(self) -> str:
         """A mapping in which a key can be missing, for hints."""
-        maps = [name for name in self.fields if is_text_map(self.words.fields[name])]
+        maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
     def is_before(self, side: str) -> bool:
@@ -115,46 +123,46 @@ class Vocabulary:
 
 
 @cache
-def _vocabulary(kind: str, words: PolicyWords) -> Vocabulary:
+def _build_vocabulary(kind: str, words: PolicyWords) -> Vocabulary:
     return Vocabulary(kind, words)
 
 
-def vocabulary_of(kind: str) -> Vocabulary:
+def get_vocabulary(kind: str) -> Vocabulary:
     """Return what rules about a kind can speak of. Raises LookupError where policies cannot judge it."""
     words = find_policy_words(kind)
     if words is None:
         raise LookupError(f"policies cannot judge resources of kind {kind}")
-    return _vocabulary(kind, words)
+    return _build_vocabulary(kind, words)
 
 
-def _read_side(before: bool) -> Reader:
+def _make_side_reader(is_before: bool) -> RequestReader:
     def read(request: PolicyRequest) -> object:
-        state = request.pre_request_state if before else request.post_request_state
-        return None if state is None else _THERE
+        state = request.pre_request_state if is_before else request.post_request_state
+        return None if state is None else _PRESENT
 
     return read
 
 
-def _read_field_of(before: bool, read: Callable[[object], object]) -> Reader:
-    def reader(request: PolicyRequest) -> object:
-        state = request.pre_request_state if before else request.post_request_state
+def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> RequestReader:
+    def read_value(request: PolicyRequest) -> object:
+        state = request.pre_request_state if is_before else request.post_request_state
         return NO_STATE if state is None else read(state)
 
-    return reader
+    return read_value
 
 
-def _find_converter(known: type) -> Converter | None:
+def _find_converter(value_type: type) -> Converter | None:
     """What makes a value one that CEL takes: a text from a reference is a str of its own sort, for one."""
-    if known == _TEXTS:
+    if value_type == _TEXT_MAP:
         return _as_texts
-    if known is str:
+    if value_type is str:
         return _as_text
-    if known is float:
+    if value_type is float:
         return _as_float
-    arguments = [_find_converter(argument) or _as_it_is for argument in get_args(known)]
-    if get_origin(known) is dict:
+    arguments = [_find_converter(argument) or _as_is for argument in get_args(value_type)]
+    if get_origin(value_type) is dict:
         return partial(_as_dict, arguments[1])
-    return partial(_as_list, arguments[0]) if get_origin(known) is list else None
+    return partial(_as_list, arguments[0]) if get_origin(value_type) is list else None
 
 
 def _as_texts(value: object) -> object:
@@ -181,5 +189,5 @@ def _as_list(convert: Converter, value: object) -> object:
     return [convert(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _as_it_is(value: object) -> object:
+def _as_is(value: object) -> object:
     return value

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
 
 
@@ -66,7 +66,7 @@ class StateRule(Rule[S]):
         """Whether a change of the field can make a topic violate the rule; nothing is read for others."""
 
     @abstractmethod
-    def violations(self, topic: str, state: TopicState) -> Iterable[Violation]:
+    def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:
         """All that is wrong with a topic in this state."""
 
     def validate(self, request: RequestMetadata) -> None:
@@ -76,53 +76,53 @@ class StateRule(Rule[S]):
             return
         if request.action is Action.MODIFY and not any(map(self.concerns, request.changed)):
             return
-        found = list(self.violations(request.topic, post))
-        if pre is not None and not request.changed.issuperset(v.field for v in found):
-            before = set(self.violations(request.topic, pre))
-            found = [v for v in found if v.field in request.changed or v not in before]
-        if found:
-            raise PolicyViolation(" ".join(v.text for v in found))
+        violations = list(self.find_violations(request.topic, post))
+        if pre is not None and not request.changed.issuperset(v.field for v in violations):
+            earlier_violations = set(self.find_violations(request.topic, pre))
+            violations = [v for v in violations if v.field in request.changed or v not in earlier_violations]
+        if violations:
+            raise PolicyViolation(" ".join(v.text for v in violations))
 
 
-def are_on(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
+def has_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
     """Whether the topic has all of these labels."""
     return not labels or labels.items() <= request.labels.items()
 
 
-def were_or_are_on(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
+def has_or_had_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
     """Whether the topic has all of these labels, or had them before the request."""
-    return are_on(request, labels) or labels.items() <= request.labels_before.items()
+    return has_labels(request, labels) or labels.items() <= request.labels_before.items()
 
 
-def topics_with(labels: Mapping[str, str]) -> str:
+def format_labelled_topics(labels: Mapping[str, str]) -> str:
     """The topics with these labels, for a message."""
-    named = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    return f"topics labelled {named}" if labels else "topics"
+    label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    return f"topics labelled {label_text}" if labels else "topics"
 
 
-_SHOWN = 8
-_LONGEST = 60
+_MAX_LISTED = 8
+_MAX_VALUE_LENGTH = 60
 
 
-def counted(number: int, what: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """A number of things: ``1 partition``, ``1,200 partitions``."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def listed(items: Iterable[object], last: str = "and") -> str:
+def format_list(items: Iterable[object], last: str = "and") -> str:
     """The first few of several: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
     words = [str(item) for item in items]
-    if len(words) > _SHOWN + 1:
-        return f"{', '.join(words[:_SHOWN])} {last} {len(words) - _SHOWN:,} more"
+    if len(words) > _MAX_LISTED + 1:
+        return f"{', '.join(words[:_MAX_LISTED])} {last} {len(words) - _MAX_LISTED:,} more"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def partitions(numbers: Iterable[int]) -> str:
+def format_partitions(numbers: Iterable[int]) -> str:
     """Partitions by their numbers, as the beginning of a sentence."""
-    chosen = sorted(numbers)
-    return f"Partition{'s' if len(chosen) > 1 else ''} {listed(chosen)}"
+    sorted_numbers = sorted(numbers)
+    return f"Partition{'s' if len(sorted_numbers) > 1 else ''} {format_list(sorted_numbers)}"
 
 
-def setting(key: str, value: str) -> str:
+def format_setting(key: str, value: str) -> str:
     """A config with its value, as Kafka's tools write it."""
-    return f"{key}={value if len(value) <= _LONGEST else value[: _LONGEST - 1] + '…'}"
+    return f"{key}={value if len(value) <= _MAX_VALUE_LENGTH else value[: _MAX_VALUE_LENGTH - 1] + '…'}"

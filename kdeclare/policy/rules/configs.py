@@ -11,22 +11,22 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from kdeclare.core.resources.policy_subjects import find_policy_words
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.interface import TopicState
-from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, listed, setting
+from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting
 
-_NEAR = 0.9
+_SIMILARITY = 0.9
 """How alike two keys are when one of them is taken for a slip of the pen."""
 
 
-def _joined(raw: Any) -> Any:
+def _join_elements(raw: Any) -> Any:
     if isinstance(raw, list):
         elements = [as_text(element) for element in raw]
         return ",".join(elements) if all(isinstance(e, str) for e in elements) else raw
     return as_text(raw)
 
 
-ConfigValue = Annotated[
+ConfigText = Annotated[
     str,
-    BeforeValidator(_joined),
+    BeforeValidator(_join_elements),
     Field(json_schema_extra={"type": ["string", "number", "boolean", "array"]}),
 ]
 """The whole value of a config, written as in a manifest; a list becomes its elements joined by commas."""
@@ -36,46 +36,48 @@ Number = int | Annotated[float, Field(allow_inf_nan=False)]
 """A finite number."""
 
 
-def number(text: str) -> int | float | None:
+def parse_number(text: str) -> int | float | None:
     """The number that a text is; None where it is none, or not a finite one."""
-    for read in (int, float):
+    for convert in (int, float):
         try:
-            parsed = read(text)
+            parsed = convert(text)
         except (ValueError, OverflowError):
             continue
         return parsed if isfinite(parsed) else None
     return None
 
 
-def same_value(key: str, one: str, other: str) -> bool:
+def is_same_value(key: str, first: str, second: str) -> bool:
     """Whether two values of a config mean the same: ``0.5`` and ``0.50``, lists in another order."""
-    return one == other or _meaning(key, one) == _meaning(key, other)
+    return first == second or _normalize_value(key, first) == _normalize_value(key, second)
 
 
-def _meaning(key: str, value: str) -> object:
-    known = _known_keys().get(key)
-    if known is None:
+def _normalize_value(key: str, value: str) -> object:
+    value_type = _get_known_keys().get(key)
+    if value_type is None:
         return value
-    if known is list:
+    if value_type is list:
         return frozenset(part.strip() for part in value.split(",") if part.strip())
-    if known is bool:
+    if value_type is bool:
         return value.strip().lower()
-    return value.strip() if known is str or number(value) is None else number(value)
+    return value.strip() if value_type is str or parse_number(value) is None else parse_number(value)
 
 
-def check_keys(keys: Iterable[str]) -> None:
+def validate_keys(keys: Iterable[str]) -> None:
     """Raises ValueError for a key that looks like a misspelt one, as its rule would never hold.
 
     One that is like no other is taken for one of a newer Kafka.
     """
-    known = _known_keys()
+    known_keys = _get_known_keys()
     for key in keys:
-        near = [] if key in known else difflib.get_close_matches(key, known, n=1, cutoff=_NEAR)
-        if near:
-            raise ValueError(f"'{key}' is not a topic config of Kafka (did you mean '{near[0]}'?)")
+        close_matches = (
+            [] if key in known_keys else difflib.get_close_matches(key, known_keys, n=1, cutoff=_SIMILARITY)
+        )
+        if close_matches:
+            raise ValueError(f"'{key}' is not a topic config of Kafka (did you mean '{close_matches[0]}'?)")
 
 
-def _known_keys() -> Mapping[str, type]:
+def _get_known_keys() -> Mapping[str, type]:
     """The configs that Kafka knows, with the types of their values."""
     words = find_policy_words(TOPIC)
     configs = words.fields["configs"] if words is not None else None
@@ -100,7 +102,7 @@ class ConfigRule(StateRule[S]):
         """Whether the rule is about this key."""
         return True
 
-    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+    def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
         """At most one a key."""
         for key, text in self.wrong(state.configs):
             yield Violation(_PREFIX + key, f"{topic} would {text}.")
@@ -113,12 +115,12 @@ class ConfigRule(StateRule[S]):
 class RequiredConfigsSettings(Settings):
     """configs: keys that must be set, each with its value; null takes any."""
 
-    configs: Annotated[dict[str, ConfigValue | None], Field(min_length=1)]
+    configs: Annotated[dict[str, ConfigText | None], Field(min_length=1)]
 
     @field_validator("configs")
     @classmethod
-    def _are_keys(cls, configs: dict[str, str | None]) -> dict[str, str | None]:
-        check_keys(configs)
+    def _validate_keys(cls, configs: dict[str, str | None]) -> dict[str, str | None]:
+        validate_keys(configs)
         return configs
 
 
@@ -137,8 +139,8 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
             value = configs.get(key)
             if value is None:
                 yield key, f"not set {key}; it must be set{f' to {wanted}' if wanted is not None else ''}"
-            elif wanted is not None and not same_value(key, value, wanted):
-                yield key, f"have {setting(key, value)}; it must be {wanted}"
+            elif wanted is not None and not is_same_value(key, value, wanted):
+                yield key, f"have {format_setting(key, value)}; it must be {wanted}"
 
 
 class ForbiddenConfigsSettings(Settings):
@@ -148,8 +150,8 @@ class ForbiddenConfigsSettings(Settings):
 
     @field_validator("keys")
     @classmethod
-    def _are_keys(cls, keys: list[str]) -> list[str]:
-        check_keys(keys)
+    def _validate_keys(cls, keys: list[str]) -> list[str]:
+        validate_keys(keys)
         return keys
 
 
@@ -165,7 +167,7 @@ class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Keys that are set."""
         for key in sorted(configs.keys() & set(self.settings.keys)):
-            yield key, f"have {setting(key, configs[key])}; this config must not be set"
+            yield key, f"have {format_setting(key, configs[key])}; this config must not be set"
 
 
 class AllowedConfigsSettings(Settings):
@@ -176,13 +178,13 @@ class AllowedConfigsSettings(Settings):
     """
 
     keys: list[str] | None = None
-    configs: dict[str, Annotated[list[ConfigValue], Field(min_length=1)]] = {}  # noqa: RUF012  frozen
+    configs: dict[str, Annotated[list[ConfigText], Field(min_length=1)]] = {}  # noqa: RUF012  frozen
 
     @model_validator(mode="after")
-    def _say_something(self) -> "AllowedConfigsSettings":
+    def _validate_not_empty(self) -> "AllowedConfigsSettings":
         if self.keys is None and not self.configs:
             raise ValueError("needs 'keys', 'configs' or both")
-        check_keys([*(self.keys or ()), *self.configs])
+        validate_keys([*(self.keys or ()), *self.configs])
         return self
 
 
@@ -200,12 +202,15 @@ class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
         keys, values = self.settings.keys, self.settings.configs
         for key, value in sorted(configs.items()):
             if key in values:
-                if not any(same_value(key, value, allowed) for allowed in values[key]):
-                    yield key, f"have {setting(key, value)}; it may be {listed(values[key], 'or')}"
+                if not any(is_same_value(key, value, allowed) for allowed in values[key]):
+                    yield (
+                        key,
+                        f"have {format_setting(key, value)}; it may be {format_list(values[key], 'or')}",
+                    )
             elif keys is not None and key not in keys:
                 known = sorted({*keys, *values})
-                only = f"only {listed(known)} may" if known else "no config may"
-                yield key, f"have {setting(key, value)}; {only} be set"
+                only = f"only {format_list(known)} may" if known else "no config may"
+                yield key, f"have {format_setting(key, value)}; {only} be set"
 
 
 class ValueBounds(Settings):
@@ -215,7 +220,7 @@ class ValueBounds(Settings):
     max: Number | None = None
 
     @model_validator(mode="after")
-    def _some_and_in_order(self) -> "ValueBounds":
+    def _validate_bounds(self) -> "ValueBounds":
         if self.min is None and self.max is None:
             raise ValueError("needs 'min', 'max' or both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -230,8 +235,8 @@ class BoundedConfigsSettings(Settings):
 
     @field_validator("configs")
     @classmethod
-    def _are_keys(cls, configs: dict[str, ValueBounds]) -> dict[str, ValueBounds]:
-        check_keys(configs)
+    def _validate_keys(cls, configs: dict[str, ValueBounds]) -> dict[str, ValueBounds]:
+        validate_keys(configs)
         return configs
 
 
@@ -251,15 +256,15 @@ class BoundedConfigs(ConfigRule[BoundedConfigsSettings]):
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Keys with values out of their bounds."""
         for key, bounds in self.settings.configs.items():
-            wanted = _wanted(key, configs[key], bounds) if key in configs else None
+            wanted = _explain_bounds(key, configs[key], bounds) if key in configs else None
             if wanted:
-                unlimited = key in _RETENTION and number(configs[key]) == _NO_LIMIT
+                unlimited = key in _RETENTION and parse_number(configs[key]) == _NO_LIMIT
                 remark = " (no limit)" if unlimited else ""
-                yield key, f"have {setting(key, configs[key])}{remark}; {wanted}"
+                yield key, f"have {format_setting(key, configs[key])}{remark}; {wanted}"
 
 
-def _wanted(key: str, text: str, bounds: ValueBounds) -> str | None:
-    value = number(text)
+def _explain_bounds(key: str, text: str, bounds: ValueBounds) -> str | None:
+    value = parse_number(text)
     if value is None:
         return "it must be a number"
     if key in _RETENTION and value == _NO_LIMIT:

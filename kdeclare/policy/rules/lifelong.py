@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.policy.configured import Policy
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.policy.configured_policy import Policy
 from kdeclare.policy.deprecated import CreateTopicPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy, TopicState
-from kdeclare.policy.loading.classes import adapted, configure, make
+from kdeclare.policy.loading.policy_classes import adapt_policy, configure_policy, make_policy
 from kdeclare.policy.rules.base import Rule, Settings
 
 _ASSIGNMENTS = "assignments"
@@ -24,7 +24,7 @@ class CreationRuleForLifeSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class AsCreation:
+class CreationView:
     """A request as if the topic were created in one of its states.
 
     assigned: whether its replicas are shown as what the request states, and not their number.
@@ -103,9 +103,9 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
         """Make the other policy and configure it. Raises ValidationError or Unusable."""
         super().configure(configs)
         name = self.settings.class_name
-        policy = make(name, (TopicActionsPolicy, CreateTopicPolicy))
-        configure(policy, name, self.settings.config)
-        self._policy = adapted(policy)
+        policy = make_policy(name, (TopicActionsPolicy, CreateTopicPolicy))
+        configure_policy(policy, name, self.settings.config)
+        self._policy = adapt_policy(policy)
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
@@ -114,19 +114,19 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
             self._policy.validate(request)
         if pre is None or post is None:
             return
-        for shown in _creations(request, post):
-            violation = self._violation(shown)
+        for creation in _build_creations(request, post):
+            violation = self._find_violation(creation)
             if violation is None:
                 continue
-            before = self._violation(replace(shown, post_request_state=pre))
-            if before is None or str(before) != str(violation):
+            earlier_violation = self._find_violation(replace(creation, post_request_state=pre))
+            if earlier_violation is None or str(earlier_violation) != str(violation):
                 raise violation
 
     def close(self) -> None:
         """Close the other policy."""
         self._policy.close()
 
-    def _violation(self, request: RequestMetadata) -> PolicyViolation | None:
+    def _find_violation(self, request: RequestMetadata) -> PolicyViolation | None:
         try:
             self._policy.validate(request)
         except PolicyViolation as violation:
@@ -134,7 +134,7 @@ class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
         return None
 
 
-def _creations(request: RequestMetadata, state: TopicState) -> Iterator[AsCreation]:
-    yield AsCreation(request, state, assigned=False)
+def _build_creations(request: RequestMetadata, state: TopicState) -> Iterator[CreationView]:
+    yield CreationView(request, state, assigned=False)
     if _ASSIGNMENTS in request.changed:
-        yield AsCreation(request, state, assigned=True)
+        yield CreationView(request, state, assigned=True)

@@ -6,8 +6,16 @@ from typing import Annotated
 from pydantic import Field
 
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicState
-from kdeclare.policy.rules.base import Rule, Settings, StateRule, Violation, counted, partitions, setting
-from kdeclare.policy.rules.configs import number
+from kdeclare.policy.rules.base import (
+    Rule,
+    Settings,
+    StateRule,
+    Violation,
+    format_count,
+    format_partitions,
+    format_setting,
+)
+from kdeclare.policy.rules.configs import parse_number
 
 _MIN_ISR = "min.insync.replicas"
 _FIELD = f"configs.{_MIN_ISR}"
@@ -32,21 +40,21 @@ class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
         """The config, and what the factor follows from."""
         return field in (_FIELD, "replicationFactor", "assignments")
 
-    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+    def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
         """Too few, and not below the factor; the factor is looked at only where the config is set."""
         text = state.configs.get(_MIN_ISR)
         if text is None:
             return
-        value, least = number(text), self.settings.min
-        has = f"{topic} would have {setting(_MIN_ISR, text)}"
+        value, minimum = parse_number(text), self.settings.min
+        prefix = f"{topic} would have {format_setting(_MIN_ISR, text)}"
         if value is None:
-            yield Violation(_FIELD, f"{has}; it must be a number.")
+            yield Violation(_FIELD, f"{prefix}; it must be a number.")
             return
-        if least is not None and value < least:
-            yield Violation(_FIELD, f"{has}; it must be at least {least}.")
+        if minimum is not None and value < minimum:
+            yield Violation(_FIELD, f"{prefix}; it must be at least {minimum}.")
         factor = state.replication_factor
         if value >= factor:
-            yield Violation(_FIELD, f"{has} with a replication factor of {factor}; it must be lower.")
+            yield Violation(_FIELD, f"{prefix} with a replication factor of {factor}; it must be lower.")
 
 
 class MinRacksSettings(Settings):
@@ -77,53 +85,63 @@ class MinRacks(Rule[MinRacksSettings]):
         ):
             return
         assignments = post.replicas_assignments
-        found = self._badly_placed(request, assignments)
-        adds = request.action is Action.CREATE or "partitions" in changed
-        if adds and (not assignments or len(assignments) < post.num_partitions):
-            found += self._cannot_be_placed(request, post)
-        if found:
-            raise PolicyViolation(" ".join(found))
+        messages = self._find_badly_placed(request, assignments)
+        adds_partitions = request.action is Action.CREATE or "partitions" in changed
+        if adds_partitions and (not assignments or len(assignments) < post.num_partitions):
+            messages += self._explain_unplaceable(request, post)
+        if messages:
+            raise PolicyViolation(" ".join(messages))
 
-    def _badly_placed(self, request: RequestMetadata, assignments: Mapping[int, Sequence[int]]) -> list[str]:
+    def _find_badly_placed(
+        self, request: RequestMetadata, assignments: Mapping[int, Sequence[int]]
+    ) -> list[str]:
         if not assignments:
             return []
-        racks, wanted = request.racks, self.settings.racks
-        by_racks: dict[int, list[int]] = {}
-        for number_, brokers in assignments.items():
-            size = len({racks.get(broker) for broker in brokers} - {None})
-            if size < wanted:
-                by_racks.setdefault(size, []).append(number_)
-        if not by_racks:
+        racks, min_racks = request.racks, self.settings.racks
+        partitions_by_rack_count: dict[int, list[int]] = {}
+        for partition, brokers in assignments.items():
+            rack_count = len({racks.get(broker) for broker in brokers} - {None})
+            if rack_count < min_racks:
+                partitions_by_rack_count.setdefault(rack_count, []).append(partition)
+        if not partitions_by_rack_count:
             return []
         pre = request.pre_request_state
-        before = pre.replicas_assignments if pre is not None else {}
-        texts = []
-        for size, numbers in sorted(by_racks.items()):
-            moved = [n for n in numbers if n not in before or set(before[n]) != set(assignments[n])]
-            if moved:
-                where = f"{partitions(moved)} of {request.topic} would lie on {counted(size, 'rack')}"
-                they = "they" if len(moved) > 1 else "it"
-                texts.append(f"{where}; {they} must lie on at least {wanted:,}.")
-        return texts
+        old_assignments = pre.replicas_assignments if pre is not None else {}
+        messages = []
+        for rack_count, numbers in sorted(partitions_by_rack_count.items()):
+            changed_partitions = [
+                n
+                for n in numbers
+                if n not in old_assignments or set(old_assignments[n]) != set(assignments[n])
+            ]
+            if changed_partitions:
+                prefix = (
+                    f"{format_partitions(changed_partitions)} of {request.topic} would lie "
+                    f"on {format_count(rack_count, 'rack')}"
+                )
+                pronoun = "they" if len(changed_partitions) > 1 else "it"
+                messages.append(f"{prefix}; {pronoun} must lie on at least {min_racks:,}.")
+        return messages
 
-    def _cannot_be_placed(self, request: RequestMetadata, post: TopicState) -> list[str]:
-        wanted, factor = self.settings.racks, post.replication_factor
-        if factor < wanted:
+    def _explain_unplaceable(self, request: RequestMetadata, post: TopicState) -> list[str]:
+        min_racks, factor = self.settings.racks, post.replication_factor
+        if factor < min_racks:
             return [
                 f"{request.topic} would have a replication factor of {factor}; "
-                f"its replicas must lie on at least {counted(wanted, 'rack')}."
+                f"its replicas must lie on at least {format_count(min_racks, 'rack')}."
             ]
         racks = set(request.racks.values()) - {None}
-        if len(racks) < wanted:
+        if len(racks) < min_racks:
             return [
-                f"The brokers of the cluster lie on {counted(len(racks), 'rack')}, "
-                f"and {request.topic} must lie on at least {wanted:,}."
+                f"The brokers of the cluster lie on {format_count(len(racks), 'rack')}, "
+                f"and {request.topic} must lie on at least {min_racks:,}."
             ]
-        without = sum(rack is None for rack in request.racks.values())
-        if factor - without < wanted:
+        rackless_count = sum(rack is None for rack in request.racks.values())
+        if factor - rackless_count < min_racks:
             return [
                 f"{request.topic} would have a replication factor of {factor}, and "
-                f"{counted(without, 'broker')} {'has' if without == 1 else 'have'} no rack: Kafka may place "
-                f"it on fewer than {counted(wanted, 'rack')}. State 'assignments'."
+                f"{format_count(rackless_count, 'broker')} {'has' if rackless_count == 1 else 'have'} "
+                f"no rack: Kafka may place "
+                f"it on fewer than {format_count(min_racks, 'rack')}. State 'assignments'."
             ]
         return []

@@ -16,20 +16,20 @@ from kdeclare.policy.rules.base import (
     StateRule,
     Text,
     Violation,
-    are_on,
-    counted,
-    partitions,
-    topics_with,
-    were_or_are_on,
+    format_count,
+    format_labelled_topics,
+    format_partitions,
+    has_labels,
+    has_or_had_labels,
 )
 
 
-def _compile_pattern(raw: Any, plain: ValidatorFunctionWrapHandler) -> str:
-    text: str = plain(raw)
+def _compile_pattern(raw: Any, validate_text: ValidatorFunctionWrapHandler) -> str:
+    text: str = validate_text(raw)
     try:
         Pattern(text)
-    except ValueError as wrong:
-        reason = str(wrong)
+    except ValueError as pattern_error:
+        reason = str(pattern_error)
         if isinstance(raw, Referenced):  # its value is not for messages
             reason = f"{reason.partition(' in ')[0]} in what {raw.reference} stands for"
         raise ValueError(f"this is no regular expression (RE2): {reason}") from None
@@ -57,8 +57,8 @@ class NamePattern(Rule[NamePatternSettings]):
         if request.action is not Action.CREATE or self._pattern.matches(request.topic):
             return
         pattern = self.settings.pattern
-        shown = pattern.reference if isinstance(pattern, Referenced) else pattern
-        text = f"The name '{request.topic}' does not match the pattern {shown}."
+        pattern_text = pattern.reference if isinstance(pattern, Referenced) else pattern
+        text = f"The name '{request.topic}' does not match the pattern {pattern_text}."
         raise PolicyViolation(f"{text} {self.settings.message}".strip())
 
 
@@ -72,14 +72,14 @@ class BoundsSettings(Settings):
     max: _Count | None = None
 
     @model_validator(mode="after")
-    def _some_and_in_order(self) -> "BoundsSettings":
+    def _validate_bounds(self) -> "BoundsSettings":
         if self.min is None and self.max is None:
             raise ValueError("needs 'min', 'max' or both")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"leaves nothing: 'min' ({self.min}) is more than 'max' ({self.max})")
         return self
 
-    def broken_by(self, number: int, verb: str) -> str | None:
+    def explain_broken_bound(self, number: int, verb: str) -> str | None:
         """What is asked of a number that is out of the bounds: ``may have at most 48``."""
         if self.min is not None and number < self.min:
             return f"must {verb} at least {self.min:,}"
@@ -95,12 +95,14 @@ class PartitionBounds(StateRule[BoundsSettings]):
         """The count alone."""
         return field == "partitions"
 
-    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+    def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
         """One at most."""
-        number = state.num_partitions
-        wanted = self.settings.broken_by(number, "have")
-        if wanted:
-            yield Violation("partitions", f"{topic} would have {counted(number, 'partition')}; it {wanted}.")
+        count = state.num_partitions
+        requirement = self.settings.explain_broken_bound(count, "have")
+        if requirement:
+            yield Violation(
+                "partitions", f"{topic} would have {format_count(count, 'partition')}; it {requirement}."
+            )
 
 
 class ReplicationFactorBounds(StateRule[BoundsSettings]):
@@ -112,24 +114,29 @@ class ReplicationFactorBounds(StateRule[BoundsSettings]):
         """The factor, and the assignments that it follows from."""
         return field in ("replicationFactor", "assignments")
 
-    def violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
+    def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
         """One for each number of replicas that is out of bounds."""
-        by_size: dict[int, list[int]] = {}
-        for number, replicas in state.replicas_assignments.items():
-            by_size.setdefault(len(replicas), []).append(number)
-        for size in sorted(by_size) or [state.replication_factor]:
-            text = self._wrong(topic, size, by_size.get(size, []), whole=len(by_size) <= 1)
+        partitions_by_size: dict[int, list[int]] = {}
+        for partition, replicas in state.replicas_assignments.items():
+            partitions_by_size.setdefault(len(replicas), []).append(partition)
+        for size in sorted(partitions_by_size) or [state.replication_factor]:
+            text = self._explain_size(
+                topic, size, partitions_by_size.get(size, []), is_uniform=len(partitions_by_size) <= 1
+            )
             if text:
                 yield Violation("replicationFactor", text)
 
-    def _wrong(self, topic: str, size: int, numbers: list[int], *, whole: bool) -> str | None:
-        wanted = self.settings.broken_by(size, "be" if whole else "have")
-        if wanted is None:
+    def _explain_size(self, topic: str, size: int, numbers: list[int], *, is_uniform: bool) -> str | None:
+        requirement = self.settings.explain_broken_bound(size, "be" if is_uniform else "have")
+        if requirement is None:
             return None
-        if whole:
-            return f"{topic} would have a replication factor of {size}; it {wanted}."
-        they = "they" if len(numbers) > 1 else "it"
-        return f"{partitions(numbers)} of {topic} would have {counted(size, 'replica')}; {they} {wanted}."
+        if is_uniform:
+            return f"{topic} would have a replication factor of {size}; it {requirement}."
+        pronoun = "they" if len(numbers) > 1 else "it"
+        return (
+            f"{format_partitions(numbers)} of {topic} would have {format_count(size, 'replica')}; "
+            f"{pronoun} {requirement}."
+        )
 
 
 class NoPartitionIncreaseSettings(Settings):
@@ -153,13 +160,13 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
             return
         labels = self.settings.labels
         pre, post = request.pre_request_state, request.post_request_state
-        if pre is None or post is None or not were_or_are_on(request, labels):
+        if pre is None or post is None or not has_or_had_labels(request, labels):
             return
-        before, after = pre.num_partitions, post.num_partitions
-        if after > before:
+        old_count, new_count = pre.num_partitions, post.num_partitions
+        if new_count > old_count:
             raise PolicyViolation(
-                f"{request.topic} has {counted(before, 'partition')} and would have {after:,}; "
-                f"{topics_with(labels)} keep theirs, because keys would go to other partitions."
+                f"{request.topic} has {format_count(old_count, 'partition')} and would have {new_count:,}; "
+                f"{format_labelled_topics(labels)} keep theirs, because keys would go to other partitions."
             )
 
 
@@ -174,7 +181,7 @@ class PartitionBudgetSettings(Settings):
     budgets: dict[str, _Budget] = {}  # noqa: RUF012  frozen
 
     @model_validator(mode="after")
-    def _some(self) -> "PartitionBudgetSettings":
+    def _validate_not_empty(self) -> "PartitionBudgetSettings":
         if self.max is None and not self.budgets:
             raise ValueError("needs 'max', 'budgets' or both")
         return self
@@ -191,8 +198,8 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
-        creates = request.action is Action.CREATE
-        if not creates and (request.action is Action.DELETE or "partitions" not in request.changed):
+        is_creation = request.action is Action.CREATE
+        if not is_creation and (request.action is Action.DELETE or "partitions" not in request.changed):
             return
         label = self.settings.label
         team = request.labels.get(label)
@@ -202,7 +209,7 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
         total = 0 if budget is None else request.partitions_of({label: team})
         if budget is not None and total > budget:
             raise PolicyViolation(
-                f"The topics labelled {label}={team} would have {counted(total, 'partition')} "
+                f"The topics labelled {label}={team} would have {format_count(total, 'partition')} "
                 f"with {request.topic}; their budget is {budget:,}."
             )
 
@@ -220,9 +227,10 @@ class NoDelete(Rule[NoDeleteSettings]):
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
-        if request.action is Action.DELETE and are_on(request, self.settings.labels):
+        if request.action is Action.DELETE and has_labels(request, self.settings.labels):
             raise PolicyViolation(
-                f"{request.topic} would be deleted; {topics_with(self.settings.labels)} must not be."
+                f"{request.topic} would be deleted; {format_labelled_topics(self.settings.labels)} "
+                f"must not be."
             )
 
 
@@ -241,6 +249,6 @@ class NoDeleteWithRecords(Rule[NoSettings]):
         records = request.record_count
         if records > 0:
             raise PolicyViolation(
-                f"{request.topic} would be deleted and holds up to {counted(records, 'record')}; "
+                f"{request.topic} would be deleted and holds up to {format_count(records, 'record')}; "
                 "only topics without records may be."
             )

@@ -5,22 +5,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.core.resources.kind import Path
+from kdeclare.core.resources.kind import SpecPath
 from kdeclare.core.resources.policy_subjects import find_policy_words, list_policy_kinds
-from kdeclare.core.suggest import closest, did_you_mean, one_of
+from kdeclare.core.suggestions import find_closest, format_alternatives, format_suggestion
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.policy.interface import Action
 from kdeclare.policy.rules.base import Text
-from kdeclare.policy.rules.configs import ConfigValue
+from kdeclare.policy.rules.configs import ConfigText
 
 _FIELDS = ("partitions", "replicationFactor", "assignments")
 _FIELD = r"^\w+(\..+)?$"
 _COUNTS = {"partitions", "replicationFactor"}
-_OF_TOPICS = ("topic", "pre", "post", "racks", "records", "partitionsOf")
-_OF_OTHERS = ("name", "before", "after")
-_INSTEAD = {"topic": "name", "pre": "before", "post": "after"}
-_INSTEAD |= {other: own for own, other in _INSTEAD.items()}
-_WHY_NOT = {
+_TOPIC_FIELDS = ("topic", "pre", "post", "racks", "records", "partitionsOf")
+_OTHER_KIND_FIELDS = ("name", "before", "after")
+_REPLACEMENT_FIELDS = {"topic": "name", "pre": "before", "post": "after"}
+_REPLACEMENT_FIELDS |= {other: own for own, other in _REPLACEMENT_FIELDS.items()}
+_ABSENCE_REASONS = {
     "pre": "there is no topic before",
     "before": "there is no resource before",
     "post": "there is no topic afterwards",
@@ -33,35 +33,35 @@ _Count = Annotated[int, Field(ge=1)]
 _Name = Annotated[str, Field(min_length=1)]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _a_field(text: str) -> str:
+def _validate_field(text: str) -> str:
     if text in _FIELDS or text.startswith("configs."):
         return text
-    every = (find_policy_words(kind) for kind in list_policy_kinds())
-    if any(words is not None and words.has_field(text) for words in every):
+    kind_words = (find_policy_words(kind) for kind in list_policy_kinds())
+    if any(words is not None and words.has_field(text) for words in kind_words):
         return text  # whether it is one of this kind, `contradictions` says
-    near = closest(text, _FIELDS)
-    guess = f" (did you mean '{near}'?)" if near else ""
-    raise ValueError(f"takes {', '.join(_FIELDS)} or configs.<key>, not '{text}'{guess}")
+    suggestion = find_closest(text, _FIELDS)
+    hint = f" (did you mean '{suggestion}'?)" if suggestion else ""
+    raise ValueError(f"takes {', '.join(_FIELDS)} or configs.<key>, not '{text}'{hint}")
 
 
-ChangedField = Annotated[str, AfterValidator(_a_field), Field(json_schema_extra={"pattern": _FIELD})]
+ChangedField = Annotated[str, AfterValidator(_validate_field), Field(json_schema_extra={"pattern": _FIELD})]
 """A field in the words of `RequestMetadata.changed`."""
 
 
-class StateSpec(_Strict):
+class StateSpec(_StrictModel):
     """A topic before or after; of assignments, partitions and replicationFactor follow."""
 
     partitions: _Count | None = None
     replicationFactor: _Count | None = None  # noqa: N815
     assignments: dict[int, Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]] = {}
-    configs: dict[str, ConfigValue | None] = {}
+    configs: dict[str, ConfigText | None] = {}
 
 
-class RequestSpec(_Strict):
+class RequestSpec(_StrictModel):
     """One request; `policy.interface.RequestMetadata` has the meaning of the fields.
 
     kind: whose resource it is about. A topic has ``topic``, ``pre`` and ``post``; resources of other kinds
@@ -90,13 +90,13 @@ class RequestSpec(_Strict):
 
     @field_validator("partitionsOf")
     @classmethod
-    def _are_labels(cls, sums: dict[str, int]) -> dict[str, int]:
+    def _validate_labels(cls, sums: dict[str, int]) -> dict[str, int]:
         for text in sums:
-            labels(text)
+            parse_labels(text)
         return sums
 
 
-class CaseSpec(_Strict):
+class CaseSpec(_StrictModel):
     """A request, and what is expected of the policies.
 
     asked: whether any of them is asked at all; a policy that the case names is, unless this says no.
@@ -110,14 +110,14 @@ class CaseSpec(_Strict):
     asked: bool | None = None
 
 
-class PolicyTestSpec(_Strict):
+class PolicyTestSpec(_StrictModel):
     """``spec`` of a PolicyTest manifest."""
 
     defaults: RequestSpec = RequestSpec()
     cases: Annotated[list[CaseSpec], Field(min_length=1)]
 
 
-def labels(text: str) -> frozenset[tuple[str, str]]:
+def parse_labels(text: str) -> frozenset[tuple[str, str]]:
     """The labels that ``key=value,key=value`` stands for. Raises ValueError if it is of another form."""
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(key.strip() and sign for key, sign, _ in pairs):
@@ -125,31 +125,33 @@ def labels(text: str) -> frozenset[tuple[str, str]]:
     return frozenset((key.strip(), value.strip()) for key, _, value in pairs)
 
 
-def whole_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
+def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
     """A case's request over what all of its file have in common.
 
     Mappings are merged. A state or a number of records that the case's action has not is not taken over.
     """
-    given = case.model_dump(exclude_unset=True)
-    common = defaults.model_dump(exclude_unset=True)
-    for name in _without(given.get("action") or common.get("action")):
-        common.pop(name, None)
+    stated_fields = case.model_dump(exclude_unset=True)
+    common_fields = defaults.model_dump(exclude_unset=True)
+    for name in _find_absent_fields(stated_fields.get("action") or common_fields.get("action")):
+        common_fields.pop(name, None)
     for name in ("pre", "post"):
-        if "assignments" in (given.get(name) or {}) and common.get(name):
-            common[name] = {key: value for key, value in common[name].items() if key not in _COUNTS}
-    return RequestSpec.model_validate(_merged(given, common))
+        if "assignments" in (stated_fields.get(name) or {}) and common_fields.get(name):
+            common_fields[name] = {
+                key: value for key, value in common_fields[name].items() if key not in _COUNTS
+            }
+    return RequestSpec.model_validate(_merge_mappings(stated_fields, common_fields))
 
 
-def contradictions(case: CaseSpec, whole: RequestSpec) -> Iterator[tuple[Path, str]]:
+def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
     """What cannot be: where in the case, and a sentence."""
-    yield from _of_kind(case.request, whole)
-    for name in _without(whole.action):
+    yield from _check_kind(case.request, merged)
+    for name in _find_absent_fields(merged.action):
         if getattr(case.request, name):
-            yield ("request", name), f"{whole.action} takes no '{name}': {_WHY_NOT[name]}."
-    if whole.action == Action.CREATE and whole.changed == []:
+            yield ("request", name), f"{merged.action} takes no '{name}': {_ABSENCE_REASONS[name]}."
+    if merged.action == Action.CREATE and merged.changed == []:
         yield ("request",), "A creation states something: leave 'changed' out, or name what it states."
-    for name, state in (("pre", whole.pre), ("post", whole.post)):
-        for text in _of_state(state) if state else ():
+    for name, state in (("pre", merged.pre), ("post", merged.post)):
+        for text in _check_state(state) if state else ():
             yield ("request", name), text
     if case.message is not None and case.expect == "allow":
         yield ("message",), "A policy that allows says nothing; leave 'message' out, or expect warn or deny."
@@ -157,46 +159,49 @@ def contradictions(case: CaseSpec, whole: RequestSpec) -> Iterator[tuple[Path, s
         yield ("asked",), f"Where nobody is asked, nobody says {case.expect}; expect allow."
 
 
-def _without(action: str | None) -> tuple[str, ...]:
+def _find_absent_fields(action: str | None) -> tuple[str, ...]:
     """What requests of this action do not have."""
     if action == Action.CREATE:
         return "pre", "before", "records", "labelsBefore"
     return ("post", "after", "changed") if action == Action.DELETE else ()
 
 
-def _of_kind(stated: RequestSpec, whole: RequestSpec) -> Iterator[tuple[Path, str]]:
+def _check_kind(stated: RequestSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
     """What does not go with the kind that the request is about."""
-    words = find_policy_words(whole.kind)
+    words = find_policy_words(merged.kind)
     if words is None:
-        judged = list_policy_kinds()
-        hint = did_you_mean(whole.kind, judged) or f"They can judge {one_of(judged)}."
-        yield ("request", "kind"), f"policies cannot judge resources of kind {whole.kind}. {hint}"
+        policy_kinds = list_policy_kinds()
+        hint = (
+            format_suggestion(merged.kind, policy_kinds)
+            or f"They can judge {format_alternatives(policy_kinds)}."
+        )
+        yield ("request", "kind"), f"policies cannot judge resources of kind {merged.kind}. {hint}"
         return
-    others = _OF_OTHERS if whole.kind == TOPIC else _OF_TOPICS
-    for name in others:
+    foreign_fields = _OTHER_KIND_FIELDS if merged.kind == TOPIC else _TOPIC_FIELDS
+    for name in foreign_fields:
         if name in stated.model_fields_set:
-            instead = _INSTEAD.get(name)
+            instead = _REPLACEMENT_FIELDS.get(name)
             hint = f" Write '{instead}'." if instead else ""
-            yield ("request", name), f"A request about {whole.kind} takes no '{name}'.{hint}"
-    if whole.kind == TOPIC:
+            yield ("request", name), f"A request about {merged.kind} takes no '{name}'.{hint}"
+    if merged.kind == TOPIC:
         return
-    for number, text in enumerate(whole.changed or ()):
+    for number, text in enumerate(merged.changed or ()):
         if not words.has_field(text):
-            yield ("request", "changed", number), f"'{text}' is never changed of {whole.kind}."
-    for side, state in (("before", whole.before), ("after", whole.after)):
+            yield ("request", "changed", number), f"'{text}' is never changed of {merged.kind}."
+    for side, state in (("before", merged.before), ("after", merged.after)):
         for name in (state or {}).keys() - words.fields.keys():
-            hint = did_you_mean(name, words.fields) or f"It has {', '.join(sorted(words.fields))}."
+            hint = format_suggestion(name, words.fields) or f"It has {', '.join(sorted(words.fields))}."
             yield ("request", side, name), f"'{side}' has no field '{name}'. {hint}"
 
 
-def _of_state(state: StateSpec) -> Iterator[str]:
+def _check_state(state: StateSpec) -> Iterator[str]:
     if not state.assignments:
         return
     count = len(state.assignments) if state.partitions is None else state.partitions
-    beyond = [number for number in sorted(state.assignments) if not 0 <= number < count]
-    if beyond:
-        has = f"there are {count}" if count > 1 else "there is 1"
-        yield f"'assignments' have partition {beyond[0]}, and {has}, counted from 0."
+    excess_partitions = [number for number in sorted(state.assignments) if not 0 <= number < count]
+    if excess_partitions:
+        count_text = f"there are {count}" if count > 1 else "there is 1"
+        yield f"'assignments' have partition {excess_partitions[0]}, and {count_text}, counted from 0."
     for number, replicas in sorted(state.assignments.items()):
         if len(set(replicas)) < len(replicas):
             yield f"'assignments' have a broker twice on partition {number}."
@@ -205,9 +210,13 @@ def _of_state(state: StateSpec) -> Iterator[str]:
         yield f"'replicationFactor' is {state.replicationFactor}, and by the 'assignments' it is {factor}."
 
 
-def _merged(over: Mapping[str, Any], under: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(under)
-    for key, value in over.items():
-        below = found.get(key)
-        found[key] = _merged(value, below) if isinstance(value, dict) and isinstance(below, dict) else value
-    return found
+def _merge_mappings(upper: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(lower)
+    for key, value in upper.items():
+        lower_value = merged.get(key)
+        merged[key] = (
+            _merge_mappings(value, lower_value)
+            if isinstance(value, dict) and isinstance(lower_value, dict)
+            else value
+        )
+    return merged

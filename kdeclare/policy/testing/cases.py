@@ -6,34 +6,34 @@ from pathlib import Path
 from pydantic import BaseModel
 from yaml.nodes import Node, ScalarNode
 
-from kdeclare.core.diagnostics import Diagnostic, Place, error, in_order
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import VerdictOutcome
-from kdeclare.core.resources.kind import Problem, narrow
+from kdeclare.core.resources.kind import SpecProblem, narrow
+from kdeclare.manifests.document_models import DocumentValidator
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.manifests.project import Project
-from kdeclare.manifests.shapes import Shapes
-from kdeclare.manifests.syntax.files import Files, read
-from kdeclare.manifests.syntax.nodes import compose, find
-from kdeclare.manifests.syntax.reading import Reader
-from kdeclare.manifests.syntax.substitution import Scope
+from kdeclare.manifests.syntax.files import FileFinder, read_file
+from kdeclare.manifests.syntax.node_reader import NodeReader
+from kdeclare.manifests.syntax.nodes import compose, find_position
+from kdeclare.manifests.syntax.substitution import ReferenceContext
 from kdeclare.policy.interface import Action
-from kdeclare.policy.plain import PlainRequest
+from kdeclare.policy.plain_requests import PlainRequest
+from kdeclare.policy.testing.case_requests import CaseRequest, CaseResource, CaseState
 from kdeclare.policy.testing.case_spec import (
     CaseSpec,
     PolicyTestSpec,
     RequestSpec,
     StateSpec,
-    contradictions,
-    labels,
-    whole_request,
+    find_contradictions,
+    merge_request,
+    parse_labels,
 )
-from kdeclare.policy.testing.given import GivenRequest, GivenResource, GivenState
 
 POLICY_TEST = "PolicyTest"
 
 _HINT = f"A file of tests holds manifests of kind {POLICY_TEST}, each with 'spec.cases'."
-_Whole = tuple[CaseSpec, RequestSpec]
+_MergedCase = tuple[CaseSpec, RequestSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Case:
 
     test: str
     name: str
-    request: GivenRequest | PlainRequest
+    request: CaseRequest | PlainRequest
     expect: VerdictOutcome
     policy: str | None
     message: str | None
-    place: Place
-    policy_place: Place
+    place: SourcePosition
+    policy_place: SourcePosition
     asked: bool | None = None
     kind: str = TOPIC
 
@@ -63,16 +63,16 @@ class PolicyTestKind:
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_Whole, ...], tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
         """The cases, and what is wrong with them beyond their shape."""
         spec = narrow(spec, PolicyTestSpec)
-        found = tuple((case, whole_request(case.request, spec.defaults)) for case in spec.cases)
-        wrong = [
-            Problem(("cases", number, *problem.path), problem.diagnostic)
-            for number, (case, whole) in enumerate(found)
-            for problem in _problems(case, whole)
+        merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
+        problems = [
+            SpecProblem(("cases", number, *problem.path), problem.diagnostic)
+            for number, (case, whole) in enumerate(merged_cases)
+            for problem in _check_case(case, whole)
         ]
-        return found, tuple(wrong)
+        return merged_cases, tuple(problems)
 
 
 def load_cases(
@@ -83,81 +83,83 @@ def load_cases(
     References are those of the project's manifests.
     """
     diagnostics: list[Diagnostic] = []
-    scope = Scope(project.folder, environ, project.environment.variables, limits=project.limits)
-    reader = Reader(scope)
-    shapes = Shapes({POLICY_TEST: PolicyTestKind()})
-    files = Files()
-    names = list(files.find(paths))
+    context = ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
+    reader = NodeReader(context)
+    validator = DocumentValidator({POLICY_TEST: PolicyTestKind()})
+    files = FileFinder()
+    file_names = list(files.find(paths))
     cases = [
         case
-        for file in names
-        for root in _documents(file, diagnostics)
-        for case in _cases(root, reader, shapes, diagnostics)
+        for file in file_names
+        for root in _compose_documents(file, diagnostics)
+        for case in _build_cases(root, reader, validator, diagnostics)
     ]
     diagnostics += files.diagnostics
-    if not names and not diagnostics:
-        diagnostics.append(_no_cases("There is no YAML file there.", None))
-    return tuple(cases), in_order(diagnostics)
+    if not file_names and not diagnostics:
+        diagnostics.append(_build_no_cases_error("There is no YAML file there.", None))
+    return tuple(cases), sort_diagnostics(diagnostics)
 
 
-def _documents(file: str, diagnostics: list[Diagnostic]) -> Iterator[Node]:
-    data = read(file, diagnostics)
+def _compose_documents(file: str, diagnostics: list[Diagnostic]) -> Iterator[Node]:
+    data = read_file(file, diagnostics)
     if data is None:
         return
-    before = len(diagnostics)
+    diagnostic_count = len(diagnostics)
     documents = [root for root in compose(file, data, diagnostics) if not _is_empty(root)]
-    if not documents and len(diagnostics) == before:
-        empty = error(
-            "no-cases", "No cases to run", "The file is empty.", hint=_HINT, place=Place(file, 1, 1)
+    if not documents and len(diagnostics) == diagnostic_count:
+        empty_file_error = error(
+            "no-cases", "No cases to run", "The file is empty.", hint=_HINT, place=SourcePosition(file, 1, 1)
         )
-        diagnostics.append(empty)
+        diagnostics.append(empty_file_error)
     yield from documents
 
 
-def _cases(root: Node, reader: Reader, shapes: Shapes, diagnostics: list[Diagnostic]) -> Iterator[Case]:
+def _build_cases(
+    root: Node, reader: NodeReader, validator: DocumentValidator, diagnostics: list[Diagnostic]
+) -> Iterator[Case]:
     data = reader.read(root)
-    unread, reader.problems = reader.problems, []
+    read_problems, reader.problems = reader.problems, []
     readable, reader.broken = not reader.broken, False
     kind = data.get("kind") if isinstance(data, dict) else None
     if isinstance(kind, str) and kind != POLICY_TEST:
-        diagnostics.append(_no_test(kind, root))
+        diagnostics.append(_build_not_a_test_error(kind, root))
         return
-    declared, problems = shapes.check(data, root, readable=readable)
-    diagnostics += unread + problems
-    if declared is None or unread or problems:
+    declared, problems = validator.check(data, root, readable=readable)
+    diagnostics += read_problems + problems
+    if declared is None or read_problems or problems:
         return
-    for number, (case, whole) in enumerate(declared.get_body(tuple)):
+    for number, (case, merged) in enumerate(declared.get_body(tuple)):
         yield Case(
             declared.id.name,
             case.name,
-            _request(whole),
+            _build_request(merged),
             VerdictOutcome(case.expect),
             case.policy,
             case.message,
-            find(root, ("spec", "cases", number, "name")),
-            find(root, ("spec", "cases", number, "policy")),
+            find_position(root, ("spec", "cases", number, "name")),
+            find_position(root, ("spec", "cases", number, "policy")),
             True if case.asked is None and case.policy is not None else case.asked,
-            whole.kind,
+            merged.kind,
         )
 
 
-def _problems(case: CaseSpec, whole: RequestSpec) -> Iterator[Problem]:
-    for name in ("action", "topic" if whole.kind == TOPIC else "name"):
-        if getattr(whole, name) is None:
+def _check_case(case: CaseSpec, merged: RequestSpec) -> Iterator[SpecProblem]:
+    for name in ("action", "topic" if merged.kind == TOPIC else "name"):
+        if getattr(merged, name) is None:
             detail = f"'request' of the case '{case.name}' needs a field '{name}'."
             hint = "It may stand in 'spec.defaults' as well."
-            missing = error("missing-field", "Missing field", detail, hint=hint, subject=name)
-            yield Problem(("request",), missing)
-    for path, text in contradictions(case, whole):
+            missing_field_error = error("missing-field", "Missing field", detail, hint=hint, subject=name)
+            yield SpecProblem(("request",), missing_field_error)
+    for path, text in find_contradictions(case, merged):
         detail = f"Case '{case.name}': {text}"
-        yield Problem(path, error("contradictory-case", "Case contradicts itself", detail))
+        yield SpecProblem(path, error("contradictory-case", "Case contradicts itself", detail))
 
 
-def _request(spec: RequestSpec) -> GivenRequest | PlainRequest:
+def _build_request(spec: RequestSpec) -> CaseRequest | PlainRequest:
     action = Action(spec.action or "")
     changed = None if spec.changed is None else frozenset(spec.changed)
     if spec.kind != TOPIC:
-        given = GivenResource(
+        case_resource = CaseResource(
             spec.kind,
             action,
             spec.name or "",
@@ -168,28 +170,28 @@ def _request(spec: RequestSpec) -> GivenRequest | PlainRequest:
             spec.after,
             changed,
         )
-        return given.make_request()
-    return GivenRequest(
+        return case_resource.make_request()
+    return CaseRequest(
         action,
         spec.topic or "",
         spec.principal,
         spec.labels,
-        None if action is Action.CREATE else _state("pre", spec.pre),
-        None if action is Action.DELETE else _state("post", spec.post),
+        None if action is Action.CREATE else _build_state("pre", spec.pre),
+        None if action is Action.DELETE else _build_state("post", spec.post),
         changed,
         spec.racks,
         spec.records,
-        {labels(text): count for text, count in spec.partitionsOf.items()},
+        {parse_labels(text): count for text, count in spec.partitionsOf.items()},
         spec.labelsBefore,
     )
 
 
-def _state(name: str, spec: StateSpec | None) -> GivenState:
+def _build_state(name: str, spec: StateSpec | None) -> CaseState:
     if spec is None:
-        return GivenState(name)
+        return CaseState(name)
     replicas = {number: tuple(brokers) for number, brokers in sorted(spec.assignments.items())}
     sizes = [len(brokers) for brokers in replicas.values()]
-    return GivenState(
+    return CaseState(
         name,
         partitions=len(replicas) or None if spec.partitions is None else spec.partitions,
         factor=min(sizes) if sizes else spec.replicationFactor,
@@ -203,10 +205,12 @@ def _is_empty(root: Node) -> bool:
     return isinstance(root, ScalarNode) and not root.value and not root.style and root.tag is None
 
 
-def _no_cases(detail: str, place: Place | None) -> Diagnostic:
+def _build_no_cases_error(detail: str, place: SourcePosition | None) -> Diagnostic:
     return error("no-cases", "No cases to run", detail, hint=_HINT, place=place)
 
 
-def _no_test(kind: str, root: Node) -> Diagnostic:
+def _build_not_a_test_error(kind: str, root: Node) -> Diagnostic:
     detail = f"This is of kind {kind}, and no test of a policy."
-    return error("unknown-kind", "Not a test", detail, hint=_HINT, place=find(root, ("kind",)), subject=kind)
+    return error(
+        "unknown-kind", "Not a test", detail, hint=_HINT, place=find_position(root, ("kind",)), subject=kind
+    )

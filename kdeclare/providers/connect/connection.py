@@ -10,14 +10,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.collector import Collector
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.retry import RetryPolicy, log_retry
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider.connection import ConnectionType, References, Surroundings
+from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References
 from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorkers, Validation, read_workers
-from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, WorkerStatus
+from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
 """Opens a group, or gives it again: reads its files and resolves its references. Raises KdeclareError."""
@@ -50,13 +50,13 @@ class ConnectTarget:
 
     def open(self, timeout_s: float) -> ConnectClients:
         """See `Target`. Nothing is sent yet."""
-        known: dict[WorkerGroup, ConnectWorkers] = {}
+        opened_groups: dict[WorkerGroup, ConnectWorkers] = {}
 
         def open_group(group: WorkerGroup) -> ConnectWorkers:
-            if group not in known:
+            if group not in opened_groups:
                 workers = open_workers(group, self.folder, self.references, timeout_s)
-                known[group] = RetryingWorkers(workers, _make_policy(self.attempts))
-            return known[group]
+                opened_groups[group] = RetryingWorkers(workers, _build_retry_policy(self.attempts))
+            return opened_groups[group]
 
         return ConnectClients(open_group)
 
@@ -75,15 +75,15 @@ def open_workers(
     return open_rest_workers(group, folder, references.resolve, timeout_s)
 
 
-def _make_policy(attempts: int | None) -> RetryPolicy:
+def _build_retry_policy(attempts: int | None) -> RetryPolicy:
     if attempts is None:
         return RetryPolicy(on_retry=log_retry)
     return RetryPolicy(attempts, on_retry=log_retry)
 
 
-def locate_workers(settings: ConnectSettings, surroundings: Surroundings) -> ConnectTarget:
+def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:
     """Return what leads to the workers that manifests of the project name."""
-    return ConnectTarget(surroundings.folder, surroundings.references, surroundings.attempts)
+    return ConnectTarget(context.folder, context.references, context.attempts)
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
@@ -116,13 +116,13 @@ class RetryingWorkers:
         """As the port says."""
         return self._workers.overrides(url)
 
-    def status(self, url: str) -> WorkerStatus:
+    def status(self, url: str) -> PluginStatus:
         """As the port says."""
         return self._workers.status(url)
 
-    def handshake(self, url: str) -> Certificate | None:
+    def read_served_certificate(self, url: str) -> Certificate | None:
         """As the port says."""
-        return self._workers.handshake(url)
+        return self._workers.read_served_certificate(url)
 
     def validate(self, url: str, changes: Changes) -> Validation:
         """As the port says."""
@@ -156,7 +156,7 @@ class WorkerSelection:
 class WorkerState:
     """The workers that were read, by group."""
 
-    groups: Mapping[WorkerGroup, WorkersSeen]
+    groups: Mapping[WorkerGroup, GroupSnapshot]
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:

@@ -4,12 +4,12 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider import (
     Check,
+    CheckSection,
+    CheckStatus,
     ExaminationRequest,
-    Examined,
+    ExaminationResult,
     Provider,
-    Section,
-    Standing,
-    check_of_error,
+    build_error_check,
 )
 from kdeclare.providers.connect.client.port import ConnectWorkers
 from kdeclare.providers.connect.connection import CONNECTION, WORKERS, ConnectSettings, locate_workers
@@ -22,34 +22,34 @@ _WHY = "ConnectWorkerConfig"
 _HINT = "'kdeclare connect worker-config status' shows more."
 
 
-def examine_workers(request: ExaminationRequest) -> Examined:
+def examine_workers(request: ExaminationRequest) -> ExaminationResult:
     """Look at each worker of each group; there is no section where no manifest speaks of any."""
     bodies = (item.body for item in request.desired if isinstance(item.body, WorkerConfigBody))
     groups = tuple(dict.fromkeys(body.group for body in bodies))
     if request.surroundings is None or not groups:
-        return Examined()
-    target = locate_workers(request.settings_of(ConnectSettings), request.surroundings)
+        return ExaminationResult()
+    target = locate_workers(request.get_settings(ConnectSettings), request.surroundings)
     clients = target.open(request.surroundings.timeout_s)
     checks: list[Check] = []
     for group in groups:
         try:
             workers = clients.open(group)
         except KdeclareError as problem:
-            checks.append(check_of_error(", ".join(group.urls), Standing.FAILED, problem, _WHY))
+            checks.append(build_error_check(", ".join(group.urls), CheckStatus.FAILED, problem, _WHY))
             continue
         try:
             checks += [_check_worker(workers, url) for url in workers.urls]
         finally:
             workers.close()
-    return Examined((Section("Connect workers", tuple(checks)),))
+    return ExaminationResult((CheckSection("Connect workers", tuple(checks)),))
 
 
 def _check_worker(workers: ConnectWorkers, url: str) -> Check:
     try:
         status = workers.status(url)
     except Fault as fault:
-        return Check(url, Standing.FAILED, fault.message or fault.error, _WHY, _HINT)
-    return Check(url, Standing.OK, f"answers, with kdeclare's plug-in {status.plugin_version}", _WHY)
+        return Check(url, CheckStatus.FAILED, fault.message or fault.error, _WHY, _HINT)
+    return Check(url, CheckStatus.OK, f"answers, with kdeclare's plug-in {status.plugin_version}", _WHY)
 
 
 PROVIDER = Provider(

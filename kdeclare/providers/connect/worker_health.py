@@ -4,62 +4,67 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from kdeclare.core.diagnostics import Diagnostic, Place, Severity
-from kdeclare.core.frozen import dataclass
-from kdeclare.providers.connect.worker_state import Certificate, WorkerSeen, WorkersSeen, overrides_hash
+from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, WorkerSnapshot, hash_overrides
 
 IN_STEP = "in step"
 """What is said of a worker that runs on the overrides as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WorkerIssue:
     """One worker that is not as the others, or cannot be asked, and why."""
 
     url: str
     why: str
 
 
-def behind(seen: WorkersSeen) -> tuple[Standing, ...]:
+def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
     """The workers that do not run on the overrides as they are; those that cannot be asked are not told."""
-    overrides = seen.overrides or {}
-    states = ((worker.url, step(worker, overrides)) for worker in seen.workers if worker.status)
-    return tuple(Standing(url, why) for url, why in states if why != IN_STEP)
+    overrides = snapshot.overrides or {}
+    states = ((worker.url, explain_step(worker, overrides)) for worker in snapshot.workers if worker.status)
+    return tuple(WorkerIssue(url, why) for url, why in states if why != IN_STEP)
 
 
-def refusing(seen: WorkersSeen) -> tuple[Standing, ...]:
+def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
     """Those of them that have read the overrides and could not apply them: they wait for another update."""
-    errors = {worker.url: worker.status.error for worker in seen.workers if worker.status}
-    refused = {url for url, error in errors.items() if error and error.offset is not None}
-    return tuple(standing for standing in behind(seen) if standing.url in refused)
+    errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
+    refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
+    return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)
 
 
-def silent(seen: WorkersSeen) -> tuple[Standing, ...]:
+def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
     """The workers of which something cannot be known."""
-    return tuple(Standing(worker.url, worker.trouble) for worker in seen.workers if worker.trouble)
+    return tuple(WorkerIssue(worker.url, worker.trouble) for worker in snapshot.workers if worker.trouble)
 
 
-def not_reached(seen: WorkersSeen, wanted: Mapping[str, str]) -> tuple[Standing, ...]:
-    """The workers that do not run on ``wanted``, or do not show the certificate that they say they have."""
-    found = []
-    newest = max((w.status.seen or 0 for w in seen.workers if w.status), default=0)
-    for worker in seen.workers:
-        why = worker.trouble or step(worker, wanted)
-        if why == IN_STEP and worker.status and (worker.status.seen or 0) < newest:
-            why = "it has not read the last update yet"  # one that changes no value has files read anew
-        if why == IN_STEP:
-            why = _other_than_said(worker)
-        if why:
-            found.append(Standing(worker.url, why))
-    return tuple(found)
+def find_unconverged(
+    snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
+) -> tuple[WorkerIssue, ...]:
+    """The workers that do not run on ``expected_overrides``.
+
+    Or do not show the certificate that they say they have.
+    """
+    issues = []
+    newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
+    for worker in snapshot.workers:
+        reason = worker.trouble or explain_step(worker, expected_overrides)
+        if reason == IN_STEP and worker.status and (worker.status.seen or 0) < newest_offset:
+            reason = "it has not read the last update yet"  # one that changes no value has files read anew
+        if reason == IN_STEP:
+            reason = _explain_certificate_mismatch(worker)
+        if reason:
+            issues.append(WorkerIssue(worker.url, reason))
+    return tuple(issues)
 
 
-def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
+def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
     """`IN_STEP`, or why a worker does not run on ``overrides``, in words."""
     status = worker.status
     if status is None:
         return worker.trouble
-    hashes = {overrides_hash(overrides)} | ({None} if not overrides else set())
+    hashes = {hash_overrides(overrides)} | ({None} if not overrides else set())
     if (status.applied.sha256 if status.applied else None) in hashes and status.error is None:
         return IN_STEP
     if status.error is not None and status.error.offset is None:
@@ -69,52 +74,56 @@ def step(worker: WorkerSeen, overrides: Mapping[str, str]) -> str:
     return "it has not applied the last update yet"
 
 
-def differing(seen: WorkersSeen) -> Iterator[Standing]:
+def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue]:
     """The workers whose certificate is another one than they say, or than several of the others share.
 
     Who is behind is expected to show another one. Where each worker has one of its own, none differs.
     """
-    late = {standing.url for standing in behind(seen)}
-    shown = {w.url: w.served.sha256 for w in seen.workers if w.served and w.url not in late}
-    steady = {w.url for w in seen.workers if w.status and not _other_than_said(w)}
-    counts = Counter(sha for url, sha in shown.items() if url in steady)
-    shared = next((sha for sha, count in counts.most_common(1) if count > 1), None)
-    for worker in seen.workers:
-        why = _other_than_said(worker)
-        other = shared is not None and shown.get(worker.url, shared) != shared
-        if not why and other and worker.served:
-            why = f"it shows another certificate than the others ({_name_certificate(worker.served)})"
-        if why:
-            yield Standing(worker.url, why)
+    lagging_urls = {standing.url for standing in find_lagging(snapshot)}
+    hashes_by_url = {
+        w.url: w.served.sha256 for w in snapshot.workers if w.served and w.url not in lagging_urls
+    }
+    consistent_urls = {w.url for w in snapshot.workers if w.status and not _explain_certificate_mismatch(w)}
+    hash_counts = Counter(sha for url, sha in hashes_by_url.items() if url in consistent_urls)
+    shared_hash = next((sha for sha, count in hash_counts.most_common(1) if count > 1), None)
+    for worker in snapshot.workers:
+        reason = _explain_certificate_mismatch(worker)
+        is_different = shared_hash is not None and hashes_by_url.get(worker.url, shared_hash) != shared_hash
+        if not reason and is_different and worker.served:
+            reason = f"it shows another certificate than the others ({_format_certificate(worker.served)})"
+        if reason:
+            yield WorkerIssue(worker.url, reason)
 
 
-def certificates(seen: WorkersSeen) -> Mapping[Certificate, tuple[str, ...]]:
+def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[str, ...]]:
     """The certificates that are shown, each with the workers that show it, in the order of the workers."""
-    found: dict[Certificate, list[str]] = {}
-    for worker in seen.workers:
+    urls_by_certificate: dict[Certificate, list[str]] = {}
+    for worker in snapshot.workers:
         if worker.served:
-            found.setdefault(worker.served, []).append(worker.url)
-    return {certificate: tuple(urls) for certificate, urls in found.items()}
+            urls_by_certificate.setdefault(worker.served, []).append(worker.url)
+    return {certificate: tuple(urls) for certificate, urls in urls_by_certificate.items()}
 
 
-def ends_within(certificate: Certificate, seen: WorkersSeen, seconds: float) -> bool:
+def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds: float) -> bool:
     """Whether a certificate is no longer valid some time after workers were seen, or was not even then."""
-    return (certificate.not_after - seen.at).total_seconds() <= seconds
+    return (certificate.not_after - snapshot.at).total_seconds() <= seconds
 
 
-def _other_than_said(worker: WorkerSeen) -> str:
+def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
     """Of the listener on the port of the URL; where ports are mapped, any listener will do."""
     if worker.served is None or worker.status is None:
         return ""
-    listeners = [one for one in worker.status.listeners if one.certificate]
-    here = [one for one in listeners if one.port == (urlsplit(worker.url).port or 443)]
-    said = {one.certificate.sha256 for one in here or listeners if one.certificate}
-    if not said or worker.served.sha256 in said:
+    tls_listeners = [one for one in worker.status.listeners if one.certificate]
+    matching_listeners = [one for one in tls_listeners if one.port == (urlsplit(worker.url).port or 443)]
+    reported_hashes = {
+        one.certificate.sha256 for one in matching_listeners or tls_listeners if one.certificate
+    }
+    if not reported_hashes or worker.served.sha256 in reported_hashes:
         return ""
-    return f"it shows another certificate than the one it says it has ({_name_certificate(worker.served)})"
+    return f"it shows another certificate than the one it says it has ({_format_certificate(worker.served)})"
 
 
-def _name_certificate(certificate: Certificate) -> str:
+def _format_certificate(certificate: Certificate) -> str:
     return f"{certificate.subject}, SHA-256 {certificate.sha256[:16]}…"
 
 
@@ -132,48 +141,67 @@ _SUMMARIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _ResourceContext:
     """Whose workers they are, if a resource's."""
 
     resource: str | None
-    place: Place | None
+    place: SourcePosition | None
 
 
-def findings(
-    seen: WorkersSeen, warn_before_s: float, resource: str | None = None, place: Place | None = None
+def check_worker_health(
+    snapshot: GroupSnapshot,
+    warn_before_s: float,
+    resource: str | None = None,
+    place: SourcePosition | None = None,
 ) -> Iterator[Diagnostic]:
     """All of it, warnings and, of certificates that are well, information.
 
     warn_before_s: how long before its end a certificate is warned of. place: of the resource.
     """
-    about = _About(resource, place)
-    found = ((SILENT, silent(seen)), (BEHIND, behind(seen)), (DIFFERS, tuple(differing(seen))))
-    for code, standings in found:
-        for standing in standings:
-            detail = f"{standing.url}: {standing.why}."
-            yield _make_diagnostic(Severity.WARNING, code, _SUMMARIES[code], detail, "", about, standing.url)
-    for certificate, urls in certificates(seen).items():
-        yield _warn_of_end(certificate, urls, seen, warn_before_s, about)
+    resource_context = _ResourceContext(resource, place)
+    issues_by_code = (
+        (SILENT, find_silent(snapshot)),
+        (BEHIND, find_lagging(snapshot)),
+        (DIFFERS, tuple(find_certificate_mismatches(snapshot))),
+    )
+    for code, issues in issues_by_code:
+        for issue in issues:
+            detail = f"{issue.url}: {issue.why}."
+            yield _build_diagnostic(
+                Severity.WARNING, code, _SUMMARIES[code], detail, "", resource_context, issue.url
+            )
+    for certificate, urls in group_certificates(snapshot).items():
+        yield _build_certificate_diagnostic(certificate, urls, snapshot, warn_before_s, resource_context)
 
 
-def _warn_of_end(
-    certificate: Certificate, urls: tuple[str, ...], seen: WorkersSeen, warn_before_s: float, about: _About
+def _build_certificate_diagnostic(
+    certificate: Certificate,
+    urls: tuple[str, ...],
+    snapshot: GroupSnapshot,
+    warn_before_s: float,
+    resource_context: _ResourceContext,
 ) -> Diagnostic:
-    until = f"{certificate.not_after:%Y-%m-%d %H:%M} UTC"
-    whose = f"{', '.join(urls)}: {certificate.subject} (SHA-256 {certificate.sha256[:16]}…)"
+    expiry_text = f"{certificate.not_after:%Y-%m-%d %H:%M} UTC"
+    certificate_text = f"{', '.join(urls)}: {certificate.subject} (SHA-256 {certificate.sha256[:16]}…)"
     severity, code, summary = Severity.INFO, "certificate", "Certificate of Connect workers"
-    detail, hint = f"{whose} is valid until {until}.", ""
-    if ends_within(certificate, seen, 0):
+    detail, hint = f"{certificate_text} is valid until {expiry_text}.", ""
+    if is_expired_within(certificate, snapshot, 0):
         severity, code, summary = Severity.WARNING, "certificate-expired", "A certificate is no longer valid"
-        detail, hint = f"{whose} ended at {until}.", "Put a new one in place and declare it."
-    elif ends_within(certificate, seen, warn_before_s):
+        detail, hint = f"{certificate_text} ended at {expiry_text}.", "Put a new one in place and declare it."
+    elif is_expired_within(certificate, snapshot, warn_before_s):
         severity, code, summary = Severity.WARNING, "certificate-expires", "A certificate ends soon"
         hint = "Put a new one in place and declare it; 'warnBeforeExpiry' says what is soon."
-    return _make_diagnostic(severity, code, summary, detail, hint, about, certificate.sha256)
+    return _build_diagnostic(severity, code, summary, detail, hint, resource_context, certificate.sha256)
 
 
-def _make_diagnostic(
-    severity: Severity, code: str, summary: str, detail: str, hint: str, about: _About, subject: str
+def _build_diagnostic(
+    severity: Severity,
+    code: str,
+    summary: str,
+    detail: str,
+    hint: str,
+    resource_context: _ResourceContext,
+    subject: str,
 ) -> Diagnostic:
-    place = None if severity is Severity.INFO else about.place
-    return Diagnostic(severity, code, summary, detail, hint, place, about.resource, subject)
+    place = None if severity is Severity.INFO else resource_context.place
+    return Diagnostic(severity, code, summary, detail, hint, place, resource_context.resource, subject)

@@ -9,13 +9,13 @@ from typing import Annotated
 from pydantic import Field, PlainSerializer
 
 from kdeclare.core.clock import format_second
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.jsontypes import JsonValue, as_list, as_text_or_none, as_texts, fingerprint
-from kdeclare.core.operations.binding import EMPTY_UNSTATED, UNSTATED
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue, as_list, as_text_or_none, as_texts, hash_json
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY, OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.provider.provider import TypedSetting
 from kdeclare.core.secrets.secret_hashes import is_mark, mark_hash, mark_value
-from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef, is_sensitive_key
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, is_sensitive_key
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """What the name of an HTTP header can be: a token of RFC 9110."""
@@ -32,16 +32,16 @@ class WorkerGroup(Arguments):
     """
 
     urls: Annotated[tuple[str, ...], Field(min_length=1)]
-    ca_file: Annotated[str | None, UNSTATED] = None
-    cert_file: Annotated[str | None, UNSTATED] = None
-    key_file: Annotated[str | None, UNSTATED] = None
-    headers: Annotated[tuple[tuple[str, str], ...], EMPTY_UNSTATED] = ()
+    ca_file: Annotated[str | None, OMIT_NONE] = None
+    cert_file: Annotated[str | None, OMIT_NONE] = None
+    key_file: Annotated[str | None, OMIT_NONE] = None
+    headers: Annotated[tuple[tuple[str, str], ...], OMIT_EMPTY] = ()
 
     def __str__(self) -> str:
         return ",".join(self.urls)
 
 
-_Second = Annotated[
+_UtcSecond = Annotated[
     datetime, PlainSerializer(format_second, return_type=str), Field(description="UTC, ISO 8601.")
 ]
 
@@ -56,8 +56,8 @@ class Certificate:
     sha256: Annotated[str, Field(description="Hex of its DER.")]
     subject: str
     issuer: str
-    not_before: _Second
-    not_after: _Second
+    not_before: _UtcSecond
+    not_after: _UtcSecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """The update that a worker runs on. sha256: `overrides_hash` of what it holds."""
+class AppliedUpdate:
+    """The update that a worker runs on. sha256: `hash_overrides` of what it holds."""
 
     offset: int
     at: str
@@ -88,7 +88,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerStatus:
+class PluginStatus:
     """What the plug-in of one worker says (``GET …/status``).
 
     worker_id, mode: empty, and leader: None, where it does not know. seen: the offset of the last update
@@ -101,7 +101,7 @@ class WorkerStatus:
     plugin_version: str
     mode: str
     seen: int | None = None
-    applied: Applied | None = None
+    applied: AppliedUpdate | None = None
     error: Refusal | None = None
     overrides: tuple[str, ...] = ()
     whitelist: tuple[str, ...] = ()
@@ -109,20 +109,20 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSeen:
+class WorkerSnapshot:
     """One worker, as it was at one time.
 
     served: what a handshake showed; None without TLS. trouble: why one of the two is not known.
     """
 
     url: str
-    status: WorkerStatus | None = None
+    status: PluginStatus | None = None
     served: Certificate | None = None
     trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkersSeen:
+class GroupSnapshot:
     """All workers of a group at one time.
 
     overrides: as they stand in the topic, placeholders and all; may hold secrets, so only `kinds` turn them
@@ -131,30 +131,30 @@ class WorkersSeen:
 
     at: datetime
     overrides: Mapping[str, str] | None = field(repr=False)
-    workers: tuple[WorkerSeen, ...] = ()
+    workers: tuple[WorkerSnapshot, ...] = ()
 
 
-def overrides_hash(overrides: Mapping[str, str]) -> str:
+def hash_overrides(overrides: Mapping[str, str]) -> str:
     """SHA-256, in hex, of the canonical JSON of raw overrides: what a worker that has applied them says."""
-    return fingerprint(dict(overrides))
+    return hash_json(dict(overrides))
 
 
-def write_group(group: WorkerGroup) -> dict[str, JsonValue]:
+def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
     """A group as operations and records hold it; what is not said is left out."""
     files = {"ca_file": group.ca_file, "cert_file": group.cert_file, "key_file": group.key_file}
-    said: dict[str, JsonValue] = {"urls": list(group.urls)}
-    said |= {name: file for name, file in files.items() if file is not None}
-    return said | ({"headers": [list(pair) for pair in group.headers]} if group.headers else {})
+    document: dict[str, JsonValue] = {"urls": list(group.urls)}
+    document |= {name: file for name, file in files.items() if file is not None}
+    return document | ({"headers": [list(pair) for pair in group.headers]} if group.headers else {})
 
 
-def read_group(said: Mapping[str, JsonValue]) -> WorkerGroup:
+def bind_group(document: Mapping[str, JsonValue]) -> WorkerGroup:
     """The group again."""
     return WorkerGroup(
-        as_texts(said["urls"]),
-        as_text_or_none(said.get("ca_file")),
-        as_text_or_none(said.get("cert_file")),
-        as_text_or_none(said.get("key_file")),
-        tuple((name, reference) for name, reference in map(as_texts, as_list(said.get("headers", ())))),
+        as_texts(document["urls"]),
+        as_text_or_none(document.get("ca_file")),
+        as_text_or_none(document.get("cert_file")),
+        as_text_or_none(document.get("key_file")),
+        tuple((name, reference) for name, reference in map(as_texts, as_list(document.get("headers", ())))),
     )
 
 
@@ -181,29 +181,29 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
     return is_sensitive_key(setting.key) and not is_placeholder(setting.value)
 
 
-def show_value(key: str, raw: str | None) -> JsonValue:
+def redact_value(key: str, raw: str | None) -> JsonValue:
     """A raw value for people."""
     if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
-    return SHOWN
+    return SENSITIVE_MASK
 
 
-def mark_secret(place: str, key: str, raw: str | None, known: Sequence[str]) -> JsonValue:
+def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
     """A raw value as views hold it: of a secret, a mark that tells it from other values.
 
-    place: where it stands. known: hashes of what it may be, whose marks are to be the same.
+    location: where it stands. known_hashes: hashes of what it may be, whose marks are to be the same.
     Raises KdeclareError where they were made with a key, and none is given.
     """
-    if raw is None or show_value(key, raw) != SHOWN:
+    if raw is None or redact_value(key, raw) != SENSITIVE_MASK:
         return raw
-    return mark_value(place, key, raw, known)
+    return mark_value(location, key, raw, known_hashes)
 
 
-def mark_of(value: str | SecretRef | None) -> JsonValue:
+def mark_new_value(value: str | SecretRef | None) -> JsonValue:
     """The same of what an operation is to set."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
-def show_marked(kept_value: JsonValue) -> JsonValue:
+def redact_marked(stored_value: JsonValue) -> JsonValue:
     """What a view holds, for people."""
-    return SHOWN if is_mark(kept_value) else kept_value
+    return SENSITIVE_MASK if is_mark(stored_value) else stored_value

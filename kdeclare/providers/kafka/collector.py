@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from kdeclare.core.diagnostics import Diagnostic, warning
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Collector, Expected, Patience, Selection, Sighting
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects, Selection, WaitPolicy
 from kdeclare.core.live.faults import Fault, Outcome
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.ids import ResourceId
@@ -54,13 +54,13 @@ def _merge_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
     return ConfigQuery(a.resource, a.keys | b.keys, a.overrides or b.overrides, a.optional and b.optional)
 
 
-_EXISTS = "TOPIC_ALREADY_EXISTS"
-_ABSENT = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
+_EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
+_ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
 """What the controller answers only once it has seen that there is no such topic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Existence:
+class TopicExistence:
     """Topics by what the controller says of them.
 
     unsettled: it did not say, because the client may not create topics, or the request failed.
@@ -71,65 +71,71 @@ class Existence:
     unsettled: frozenset[str] = frozenset()
 
 
-def find_existing(cluster: Cluster, names: Iterable[str]) -> Existence:
+def check_existence(cluster: Cluster, names: Iterable[str]) -> TopicExistence:
     """Ask the controller for topics that no broker shows. Creates nothing, raises nothing."""
-    asked = sorted(set(names))
-    if not asked:
-        return Existence()
+    topic_names = sorted(set(names))
+    if not topic_names:
+        return TopicExistence()
     try:
         answers = cluster.create_topics(
-            [NewTopic(name, 1, 1, None, {}) for name in asked], validate_only=True
+            [NewTopic(name, 1, 1, None, {}) for name in topic_names], validate_only=True
         )
     except Fault:
-        return Existence(unsettled=frozenset(asked))
-    exists = frozenset(name for name in asked if _is_fault(answers[name], _EXISTS))
-    absent = frozenset(name for name in asked if answers[name] is None or _is_fault(answers[name], *_ABSENT))
-    return Existence(exists, absent, frozenset(asked) - exists - absent)
+        return TopicExistence(unsettled=frozenset(topic_names))
+    exists = frozenset(name for name in topic_names if _is_fault(answers[name], _EXISTS_ERROR))
+    absent = frozenset(
+        name for name in topic_names if answers[name] is None or _is_fault(answers[name], *_ABSENT_ERRORS)
+    )
+    return TopicExistence(exists, absent, frozenset(topic_names) - exists - absent)
 
 
 def _is_fault(answer: Outcome, *errors: str) -> bool:
     return isinstance(answer, Fault) and answer.error in errors
 
 
-def topics_and_moves(
+def read_topics_and_moves(
     cluster: Cluster,
     names: Sequence[str] | None,
-    among: Sequence[str] | None,
-    patience: Patience | None = None,
+    move_topics: Sequence[str] | None,
+    wait_policy: WaitPolicy | None = None,
 ) -> tuple[Mapping[str, Topic], Mapping[TopicPartition, Move]]:
     """Topics, and the moves under way; None is all of them, and of no topics nothing is asked.
 
-    names: the topics to read. among: those whose moves to read, which `names` should have as well.
-    patience: before the topics are read, wait for brokers to know what the controller has committed.
+    names: the topics to read. move_topics: those whose moves to read, which `names` should have as well.
+    wait_policy: before the topics are read, wait for brokers to know what the controller has committed.
     Moves before and after: what ended in between left a union in the topics, so those are read again. Where
     none of the topics exists, none is moved.
     KIP-860 shows that no order of the two reads is free of races; the guard of a request is what holds.
     Raises Fault when the cluster does not answer.
     """
-    asks = among is None or len(among) > 0
-    before = cluster.earlier_moves() if asks else frozenset[TopicPartition]()
-    if patience is not None:
-        cluster.await_committed(patience)
+    reads_moves = move_topics is None or len(move_topics) > 0
+    earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
+    if wait_policy is not None:
+        cluster.await_committed(wait_policy)
     topics = cluster.topics(names)
-    exist = bool(topics) if among is None else any(name in topics for name in among)
-    moves = cluster.moves(among) if asks and exist else {}
-    asked = None if among is None else frozenset(among)
-    gone = (partition.topic for partition in before if partition not in moves)
-    ended = sorted({topic for topic in gone if asked is None or topic in asked})
+    has_topics = bool(topics) if move_topics is None else any(name in topics for name in move_topics)
+    moves = cluster.moves(move_topics) if reads_moves and has_topics else {}
+    topic_filter = None if move_topics is None else frozenset(move_topics)
+    ended_topics = (partition.topic for partition in earlier_moves if partition not in moves)
+    ended = sorted({topic for topic in ended_topics if topic_filter is None or topic in topic_filter})
     if ended:
         topics = {**topics, **cluster.topics(ended)}
     return topics, moves
 
 
-_LIST_ALL_ABOVE = 100
+_MAX_NAMED_TOPICS = 100
 
 
 def observe(
-    cluster: Cluster, query: KafkaSelection, *, all_topics: bool = False, patience: Patience | None = None
+    cluster: Cluster,
+    query: KafkaSelection,
+    *,
+    all_topics: bool = False,
+    wait_policy: WaitPolicy | None = None,
 ) -> KafkaState:
     """The live state that ``query`` names, and with ``all_topics`` every topic there is.
 
-    patience: before the topics are read, wait for brokers to know what the controller has committed.
+    wait_policy: before the topics are read, wait for brokers to know what the controller has committed.
     Raises Fault when the cluster does not answer.
     """
     info = cluster.describe()
@@ -139,29 +145,31 @@ def observe(
     sees_moves = True
     if names != []:
         try:
-            topics, moves = topics_and_moves(cluster, names, _movers(query), patience)
+            topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
             # a principal without Describe on the cluster may not alter it either, so it moves nothing
             if fault.error != CLUSTER_AUTHORIZATION_FAILED:
                 raise
-            topics, _ = topics_and_moves(cluster, names, (), patience)
+            topics, _ = read_topics_and_moves(cluster, names, (), wait_policy)
             sees_moves = False
-    elif patience is not None:
-        cluster.await_committed(patience)
+    elif wait_policy is not None:
+        cluster.await_committed(wait_policy)
     # a list of all topics leaves out what one may not see: that is not proof that it is not there
     missing = sorted(query.topics - topics.keys()) if names is None else []
-    hidden = cluster.hidden_topics(missing) if missing else frozenset()
+    hidden = cluster.find_hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
     serving = {str(broker.id) for broker in info.brokers if not broker.fenced}
-    asked = [
-        q for q in query.configs.values() if _exists(q.resource, topics, serving if q.optional else brokers)
+    config_queries = [
+        q
+        for q in query.configs.values()
+        if _is_existing(q.resource, topics, serving if q.optional else brokers)
     ]
-    configs = cluster.configs(asked) if asked else {}
-    dirs = replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
+    configs = cluster.configs(config_queries) if config_queries else {}
+    dirs = collect_replica_dirs(cluster.log_dirs(sorted(query.log_dirs))) if query.log_dirs else {}
     return KafkaState(info, topics, configs, moves, dirs, hidden, sees_moves)
 
 
-def moves_not_seen() -> Diagnostic:
+def warn_moves_not_visible() -> Diagnostic:
     """The warning where `KafkaState.sees_moves` is false."""
     return warning(
         "not-authorized",
@@ -172,70 +180,75 @@ def moves_not_seen() -> Diagnostic:
     )
 
 
-def replica_dirs(
+def collect_replica_dirs(
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> dict[tuple[TopicPartition, int], ReplicaDirs]:
     """Of log directories by broker, where each replica is and where it is heading."""
-    held: dict[tuple[TopicPartition, int], str] = {}
-    arriving: dict[tuple[TopicPartition, int], str] = {}
-    for broker, found in log_dirs.items():
-        for log_dir in found:
-            held |= {(partition, broker): log_dir.path for partition in log_dir.sizes}
-            arriving |= {(partition, broker): log_dir.path for partition in log_dir.arriving}
-    return {key: ReplicaDirs(held.get(key), arriving.get(key)) for key in held.keys() | arriving.keys()}
+    current_paths: dict[tuple[TopicPartition, int], str] = {}
+    future_paths: dict[tuple[TopicPartition, int], str] = {}
+    for broker, dirs in log_dirs.items():
+        for log_dir in dirs:
+            current_paths |= {(partition, broker): log_dir.path for partition in log_dir.sizes}
+            future_paths |= {(partition, broker): log_dir.path for partition in log_dir.arriving}
+    return {
+        key: ReplicaDirs(current_paths.get(key), future_paths.get(key))
+        for key in current_paths.keys() | future_paths.keys()
+    }
 
 
-def _movers(query: KafkaSelection) -> Sequence[str] | None:
+def _list_move_topics(query: KafkaSelection) -> Sequence[str] | None:
     """The topics whose moves are asked for, None for all."""
-    every = query.every_topic or len(query.topics) > _LIST_ALL_ABOVE
-    return None if every else sorted(query.topics)
+    reads_all = query.every_topic or len(query.topics) > _MAX_NAMED_TOPICS
+    return None if reads_all else sorted(query.topics)
 
 
-def _exists(resource: ConfigResource, topics: Mapping[str, Topic], brokers: set[str]) -> bool:
+def _is_existing(resource: ConfigResource, topics: Mapping[str, Topic], brokers: set[str]) -> bool:
     if resource.scope is ConfigScope.TOPIC:
         return resource.name in topics
     return not resource.name or resource.name in brokers
 
 
-WAITING = "Waiting for brokers to show topics"
+WAITING_FOR_TOPICS = "Waiting for brokers to show topics"
 
-_FIRST_STEP_S = 0.1
-_LONGEST_STEP_S = 2.0
+_FIRST_DELAY_S = 0.1
+_MAX_DELAY_S = 2.0
 
 
 def observe_expected(
     cluster: Cluster,
     query: KafkaSelection,
     expected: Collection[str],
-    patience: Patience,
+    wait_policy: WaitPolicy,
     *,
     all_topics: bool = False,
     await_unsettled: bool = False,
-) -> Sighting:
+) -> CollectResult:
     """Observe until brokers show every expected topic that exists, or patience ends.
 
     await_unsettled: wait also where nobody can tell whether a topic exists. Raises Fault.
     """
-    begun, step = patience.monotonic(), _FIRST_STEP_S
-    live = observe(cluster, query, all_topics=all_topics, patience=patience)
+    started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
+    live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)
     while True:
         # of a hidden topic, no broker will ever show more
-        missing = [n for n in expected if n not in live.hidden and not _is_shown(n, query, live)]
-        said = find_existing(cluster, missing)
-        awaited = said.exists | said.unsettled if await_unsettled else said.exists
-        if not awaited or patience.monotonic() - begun >= patience.limit_s:
-            return Sighting(live, _name_topics(said.exists), _name_topics(said.unsettled))
-        patience.progress(WAITING, len(expected) - len(awaited), len(expected))
-        patience.sleep(step)
-        step = min(2 * step, _LONGEST_STEP_S)
+        missing = [n for n in expected if n not in live.hidden and not _is_visible(n, query, live)]
+        existence = check_existence(cluster, missing)
+        awaited_topics = existence.exists | existence.unsettled if await_unsettled else existence.exists
+        if not awaited_topics or wait_policy.monotonic() - started_at >= wait_policy.limit_s:
+            return CollectResult(
+                live, _to_resource_ids(existence.exists), _to_resource_ids(existence.unsettled)
+            )
+        wait_policy.progress(WAITING_FOR_TOPICS, len(expected) - len(awaited_topics), len(expected))
+        wait_policy.sleep(delay_s)
+        delay_s = min(2 * delay_s, _MAX_DELAY_S)
         live = observe(cluster, query, all_topics=all_topics)
 
 
-def _name_topics(names: Iterable[str]) -> frozenset[ResourceId]:
+def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
     return frozenset(ResourceId("Topic", name) for name in names)
 
 
-def _is_shown(name: str, query: KafkaSelection, live: KafkaState) -> bool:
+def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
     """Whether brokers show it whole: another broker answers for its configs, and can trail further."""
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return name in live.topics and (resource not in query.configs or resource in live.configs)
@@ -246,17 +259,19 @@ def collect_cluster(connections: Connections, selection: KafkaSelection) -> Kafk
     return observe(connections.get(KafkaConnection).cluster, selection)
 
 
-def collect_expected(connections: Connections, selection: KafkaSelection, expected: Expected) -> Sighting:
+def collect_expected(
+    connections: Connections, selection: KafkaSelection, expected: ExpectedObjects
+) -> CollectResult:
     """Read what is selected, until brokers show every expected topic that exists. Raises Fault."""
-    owned = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
-    named = {id_.name for id_ in expected.objects if is_topic(id_)}
+    owned_topics = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
+    named_topics = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(
         connections.get(KafkaConnection).cluster,
         selection,
-        sorted(owned | named),
+        sorted(owned_topics | named_topics),
         expected.patience,
         all_topics=expected.reads_all_names,
-        await_unsettled=expected.await_unsettled,
+        await_unsettled=expected.await_unverifiable,
     )
 
 
@@ -268,7 +283,7 @@ def find_principal(connections: Connections) -> str | None:
 CLUSTER = Collector(
     KafkaSelection,
     collect_cluster,
-    always=KafkaSelection(),
+    base_selection=KafkaSelection(),
     read_expected=collect_expected,
     find_id=lambda live: state.cluster.id if (state := live.find(KafkaState)) else None,
 )

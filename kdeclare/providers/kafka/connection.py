@@ -11,17 +11,17 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.operations.retry import RetryPolicy
-from kdeclare.core.provider.connection import ConnectionType, References, SettingsFile, Surroundings
+from kdeclare.core.provider.connection import ConnectionContext, ConnectionType, References, SettingsFile
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
 """All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
-_BEGUN = re.compile(r"\$\{(env|file|command)\.")
+_UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
@@ -34,11 +34,11 @@ def read_client_config(file: Path, references: References, environ: Mapping[str,
     """
     from kdeclare.providers.kafka.client import read_properties  # most commands meet no cluster
 
-    resolving = _Resolving(file, references, environ)
-    return {name: resolving.value(name, value) for name, value in read_properties(file).items()}
+    resolver = _ReferenceResolver(file, references, environ)
+    return {name: resolver.value(name, value) for name, value in read_properties(file).items()}
 
 
-class _Resolving:
+class _ReferenceResolver:
     def __init__(self, file: Path, references: References, environ: Mapping[str, str]) -> None:
         self._file = file
         self._references = references
@@ -48,35 +48,37 @@ class _Resolving:
         """The value of a property."""
 
         def one(match: re.Match[str]) -> str:
-            found = self._resolved(name, match)
+            found = self._resolve_reference(name, match)
             # there it stands between quotes, and a quote of its own would end them
             return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
 
-        if left := _BEGUN.search(_REFERENCE.sub("", text)):  # before any command is run
-            raise KdeclareError(_no_reference(f"{self._file}, {name}", left[1]))
+        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # before any command is run
+            raise KdeclareError(_report_bad_reference(f"{self._file}, {name}", left[1]))
         return _REFERENCE.sub(one, text)
 
-    def _resolved(self, name: str, match: re.Match[str]) -> str:
+    def _resolve_reference(self, name: str, match: re.Match[str]) -> str:
         try:
             if match[1] == "command":
-                return _output(match[2], self._environ)
+                return _run_command(match[2], self._environ)
             return self._references.resolve_beside(self._file, match[0])
         except KdeclareError as problem:
-            found = problem.diagnostics[0]
+            diagnostic = problem.diagnostics[0]
             hint = (
-                "It is relative to the folder of the client properties." if match[1] == "file" else found.hint
+                "It is relative to the folder of the client properties."
+                if match[1] == "file"
+                else diagnostic.hint
             )
-            detail = f"{self._file}, {name}: {found.detail}"
-            raise KdeclareError(replace(found, detail=detail, hint=hint)) from None
+            detail = f"{self._file}, {name}: {diagnostic.detail}"
+            raise KdeclareError(replace(diagnostic, detail=detail, hint=hint)) from None
 
 
-def _output(line: str, environ: Mapping[str, str]) -> str:
+def _run_command(line: str, environ: Mapping[str, str]) -> str:
     """What a command prints, without its last end of line. What it says on stderr, the person sees."""
     try:
         words = shlex.split(line)
         if not words:
-            raise KdeclareError(_failed(line, "there is no command"))
-        done = subprocess.run(
+            raise KdeclareError(_report_failed_command(line, "there is no command"))
+        completed = subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -84,36 +86,40 @@ def _output(line: str, environ: Mapping[str, str]) -> str:
             timeout=_COMMAND_TIMEOUT_S,
             check=False,
         )
-        if done.returncode:
-            raise KdeclareError(_failed(line, f"it ended with {done.returncode}"))
-        return done.stdout.decode().removesuffix("\n").removesuffix("\r")
+        if completed.returncode:
+            raise KdeclareError(_report_failed_command(line, f"it ended with {completed.returncode}"))
+        return completed.stdout.decode().removesuffix("\n").removesuffix("\r")
     except OSError as problem:
-        raise KdeclareError(_failed(line, (problem.strerror or "it cannot be run").lower())) from problem
+        raise KdeclareError(
+            _report_failed_command(line, (problem.strerror or "it cannot be run").lower())
+        ) from problem
     except subprocess.TimeoutExpired as problem:
-        raise KdeclareError(_failed(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")) from problem
+        raise KdeclareError(
+            _report_failed_command(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")
+        ) from problem
     except UnicodeDecodeError as problem:
-        raise KdeclareError(_failed(line, "what it prints is not UTF-8 text")) from problem
+        raise KdeclareError(_report_failed_command(line, "what it prints is not UTF-8 text")) from problem
     except ValueError as problem:
-        raise KdeclareError(_failed(line, str(problem).lower())) from problem
+        raise KdeclareError(_report_failed_command(line, str(problem).lower())) from problem
 
 
-def _no_reference(where: str, kind: str) -> Diagnostic:
+def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
     """Or it would be sent as it stands there, to whoever asks for a password."""
     return error(
         "bad-reference",
         "Reference cannot be read",
-        f"{where}: what begins with '${{{kind}.' has no end, nothing or braces in it.",
+        f"{location}: what begins with '${{{scheme}.' has no end, nothing or braces in it.",
         hint="There are no braces inside of a reference; put the command into a script."
-        if kind == "command"
-        else f"Write ${{{kind}.…}} with a name and without braces in it.",
+        if scheme == "command"
+        else f"Write ${{{scheme}.…}} with a name and without braces in it.",
     )
 
 
-def _failed(line: str, why: str) -> Diagnostic:
+def _report_failed_command(line: str, reason: str) -> Diagnostic:
     return error(
         "command-failed",
         "A command that is to give a secret failed",
-        f"'${{command.{line}}}': {why}.",
+        f"'${{command.{line}}}': {reason}.",
         hint="It is run without a shell; run it by hand to see more.",
     )
 
@@ -123,7 +129,7 @@ _log = logging.getLogger(__name__)
 _ATTEMPTS = 6
 _QUOTED = re.compile(r'(?:password|secret|token)\w*\s*=\s*"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 
-_STORES = re.compile(r"ssl\.(truststore|keystore)\.location")
+_STORE_LOCATIONS = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
@@ -173,27 +179,27 @@ class KafkaTarget:
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
     """Connect to real brokers, with retries around what is asked of them. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect  # most commands meet no cluster
-    from kdeclare.providers.kafka.client.cluster import Retrying, log_retry
+    from kdeclare.providers.kafka.client.cluster import RetryingCluster, log_retry
 
     cluster = connect(servers, config, timeout_s=timeout_s)
-    for found in cluster.diagnostics:
-        _log.warning("%s", found.detail or found.summary)
-    return Retrying(cluster, RetryPolicy(attempts, on_retry=log_retry))
+    for diagnostic in cluster.diagnostics:
+        _log.warning("%s", diagnostic.detail or diagnostic.summary)
+    return RetryingCluster(cluster, RetryPolicy(attempts, on_retry=log_retry))
 
 
-def stated_servers(settings: KafkaSettings, surroundings: Surroundings) -> str | None:
+def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> str | None:
     """Return the addresses that the command line or the environment names."""
     return surroundings.options.get(SERVERS_OPTION) or settings.bootstrap_servers
 
 
-def read_client_properties(settings: KafkaSettings, surroundings: Surroundings) -> dict[str, str]:
+def read_client_properties(settings: KafkaSettings, surroundings: ConnectionContext) -> dict[str, str]:
     """Return the client properties of an environment, and over them those of the command line.
 
     Raises KdeclareError when a file cannot be read or a reference in it leads nowhere.
     """
     config = dict(settings.client_config)
-    given = surroundings.options.get(CONFIG_OPTION)
-    for file in (settings.client_config_file, Path(given) if given is not None else None):
+    config_option = surroundings.options.get(CONFIG_OPTION)
+    for file in (settings.client_config_file, Path(config_option) if config_option is not None else None):
         if file is not None:
             config |= read_client_config(file, surroundings.references, surroundings.environ)
     for name, value in config.items():
@@ -204,10 +210,10 @@ def read_client_properties(settings: KafkaSettings, surroundings: Surroundings) 
     return config
 
 
-def locate_cluster(settings: KafkaSettings, surroundings: Surroundings) -> KafkaTarget:
+def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
     """Return what leads to the cluster. Raises KdeclareError, also where nothing names one."""
     config = read_client_properties(settings, surroundings)
-    servers = stated_servers(settings, surroundings)
+    servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):
         raise KdeclareError(
             error(
@@ -225,15 +231,15 @@ def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> It
     """Find the files of client properties, and the certificates that they name. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import read_properties
 
-    given = options.get(CONFIG_OPTION)
-    found = [dict(settings.client_config)]
-    for file in (settings.client_config_file, Path(given) if given is not None else None):
+    config_option = options.get(CONFIG_OPTION)
+    property_sets = [dict(settings.client_config)]
+    for file in (settings.client_config_file, Path(config_option) if config_option is not None else None):
         if file is not None and file.is_file():
             yield SettingsFile(file, holds_references=True)
-            found.append(read_properties(file))
-    for properties in found:
+            property_sets.append(read_properties(file))
+    for properties in property_sets:
         for name, value in properties.items():
-            if _STORES.fullmatch(name) and not Path(value).is_absolute():
+            if _STORE_LOCATIONS.fullmatch(name) and not Path(value).is_absolute():
                 yield SettingsFile(Path(value))
 
 

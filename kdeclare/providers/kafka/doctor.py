@@ -9,30 +9,30 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.provider.provider import (
     Check,
+    CheckSection,
+    CheckStatus,
     ExaminationRequest,
-    Examined,
-    Section,
-    Standing,
-    check_of_error,
+    ExaminationResult,
+    build_error_check,
 )
-from kdeclare.providers.kafka.connection import KafkaSettings, read_client_properties, stated_servers
+from kdeclare.providers.kafka.connection import KafkaSettings, find_servers, read_client_properties
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examinable, Examination
 
 NO_CLUSTER = Check(
     "Address",
-    Standing.SKIPPED,
+    CheckStatus.SKIPPED,
     "no cluster is named: its brokers, what you may do there and its features were not looked at",
     hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
 )
-NOT_LOOKED_AT = Check(
+NOT_EXAMINED = Check(
     "Address",
-    Standing.SKIPPED,
+    CheckStatus.SKIPPED,
     "no cluster was looked at, as the project file cannot be used",
     hint="Mend it; or ask where no project is, with --bootstrap-server HOST:PORT.",
 )
-_AT_ONCE = 16
-_UNREACHABLE = "unreachable"
+_MAX_CONNECTIONS = 16
+_UNREACHABLE_CODE = "unreachable"
 
 
 def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
@@ -42,26 +42,26 @@ def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> 
     return connect(servers, config, timeout_s=timeout_s)
 
 
-def examine_cluster(request: ExaminationRequest) -> Examined:
+def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
     """Look at how the cluster is reached, who it is, what one may do there, and what its brokers have."""
     surroundings = request.surroundings
     if surroundings is None:
-        return Examined((Section("Cluster", (NOT_LOOKED_AT,)),))
-    from kdeclare.providers.kafka.client import provided  # most commands meet no cluster
+        return ExaminationResult((CheckSection("Cluster", (NOT_EXAMINED,)),))
+    from kdeclare.providers.kafka.client import resolve_config_providers  # most commands meet no cluster
 
-    settings = request.settings_of(KafkaSettings)
+    settings = request.get_settings(KafkaSettings)
     try:
         config = read_client_properties(settings, surroundings)
-        used = provided(config)
+        resolved_config = resolve_config_providers(config)
     except KdeclareError as problem:
-        failed = check_of_error("Client properties", Standing.FAILED, problem)
-        return Examined((Section("Cluster", (failed,)),))
-    stated = stated_servers(settings, surroundings) or ""
-    servers = stated or used.get("bootstrap.servers", "")
+        failed_check = build_error_check("Client properties", CheckStatus.FAILED, problem)
+        return ExaminationResult((CheckSection("Cluster", (failed_check,)),))
+    stated_servers = find_servers(settings, surroundings) or ""
+    servers = stated_servers or resolved_config.get("bootstrap.servers", "")
     if not servers:
-        return Examined((Section("Cluster", (NO_CLUSTER,)),))
+        return ExaminationResult((CheckSection("Cluster", (NO_CLUSTER,)),))
 
-    def one(address: str) -> KdeclareError | None:
+    def try_address(address: str) -> KdeclareError | None:
         try:
             reach_cluster(address, config, surroundings.timeout_s).close()
         except KdeclareError as problem:
@@ -70,109 +70,113 @@ def examine_cluster(request: ExaminationRequest) -> Examined:
 
     try:
         # not by what was found in properties: an address that is none may be a secret, and would be shown
-        cluster = reach_cluster(stated, config, surroundings.timeout_s)
+        cluster = reach_cluster(stated_servers, config, surroundings.timeout_s)
     except KdeclareError as problem:
-        return Examined((Section("Cluster", (_not_reached(problem),)),))
+        return ExaminationResult((CheckSection("Cluster", (_check_unreachable(problem),)),))
     try:
-        return _reached(cluster, used, servers, one)
+        return _examine_reached(cluster, resolved_config, servers, try_address)
     finally:
         cluster.close()
 
 
-def _not_reached(problem: KdeclareError) -> Check:
+def _check_unreachable(problem: KdeclareError) -> Check:
     code = problem.diagnostics[0].code
-    name = "Network" if code == _UNREACHABLE else "Client properties"
-    return check_of_error(name, Standing.FAILED, problem)
+    name = "Network" if code == _UNREACHABLE_CODE else "Client properties"
+    return build_error_check(name, CheckStatus.FAILED, problem)
 
 
-def _reached(
+def _examine_reached(
     cluster: Examinable,
     config: Mapping[str, str],
     servers: str,
-    one: Callable[[str], KdeclareError | None],
-) -> Examined:
-    properties = _properties(config, cluster)
+    try_address: Callable[[str], KdeclareError | None],
+) -> ExaminationResult:
+    property_checks = _check_properties(config, cluster)
     try:
         info = cluster.describe()
-        found = cluster.examine()
+        examination = cluster.examine()
     except Fault as fault:
-        refused = Check("Cluster", Standing.FAILED, f"it does not tell who it is: {fault}")
-        return Examined((Section("Cluster", (*properties, refused)),))
-    network = _network(info, servers, one)
-    about = (*properties, _identity(info), *network)
+        refused_check = Check("Cluster", CheckStatus.FAILED, f"it does not tell who it is: {fault}")
+        return ExaminationResult((CheckSection("Cluster", (*property_checks, refused_check)),))
+    network_checks = _check_network(info, servers, try_address)
+    cluster_checks = (*property_checks, _check_identity(info), *network_checks)
     sections = (
-        Section("Cluster", about),
-        Section("Rights", rights(found)),
-        Section("Features", features(found)),
+        CheckSection("Cluster", cluster_checks),
+        CheckSection("Rights", check_rights(examination)),
+        CheckSection("Features", check_features(examination)),
     )
-    return Examined(sections, info.id)
+    return ExaminationResult(sections, info.id)
 
 
-def _properties(config: Mapping[str, str], cluster: Examinable) -> tuple[Check, ...]:
+def _check_properties(config: Mapping[str, str], cluster: Examinable) -> tuple[Check, ...]:
     protocol = config.get("security.protocol", "PLAINTEXT").strip().upper()
     login = f", {config.get('sasl.mechanism', '').strip()}" if protocol.startswith("SASL_") else ""
-    used = Check("Client properties", Standing.OK, f"{protocol}{login}")
-    more = (
-        Check("Client properties", Standing.WARNING, found.detail or found.summary, hint=found.hint)
+    protocol_check = Check("Client properties", CheckStatus.OK, f"{protocol}{login}")
+    warnings = (
+        Check("Client properties", CheckStatus.WARNING, found.detail or found.summary, hint=found.hint)
         for found in cluster.diagnostics
     )
-    return used, *more
+    return protocol_check, *warnings
 
 
-def _identity(info: ClusterInfo) -> Check:
+def _check_identity(info: ClusterInfo) -> Check:
     release = f"Kafka {info.version}" if info.version else "its release is not told"
-    who = f"; you are {info.principal}" if info.principal else ""
-    return Check("Cluster", Standing.OK, f"{info.id}, {release}, {_plural(len(info.brokers), 'broker')}{who}")
-
-
-def _network(
-    info: ClusterInfo, servers: str, one: Callable[[str], KdeclareError | None]
-) -> tuple[Check, ...]:
-    given = list(dict.fromkeys(part.strip() for part in servers.split(",") if part.strip()))
-    serving = [broker for broker in info.brokers if not broker.fenced]
-    addresses = list(dict.fromkeys([*given, *map(_address, serving)]))
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        seen = dict(zip(addresses, pool.map(one, addresses), strict=True))
-    return (
-        *(_given(address, seen[address]) for address in given),
-        *(_broker(broker, seen.get(_address(broker))) for broker in info.brokers),
+    principal_text = f"; you are {info.principal}" if info.principal else ""
+    return Check(
+        "Cluster",
+        CheckStatus.OK,
+        f"{info.id}, {release}, {_format_count(len(info.brokers), 'broker')}{principal_text}",
     )
 
 
-def _given(address: str, problem: KdeclareError | None) -> Check:
+def _check_network(
+    info: ClusterInfo, servers: str, try_address: Callable[[str], KdeclareError | None]
+) -> tuple[Check, ...]:
+    configured_addresses = list(dict.fromkeys(part.strip() for part in servers.split(",") if part.strip()))
+    serving = [broker for broker in info.brokers if not broker.fenced]
+    addresses = list(dict.fromkeys([*configured_addresses, *map(_format_address, serving)]))
+    with ThreadPoolExecutor(max_workers=_MAX_CONNECTIONS) as pool:
+        problems_by_address = dict(zip(addresses, pool.map(try_address, addresses), strict=True))
+    return (
+        *(_check_address(address, problems_by_address[address]) for address in configured_addresses),
+        *(_check_broker(broker, problems_by_address.get(_format_address(broker))) for broker in info.brokers),
+    )
+
+
+def _check_address(address: str, problem: KdeclareError | None) -> Check:
     if problem is None:
-        return Check("Address", Standing.OK, f"{address} answers")
-    found = check_of_error("Address", Standing.WARNING, problem)
-    return replace(found, hint=f"Another address works, and is used. {found.hint}".rstrip())
+        return Check("Address", CheckStatus.OK, f"{address} answers")
+    check = build_error_check("Address", CheckStatus.WARNING, problem)
+    return replace(check, hint=f"Another address works, and is used. {check.hint}".rstrip())
 
 
-def _broker(broker: Broker, problem: KdeclareError | None) -> Check:
-    name, address = f"Broker {broker.id}", _address(broker)
+def _check_broker(broker: Broker, problem: KdeclareError | None) -> Check:
+    name, address = f"Broker {broker.id}", _format_address(broker)
     if broker.fenced:
-        fenced = f"{address} does not serve: it is down, or has just been started"
-        return Check(name, Standing.WARNING, fenced, "its replicas", "Start it, or look at its log.")
+        detail = f"{address} does not serve: it is down, or has just been started"
+        return Check(name, CheckStatus.WARNING, detail, "its replicas", "Start it, or look at its log.")
     if problem is None:
-        return Check(name, Standing.OK, f"{address} answers")
-    found = check_of_error(name, Standing.FAILED, problem, "all that only this broker can tell or do")
+        return Check(name, CheckStatus.OK, f"{address} answers")
+    check = build_error_check(name, CheckStatus.FAILED, problem, "all that only this broker can tell or do")
     return Check(
         name,
-        Standing.FAILED,
-        f"clients are told to go to {found.what}",
-        found.why,
+        CheckStatus.FAILED,
+        f"clients are told to go to {check.what}",
+        check.why,
         "Check the broker, the network between, and its advertised.listeners.",
     )
 
 
-def _address(broker: Broker) -> str:
+def _format_address(broker: Broker) -> str:
     host = f"[{broker.host}]" if ":" in broker.host else broker.host
     return f"{host}:{broker.port}"
 
 
-_NAMED = 3
+_MAX_NAMED_TOPICS = 3
 """How many topics are named."""
 
 
-class Right(NamedTuple):
+class AccessRight(NamedTuple):
     """What one may do; operations of Kafka's ACLs that all have to be granted.
 
     needed: whether nothing works without.
@@ -185,16 +189,18 @@ class Right(NamedTuple):
 
 
 ON_CLUSTER = (
-    Right("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    Right("Create topics", ("CREATE",), "new topics, of any name"),
-    Right("Alter the cluster", ("ALTER",), "moving replicas, replication factors, electing leaders"),
-    Right("Alter brokers' configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and throttles of moves"),
+    AccessRight("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
+    AccessRight("Create topics", ("CREATE",), "new topics, of any name"),
+    AccessRight("Alter the cluster", ("ALTER",), "moving replicas, replication factors, electing leaders"),
+    AccessRight(
+        "Alter brokers' configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and throttles of moves"
+    ),
 )
 ON_TOPICS = (
-    Right("Read topics", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    Right("Alter topics' configs", ("ALTER_CONFIGS",), "configs of topics"),
-    Right("Add partitions", ("ALTER",), "more partitions"),
-    Right("Delete topics", ("DELETE",), "--allow-deletes, and undoing a creation"),
+    AccessRight("Read topics", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
+    AccessRight("Alter topics' configs", ("ALTER_CONFIGS",), "configs of topics"),
+    AccessRight("Add partitions", ("ALTER",), "more partitions"),
+    AccessRight("Delete topics", ("DELETE",), "--allow-deletes, and undoing a creation"),
 )
 
 
@@ -206,7 +212,7 @@ class Feature(NamedTuple):
     version: int
     since: str
     why: str
-    without: str
+    consequence: str
     needed: bool = False
 
 
@@ -261,88 +267,98 @@ FEATURES = (
 _ELR = "eligible.leader.replicas.version"
 
 
-def rights(found: Examination) -> tuple[Check, ...]:
+def check_rights(examination: Examination) -> tuple[Check, ...]:
     """What one may do."""
     return (
-        *(_on_cluster(right, found.on_cluster) for right in ON_CLUSTER),
-        *(_on_topics(right, found.on_topics) for right in ON_TOPICS),
+        *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
+        *(_check_topic_right(right, examination.on_topics) for right in ON_TOPICS),
     )
 
 
-def features(found: Examination) -> tuple[Check, ...]:
+def check_features(examination: Examination) -> tuple[Check, ...]:
     """What the brokers have."""
-    return (*(_feature(feature, found.versions) for feature in FEATURES), _elr(found.features))
+    return (
+        *(_check_feature(feature, examination.versions) for feature in FEATURES),
+        _check_elr(examination.features),
+    )
 
 
-def _on_cluster(right: Right, granted: frozenset[str] | None) -> Check:
+def _check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> Check:
     if granted is None:
-        return _untold(right)
+        return _build_unknown_check(right)
     missing = [name for name in right.operations if name not in granted]
     if not missing:
-        return Check(right.name, Standing.OK, "permitted", right.why)
-    what = f"not permitted: {_listed(missing)} on the cluster"
+        return Check(right.name, CheckStatus.OK, "permitted", right.why)
+    detail = f"not permitted: {_join_operations(missing)} on the cluster"
     if right.operations == ("CREATE",):
-        what += "; whether it is for topics of certain names, brokers do not tell"
-    hint = f"Ask for {_acl(missing)} on the cluster."
-    return Check(right.name, _lacking(right), what, right.why, hint)
+        detail += "; whether it is for topics of certain names, brokers do not tell"
+    hint = f"Ask for {_format_acl_operations(missing)} on the cluster."
+    return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
-def _on_topics(right: Right, granted: Mapping[str, frozenset[str]] | None) -> Check:
+def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]] | None) -> Check:
     if granted is None:
-        return _untold(right)
+        return _build_unknown_check(right)
     if not granted:
-        return Check(right.name, Standing.SKIPPED, "there are no topics that you may see", right.why)
-    without = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
-    if not without:
-        return Check(right.name, Standing.OK, f"permitted on {_all(len(granted))}", right.why)
-    missing = [name for name in right.operations if any(name not in granted[topic] for topic in without)]
-    named = ", ".join(without[:_NAMED]) + (", …" if len(without) > _NAMED else "")
-    what = (
-        f"not permitted on {len(without):,} of {_plural(len(granted), 'topic')} ({named}): {_listed(missing)}"
+        return Check(right.name, CheckStatus.SKIPPED, "there are no topics that you may see", right.why)
+    lacking_topics = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
+    if not lacking_topics:
+        return Check(
+            right.name, CheckStatus.OK, f"permitted on {_format_all_topics(len(granted))}", right.why
+        )
+    missing = [
+        name for name in right.operations if any(name not in granted[topic] for topic in lacking_topics)
+    ]
+    topic_names = ", ".join(lacking_topics[:_MAX_NAMED_TOPICS]) + (
+        ", …" if len(lacking_topics) > _MAX_NAMED_TOPICS else ""
     )
-    hint = f"Ask for {_acl(missing)} on them, or leave them out of what you declare."
-    return Check(right.name, _lacking(right), what, right.why, hint)
+    detail = (
+        f"not permitted on {len(lacking_topics):,} of {_format_count(len(granted), 'topic')} "
+        f"({topic_names}): {_join_operations(missing)}"
+    )
+    hint = f"Ask for {_format_acl_operations(missing)} on them, or leave them out of what you declare."
+    return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
-def _feature(feature: Feature, versions: Mapping[int, int]) -> Check:
+def _check_feature(feature: Feature, versions: Mapping[int, int]) -> Check:
     if versions.get(feature.api_key, -1) >= feature.version:
-        return Check(feature.name, Standing.OK, "available", feature.why)
-    what = f"not available, Kafka has it since {feature.since}: {feature.without}"
-    standing = Standing.FAILED if feature.needed else Standing.WARNING
-    return Check(feature.name, standing, what, feature.why, _UPGRADE.format(since=feature.since))
+        return Check(feature.name, CheckStatus.OK, "available", feature.why)
+    detail = f"not available, Kafka has it since {feature.since}: {feature.consequence}"
+    standing = CheckStatus.FAILED if feature.needed else CheckStatus.WARNING
+    return Check(feature.name, standing, detail, feature.why, _UPGRADE.format(since=feature.since))
 
 
-def _elr(levels: Mapping[str, int]) -> Check:
+def _check_elr(levels: Mapping[str, int]) -> Check:
     name, why = (
         "Eligible leader replicas",
         "leaders that lose nothing, once none is in sync (KIP-966)",
     )
     if levels.get(_ELR, 0) > 0:
-        told = "on: the cluster-wide min.insync.replicas is the cluster's own, and cannot be deleted"
-        return Check(name, Standing.OK, told, why)
-    return Check(name, Standing.SKIPPED, "not turned on in this cluster; nothing here needs it", why)
+        detail = "on: the cluster-wide min.insync.replicas is the cluster's own, and cannot be deleted"
+        return Check(name, CheckStatus.OK, detail, why)
+    return Check(name, CheckStatus.SKIPPED, "not turned on in this cluster; nothing here needs it", why)
 
 
-def _untold(right: Right) -> Check:
-    return Check(right.name, Standing.SKIPPED, "the brokers do not tell", right.why)
+def _build_unknown_check(right: AccessRight) -> Check:
+    return Check(right.name, CheckStatus.SKIPPED, "the brokers do not tell", right.why)
 
 
-def _lacking(right: Right) -> Standing:
-    return Standing.FAILED if right.needed else Standing.WARNING
+def _get_missing_status(right: AccessRight) -> CheckStatus:
+    return CheckStatus.FAILED if right.needed else CheckStatus.WARNING
 
 
-def _all(count: int) -> str:
+def _format_all_topics(count: int) -> str:
     return "the one topic" if count == 1 else f"all {count:,} topics"
 
 
-def _listed(operations: list[str]) -> str:
+def _join_operations(operations: list[str]) -> str:
     return " and ".join(operations)
 
 
-def _acl(operations: list[str]) -> str:
+def _format_acl_operations(operations: list[str]) -> str:
     """As Kafka's tool for ACLs spells them: DescribeConfigs."""
     return " and ".join(name.title().replace("_", "") for name in operations)
 
 
-def _plural(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"
+def _format_count(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 
 
@@ -93,7 +93,7 @@ class ReplicaDirs:
     arriving: str | None = None
 
     @property
-    def heading(self) -> str | None:
+    def final_path(self) -> str | None:
         """Where it will be once all is over."""
         return self.arriving or self.path
 
@@ -126,7 +126,7 @@ class ClusterInfo:
     version: str | None = None
 
     @property
-    def serving(self) -> frozenset[int]:
+    def serving_broker_ids(self) -> frozenset[int]:
         """Ids of the brokers that are not fenced."""
         return frozenset(broker.id for broker in self.brokers if not broker.fenced)
 
@@ -165,7 +165,7 @@ class KafkaState:
         return topic.partitions[partition.partition].replicas
 
 
-class Condition(StrEnum):
+class PartitionCondition(StrEnum):
     """What a partition can be that somebody may look for."""
 
     OFFLINE = "offline"
@@ -176,28 +176,30 @@ class Condition(StrEnum):
     MOVING = "moving"
 
 
-def conditions(partition: Partition, move: Move | None, min_isr: int | None) -> tuple[Condition, ...]:
-    """All that holds of a partition, in the order of `Condition`.
+def list_conditions(
+    partition: Partition, move: Move | None, min_isr: int | None
+) -> tuple[PartitionCondition, ...]:
+    """All that holds of a partition, in the order of `PartitionCondition`.
 
     move: its ongoing reassignment. Replicas that are only being added are not missed in the ISR yet.
     min_isr: the topic's effective ``min.insync.replicas``; of None, nothing is said about it.
     As `org.apache.kafka.tools.TopicCommand.PartitionDescription` has it; that a leader is preferred is
     judged by the replicas that the partition will have after its move.
     """
-    settled = partition.replicas if move is None else move.origin
+    expected_replicas = partition.replicas if move is None else move.origin
     target = partition.replicas if move is None else move.target
-    leader, in_sync = partition.leader, len(partition.isr)
-    found = []
+    leader, isr_size = partition.leader, len(partition.isr)
+    conditions = []
     if leader is None:
-        found.append(Condition.OFFLINE)
-    if min_isr is not None and (leader is None or in_sync < min_isr):
-        found.append(Condition.UNDER_MIN_ISR)
-    if in_sync < len(settled):
-        found.append(Condition.UNDER_REPLICATED)
-    if in_sync == min_isr:
-        found.append(Condition.AT_MIN_ISR)
+        conditions.append(PartitionCondition.OFFLINE)
+    if min_isr is not None and (leader is None or isr_size < min_isr):
+        conditions.append(PartitionCondition.UNDER_MIN_ISR)
+    if isr_size < len(expected_replicas):
+        conditions.append(PartitionCondition.UNDER_REPLICATED)
+    if isr_size == min_isr:
+        conditions.append(PartitionCondition.AT_MIN_ISR)
     if leader is not None and target and leader != target[0]:
-        found.append(Condition.NOT_PREFERRED)
+        conditions.append(PartitionCondition.NOT_PREFERRED)
     if move is not None:
-        found.append(Condition.MOVING)
-    return tuple(found)
+        conditions.append(PartitionCondition.MOVING)
+    return tuple(conditions)

@@ -20,39 +20,41 @@ from kdeclare.core.resources.capabilities import (
     DeclaredFields,
     Export,
     ExportRequest,
-    LeftOut,
     ManifestEdits,
+    OmittedObjects,
     SettingEdit,
     ValueEdit,
 )
 from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import NAME, Path, Problem
-from kdeclare.core.resources.manifest_text import flow_map, manifest, scalar
-from kdeclare.core.secrets.secret_refs import SHOWN, is_secret
+from kdeclare.core.resources.kind import NAME, SpecPath, SpecProblem
+from kdeclare.core.resources.manifest_text import render_flow_map, render_manifest, scalar
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
-from kdeclare.providers.kafka.config.catalog import Catalog, catalog
-from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, ConfigSide, override
-from kdeclare.providers.kafka.config.config_ops import PREFIX as CONFIG
-from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
-from kdeclare.providers.kafka.config.wishes import Wish
+from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
+from kdeclare.providers.kafka.config.config_diff import NEVER_RESET, LiveConfigs, find_override
+from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX as CONFIG
+from kdeclare.providers.kafka.config.config_ops import filter_config_fields, get_config_key
+from kdeclare.providers.kafka.config.config_value import ConfigValue
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
-from kdeclare.providers.kafka.operations.alter_configs import own_source
+from kdeclare.providers.kafka.operations.alter_configs import get_own_source
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
-from kdeclare.providers.kafka.topic.diff import true_replicas
+from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
-def config_lines(side: ConfigSide, keys: Sequence[str]) -> list[str]:
+def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
     """``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
-    return value_lines({key: value for key in keys if (value := override(side, key)) is not None})
+    return render_value_lines(
+        {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
+    )
 
 
-def value_lines(values: Mapping[str, JsonValue]) -> list[str]:
+def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
     """``configs:`` with values as plans write them; none at all without any."""
     lines: list[str] = []
     for key, value in values.items():
-        if value == SHOWN:
+        if value == SENSITIVE_MASK:
             lines.append(f"  # {key} is set, and Kafka shows it to nobody: ${{env.NAME}} would declare it")
         elif isinstance(value, list):
             lines.append(f"  {key}: [{', '.join(map(scalar, as_texts(value)))}]")
@@ -60,30 +62,32 @@ def value_lines(values: Mapping[str, JsonValue]) -> list[str]:
             lines.append(f"  {key}: {scalar(as_text(value))}")
     if not lines:
         return []
-    declares = any(not line.lstrip().startswith("#") for line in lines)
-    return ["configs:" if declares else "configs: {}", *lines]
+    has_values = any(not line.lstrip().startswith("#") for line in lines)
+    return ["configs:" if has_values else "configs: {}", *lines]
 
 
-def count_configs_left_out(live: KafkaState, held: Collection[str] = ()) -> tuple[LeftOut, ...]:
+def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> tuple[OmittedObjects, ...]:
     """Count the overrides that are in no manifest.
 
-    held: keys that the cluster itself holds, where they are cluster-wide.
+    kept_keys: keys that the cluster itself holds, where they are cluster-wide.
     """
     counts: Counter[str] = Counter()
-    for entity, entries in live.configs.items():
+    for config_resource, entries in live.configs.items():
         for key, entry in entries.items():
-            if entry.source is not own_source(entity):
+            if entry.source is not get_own_source(config_resource):
                 continue
             if key in NEVER_RESET:
                 counts["throttle"] += 1
-            elif key in held and not entity.name:
+            elif key in kept_keys and not config_resource.name:
                 counts["held"] += 1
             elif entry.sensitive or entry.value is None:
                 counts["hidden"] += 1
     return (
-        LeftOut(counts["throttle"], "throttle", "throttles", "which moves bring with them"),
-        LeftOut(counts["hidden"], "secret", "secrets", "which Kafka shows to nobody; comments say which"),
-        LeftOut(
+        OmittedObjects(counts["throttle"], "throttle", "throttles", "which moves bring with them"),
+        OmittedObjects(
+            counts["hidden"], "secret", "secrets", "which Kafka shows to nobody; comments say which"
+        ),
+        OmittedObjects(
             counts["held"], "cluster-wide config", "cluster-wide configs", "which the cluster itself holds"
         ),
     )
@@ -92,34 +96,42 @@ def count_configs_left_out(live: KafkaState, held: Collection[str] = ()) -> tupl
 def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
     """Return a manifest of each topic that is asked for and not internal. Raises Fault."""
     topics = [topic for topic in cluster.topics().values() if request.matches(topic.name)]
-    own = [topic.name for topic in topics if not topic.internal]
-    names = [name for name in own if request.permits(ResourceId("Topic", name))]
-    entities = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
-    queries = {entity: ConfigQuery(entity, overrides=True) for entity in entities}
+    user_topics = [topic.name for topic in topics if not topic.internal]
+    names = [name for name in user_topics if request.permits(ResourceId("Topic", name))]
+    config_resources = [ConfigResource(ConfigScope.TOPIC, name) for name in names]
+    queries = {entity: ConfigQuery(entity, overrides=True) for entity in config_resources}
     live = observe(cluster, KafkaSelection(frozenset(names), queries))
-    internal = LeftOut(len(topics) - len(own), "internal topic", "internal topics", "Kafka's own")
-    foreign = LeftOut(len(own) - len(names), "topic", "topics", "outside the scope of the project")
-    texts = {name: _manifest(live, topic) for name, topic in live.topics.items()}
-    return Export(texts, (internal, foreign, *count_configs_left_out(live)))
+    internal = OmittedObjects(
+        len(topics) - len(user_topics), "internal topic", "internal topics", "Kafka's own"
+    )
+    out_of_scope = OmittedObjects(
+        len(user_topics) - len(names), "topic", "topics", "outside the scope of the project"
+    )
+    manifests = {name: _render_manifest(live, topic) for name, topic in live.topics.items()}
+    return Export(manifests, (internal, out_of_scope, *count_omitted_configs(live)))
 
 
-def _manifest(live: KafkaState, topic: Topic) -> str:
-    replicas = true_replicas(live, topic)
-    sizes = {len(r) for r in replicas}
+def _render_manifest(live: KafkaState, topic: Topic) -> str:
+    replicas = list_target_replicas(live, topic)
+    replica_counts = {len(r) for r in replicas}
     comments = [f"Imported from cluster {live.cluster.id}; topic id {topic.topic_id}."]
-    spec = [f"partitions: {len(replicas)}"]
-    if len(sizes) == 1:
-        spec.append(f"replicationFactor: {sizes.pop()}")
+    spec_lines = [f"partitions: {len(replicas)}"]
+    if len(replica_counts) == 1:
+        spec_lines.append(f"replicationFactor: {replica_counts.pop()}")
     else:
         comments.append("Its partitions have different numbers of replicas, so none is declared:")
-        comments += [line.strip() for line in flow_map(dict(enumerate(replicas)))]
+        comments += [line.strip() for line in render_flow_map(dict(enumerate(replicas)))]
     resource = ConfigResource(ConfigScope.TOPIC, topic.name)
     entries = live.configs.get(resource, {})
-    side = ConfigSide(f"Topic/{topic.name}", entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
+    live_configs = LiveConfigs(
+        f"Topic/{topic.name}", entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC)
+    )
     keys = [key for key in sorted(entries) if key not in NEVER_RESET]
-    throttled = [key for key in sorted(entries) if key in NEVER_RESET]
-    comments += [f"{key} belongs to a move and is left out." for key in throttled]
-    return manifest("Topic", topic.name, spec + config_lines(side, keys), comments)
+    throttle_keys = [key for key in sorted(entries) if key in NEVER_RESET]
+    comments += [f"{key} belongs to a move and is left out." for key in throttle_keys]
+    return render_manifest(
+        "Topic", topic.name, spec_lines + render_config_lines(live_configs, keys), comments
+    )
 
 
 _ASSIGNMENTS = "assignments"
@@ -128,130 +140,142 @@ _COUNTS = ("partitions", "replicationFactor")
 
 def find_config_edits(change: Change) -> Iterator[SettingEdit]:
     """Yield one edit for each config key of a change."""
-    configs = sorted(config_fields(change.fields), key=lambda field: field.path)
+    configs = sorted(filter_config_fields(change.fields), key=lambda field: field.path)
     for path, group in groupby(configs, key=lambda field: field.path):
         yield SettingEdit(("configs", path.removeprefix(CONFIG)), tuple(group))
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
     """Return the edits of a topic: its counts, or its assignments where those are declared."""
-    shape = [field for field in change.fields if not field.path.startswith(CONFIG)]
-    replicas, configs = _replicas_in(shape), tuple(find_config_edits(change))
-    if declared.declares((_ASSIGNMENTS,)):
-        problems = (_unknown_replicas(change, shape[0]),) if shape and not replicas else ()
-        assigned = (ValueEdit((_ASSIGNMENTS, number), [*to]) for number, to in replicas.items())
-        return ManifestEdits((*assigned, *configs), problems)
-    counts = [f for f in shape if f.path in _COUNTS and f.after is not None]
-    notices = (_not_written(change, declared),) if replicas else ()
-    return ManifestEdits((*(ValueEdit((f.path,), as_int(f.after)) for f in counts), *configs), notices)
+    shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
+    replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
+    if declared.is_declared((_ASSIGNMENTS,)):
+        problems = (
+            (_report_unknown_replicas(change, shape_fields[0]),) if shape_fields and not replicas else ()
+        )
+        assignment_edits = (ValueEdit((_ASSIGNMENTS, number), [*to]) for number, to in replicas.items())
+        return ManifestEdits((*assignment_edits, *configs), problems)
+    count_fields = [f for f in shape_fields if f.path in _COUNTS and f.after is not None]
+    notices = (_report_not_written(change, declared),) if replicas else ()
+    return ManifestEdits((*(ValueEdit((f.path,), as_int(f.after)) for f in count_fields), *configs), notices)
 
 
-def lay_out_topic(change: Change) -> Sequence[str]:
+def render_topic_spec(change: Change) -> Sequence[str]:
     """Return the spec of a new topic.
 
     Where it has both counts and assignments, those were only found for it, and the counts are what was asked.
     """
     fields = [field for field in change.fields if field.after is not None]
-    spec = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
-    if not spec and (replicas := _replicas_in(fields)):
-        spec = ["assignments:", *flow_map(replicas)]
-    return [*spec, *lay_out_configs(fields)]
+    spec_lines = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
+    if not spec_lines and (replicas := _collect_replicas(fields)):
+        spec_lines = ["assignments:", *render_flow_map(replicas)]
+    return [*spec_lines, *render_declared_configs(fields)]
 
 
-def lay_out_configs(fields: Iterable[FieldChange]) -> list[str]:
+def render_declared_configs(fields: Iterable[FieldChange]) -> list[str]:
     """Return the configs of a new manifest."""
-    stated = [field for field in config_fields(fields) if field.after is not None]
-    return value_lines({key_of(field): field.after for field in stated})
+    set_fields = [field for field in filter_config_fields(fields) if field.after is not None]
+    return render_value_lines({get_config_key(field): field.after for field in set_fields})
 
 
 class _HasConfigs(Protocol):
     @property
-    def configs(self) -> Mapping[str, Wish]: ...
+    def configs(self) -> Mapping[str, ConfigValue]: ...
 
 
 _Body = TypeVar("_Body", bound=_HasConfigs)
 
 
 def is_as_changed(
-    encode: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
+    dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
     """Whether a body says what a change says, and otherwise what it said before (None: nothing).
 
-    encode: the body as plain data, which does not tell the values of secrets.
+    dump: the body as plain data, which does not tell the values of secrets.
     """
-    now = encode(after)
-    if not all(_says(now, field, keys) for field in change.fields):
+    json_after = dump(after)
+    if not all(_is_stated(json_after, field, keys) for field in change.fields):
         return False
     if before is None:
         return True
-    was = encode(before)
-    if _find_secrets_left_alone(was, before, change) != _find_secrets_left_alone(now, after, change):
+    json_before = dump(before)
+    if _find_unchanged_secrets(json_before, before, change) != _find_unchanged_secrets(
+        json_after, after, change
+    ):
         return False
-    return _without(was, change) == _without(now, change)
+    return _drop_changed_fields(json_before, change) == _drop_changed_fields(json_after, change)
 
 
-def _find_secrets_left_alone(stated: JsonObject, body: _HasConfigs, change: Change) -> Mapping[str, Wish]:
-    changed = {field.path for field in change.fields}
-    secret = [key for key, value in as_object(stated["configs"]).items() if is_secret(value)]
-    return {key: body.configs[key] for key in secret if f"{CONFIG}{key}" not in changed}
+def _find_unchanged_secrets(
+    document: JsonObject, body: _HasConfigs, change: Change
+) -> Mapping[str, ConfigValue]:
+    changed_paths = {field.path for field in change.fields}
+    secret_keys = [key for key, value in as_object(document["configs"]).items() if is_secret(value)]
+    return {key: body.configs[key] for key in secret_keys if f"{CONFIG}{key}" not in changed_paths}
 
 
-def claims_setting(field: FieldChange, stated: JsonObject) -> bool:
+def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a setting ``SECTION.KEY``; see `ClaimsFields`.
 
     One that removes what is unmanaged determines every setting.
     """
     section, _, key = field.path.partition(".")
-    settings = stated.get(section)
-    return (isinstance(settings, Mapping) and key in settings) or bool(stated.get("removeUnmanaged"))
+    settings = document.get(section)
+    return (isinstance(settings, Mapping) and key in settings) or bool(document.get("removeUnmanaged"))
 
 
-def claims_topic_field(field: FieldChange, stated: JsonObject) -> bool:
+def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a field of a topic; see `ClaimsFields`.
 
     Assignments follow from a replication factor and a count of partitions, and the other way around.
     """
-    first = field.path.partition(".")[0]
-    if first == "configs":
-        return claims_setting(field, stated)
-    assignments = stated.get("assignments")
-    if first != "assignments":
-        return stated.get(first) is not None or assignments is not None
-    if assignments is not None or stated.get("strategy") is not None:
+    section = field.path.partition(".")[0]
+    if section == "configs":
+        return is_setting_claimed(field, document)
+    assignments = document.get("assignments")
+    if section != "assignments":
+        return document.get(section) is not None or assignments is not None
+    if assignments is not None or document.get("strategy") is not None:
         return True
-    factor, is_new = stated.get("replicationFactor"), field.before is None
+    factor, is_new = document.get("replicationFactor"), field.before is None
     is_resized = factor is not None and len(as_list(field.after or ())) != factor
-    return is_resized or (is_new and stated.get("partitions") is not None)
+    return is_resized or (is_new and document.get("partitions") is not None)
 
 
-def locate_topic_field(path: str) -> Sequence[Path]:
+def locate_topic_field(path: str) -> Sequence[SpecPath]:
     """Return where a manifest can declare a field; counts follow from declared assignments."""
-    name, _, rest = path.partition(".")
-    exact: Path = (name, rest) if rest else (name,)
+    name, _, key = path.partition(".")
+    exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))
 
 
-def _replicas_in(fields: Iterable[FieldChange]) -> Mapping[int, list[int]]:
+def _collect_replicas(fields: Iterable[FieldChange]) -> Mapping[int, list[int]]:
     """The replicas of partitions, by partition."""
     prefix = f"{_ASSIGNMENTS}."
-    found = {int(f.path.removeprefix(prefix)): f.after for f in fields if f.path.startswith(prefix)}
-    return {number: list(as_ints(after)) for number, after in sorted(found.items()) if after is not None}
+    lists_by_partition = {
+        int(f.path.removeprefix(prefix)): f.after for f in fields if f.path.startswith(prefix)
+    }
+    return {
+        number: list(as_ints(after))
+        for number, after in sorted(lists_by_partition.items())
+        if after is not None
+    }
 
 
-def _not_written(change: Change, declared: DeclaredFields) -> Problem:
-    placed = declared.declares(("placement",))
-    found = info(
+def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem:
+    has_placement = declared.is_declared(("placement",))
+    diagnostic = info(
         "assignments-not-declared",
         "Assignments are not written",
         f"The manifest of {change.id} declares no assignments, so it leaves open where replicas are.",
-        hint="Its placement decides where the next apply puts them." if placed else "",
+        hint="Its placement decides where the next apply puts them." if has_placement else "",
         resource=str(change.id),
     )
-    return Problem(NAME, found)
+    return SpecProblem(NAME, diagnostic)
 
 
-def _unknown_replicas(change: Change, field: FieldChange) -> Problem:
-    found = error(
+def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
+    diagnostic = error(
         "assignments-unknown",
         "Assignments would have to be written",
         f"The manifest of {change.id} declares assignments, and the change of its {field.path} does not say "
@@ -260,54 +284,58 @@ def _unknown_replicas(change: Change, field: FieldChange) -> Problem:
         resource=str(change.id),
         subject=field.path,
     )
-    return Problem((_ASSIGNMENTS,), found)
+    return SpecProblem((_ASSIGNMENTS,), diagnostic)
 
 
-def _says(stated: JsonObject, item: FieldChange, keys: Catalog) -> bool:
+def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
     """Whether a body says what a field is to be; what it leaves open it need not say."""
-    name, _, rest = item.path.partition(".")
+    name, _, key = field.path.partition(".")
     if name == "configs":
-        return _says_config(as_object(stated["configs"]).get(rest), rest, item, keys)
-    assignments = stated.get(_ASSIGNMENTS)
+        return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)
+    assignments = document.get(_ASSIGNMENTS)
     if name == _ASSIGNMENTS:
         if assignments is None:  # declared by numbers: these have to hold for it
-            return stated.get("replicationFactor") in (None, len(as_list(item.after)))
-        return as_object(assignments).get(rest) == item.after
+            return document.get("replicationFactor") in (None, len(as_list(field.after)))
+        return as_object(assignments).get(key) == field.after
     if name == "replicationFactor" and assignments is not None:
-        return all(len(as_list(brokers)) == item.after for brokers in as_object(assignments).values())
-    return item.after is None or stated.get(name) == item.after
+        return all(len(as_list(brokers)) == field.after for brokers in as_object(assignments).values())
+    return field.after is None or document.get(name) == field.after
 
 
-def _says_config(said: JsonValue, key: str, item: FieldChange, keys: Catalog) -> bool:
-    if item.op is FieldOp.DELETE or is_secret(said):
-        return said is None or item.op is not FieldOp.DELETE
-    if isinstance(said, Mapping):
-        part = as_texts(said["append" if item.op is FieldOp.APPEND else "subtract"])
-        return item.value is not None and _strip_all(item.value) <= set(part)
-    if isinstance(said, list) and item.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
-        has = _strip_all(item.value) & set(said)
-        return has == _strip_all(item.value) if item.op is FieldOp.APPEND else not has
-    if isinstance(item.after, list):
-        return isinstance(said, list) and set(said) == _strip_all(item.after)
-    return isinstance(said, str) and isinstance(item.after, str) and keys.same(key, said, item.after)
+def _is_config_stated(stated_value: JsonValue, key: str, field: FieldChange, keys: Catalog) -> bool:
+    if field.op is FieldOp.DELETE or is_secret(stated_value):
+        return stated_value is None or field.op is not FieldOp.DELETE
+    if isinstance(stated_value, Mapping):
+        elements = as_texts(stated_value["append" if field.op is FieldOp.APPEND else "subtract"])
+        return field.value is not None and _strip_elements(field.value) <= set(elements)
+    if isinstance(stated_value, list) and field.op in (FieldOp.APPEND, FieldOp.SUBTRACT):
+        common = _strip_elements(field.value) & set(stated_value)
+        return common == _strip_elements(field.value) if field.op is FieldOp.APPEND else not common
+    if isinstance(field.after, list):
+        return isinstance(stated_value, list) and set(stated_value) == _strip_elements(field.after)
+    return (
+        isinstance(stated_value, str)
+        and isinstance(field.after, str)
+        and keys.is_same_value(key, stated_value, field.after)
+    )
 
 
-def _strip_all(elements: JsonValue) -> set[str]:
+def _strip_elements(elements: JsonValue) -> set[str]:
     return {element.strip() for element in as_texts(elements)}
 
 
-def _without(stated: JsonObject, change: Change) -> JsonObject:
+def _drop_changed_fields(document: JsonObject, change: Change) -> JsonObject:
     """A body without the fields of a change, and without what follows from those."""
-    rest = dict(stated)
-    configs = dict(as_object(stated.get("configs", {})))
-    assignments = dict(as_object(stated.get(_ASSIGNMENTS, {})))
-    for item in change.fields:
-        name, _, key = item.path.partition(".")
+    remaining = dict(document)
+    configs = dict(as_object(document.get("configs", {})))
+    assignments = dict(as_object(document.get(_ASSIGNMENTS, {})))
+    for field in change.fields:
+        name, _, key = field.path.partition(".")
         if name == "configs":
             configs.pop(key, None)
         elif name == _ASSIGNMENTS:
             assignments.pop(key, None)
-            rest.pop("partitions", None)
+            remaining.pop("partitions", None)
         else:
-            rest.pop(name, None)
-    return {**rest, "configs": configs, _ASSIGNMENTS: assignments}
+            remaining.pop(name, None)
+    return {**remaining, "configs": configs, _ASSIGNMENTS: assignments}

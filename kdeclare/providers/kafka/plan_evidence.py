@@ -10,10 +10,10 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.capabilities import Evidence, Values
 from kdeclare.core.resources.changes import Action, FieldChange
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_ops import PREFIX, THREAD_POOLS, key_of
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX, THREAD_POOLS, get_config_key
 from kdeclare.providers.kafka.ids import ConfigScope
-from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES
+from kdeclare.providers.kafka.reassignment.throttles import ALL_RATE_KEYS
 
 FACTOR = "replicationFactor"
 _REPLICAS = "replicas."
@@ -23,14 +23,14 @@ _COUNTS = frozenset({"partitions", FACTOR})
 
 def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
     """Return a config with its values as Kafka takes them: a list and its text are the same."""
-    if not field.path.startswith(PREFIX):
+    if not field.path.startswith(CONFIG_FIELD_PREFIX):
         return field
-    keys, key = catalog(scope), key_of(field)
+    keys, key = load_catalog(scope), get_config_key(field)
 
     def normalize(value: JsonValue) -> JsonValue:
         if isinstance(value, list | tuple):
             return ",".join(map(str, value))
-        return keys.canonical(key, value) if isinstance(value, str) else value
+        return keys.normalize(key, value) if isinstance(value, str) else value
 
     return replace(field, before=normalize(field.before), after=normalize(field.after))
 
@@ -43,42 +43,52 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
     return normalize_config(ConfigScope.TOPIC, field)
 
 
-def find_proven_of_topic(topic: str, action: Action, evidence: Evidence) -> Set[str]:
+def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
     """Return what a topic shows and does otherwise, and hides nothing by."""
-    shown, done = evidence.shown, evidence.done
+    shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
         # the counts follow from assignments, which only state them in other words
-        return _COUNTS - shown.keys() if any(path.startswith(_REPLICAS) for path in shown) else frozenset()
+        return (
+            _COUNTS - shown_values.keys()
+            if any(path.startswith(_REPLICAS) for path in shown_values)
+            else frozenset()
+        )
     proven = find_moved_elsewhere(evidence)
-    factor = shown.get(FACTOR)
-    for path, values in done.items():
+    factor = shown_values.get(FACTOR)
+    for path, values in operation_values.items():
         if not path.startswith(_REPLICAS):
             continue
         # an added partition has no records: it can be made first, and moved then
-        is_added = values[0] is None and shown.get(path, values)[-1] == values[-1]
+        is_added = values[0] is None and shown_values.get(path, values)[-1] == values[-1]
         # kdeclare chose the replicas
-        is_resized = path not in shown and len(values) == 2 and _is_resized(factor, values)
+        is_resized = path not in shown_values and len(values) == 2 and _is_resized(factor, values)
         if is_added or is_resized:
             proven.add(path)
-    resized = any(_is_resized(factor, values) for path, values in done.items() if _is_of(topic, path))
+    is_any_resized = any(
+        _is_resized(factor, values)
+        for path, values in operation_values.items()
+        if _is_replica_of(topic, path)
+    )
     if (
         factor is not None
-        and FACTOR not in done
-        and (resized or any(_is_of(topic, path) for path in evidence.shared))
+        and FACTOR not in operation_values
+        and (is_any_resized or any(_is_replica_of(topic, path) for path in evidence.shared))
     ):
         proven.add(FACTOR)
     return proven
 
 
-def find_proven_of_reassignment(evidence: Evidence) -> Set[str]:
+def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
     """Return what a reassignment leaves to another resource, and the rates around its moves."""
-    return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATES if rate not in evidence.done}
+    return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 
-def find_proven_of_brokers(evidence: Evidence) -> Set[str]:
+def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
     """Return the thread pools that get where the plan shows, step by step in one direction."""
-    pools = {f"{PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
-    return {path for path in pools if _leads_there(evidence.shown[path], evidence.done[path])}
+    pools = (
+        {f"{CONFIG_FIELD_PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
+    )
+    return {path for path in pools if _is_monotonic(evidence.shown[path], evidence.done[path])}
 
 
 def find_moved_elsewhere(evidence: Evidence) -> set[str]:
@@ -86,22 +96,22 @@ def find_moved_elsewhere(evidence: Evidence) -> set[str]:
 
     Two rules for one partition can differ in where it goes; then a second plan settles it.
     """
-    idle = evidence.shown.keys() - evidence.done.keys()
-    return {path for path in idle if path.startswith(_REPLICAS) and path in evidence.shared}
+    idle_paths = evidence.shown.keys() - evidence.done.keys()
+    return {path for path in idle_paths if path.startswith(_REPLICAS) and path in evidence.shared}
 
 
 def _is_resized(factor: Values | None, replicas: Values) -> bool:
     return factor is not None and isinstance(replicas[-1], list) and len(replicas[-1]) == factor[-1]
 
 
-def _is_of(topic: str, path: str) -> bool:
+def _is_replica_of(topic: str, path: str) -> bool:
     name, _, number = path.removeprefix(_REPLICAS).rpartition("-")
     return path.startswith(_REPLICAS) and name == topic and number.isdecimal()
 
 
-def _leads_there(shown: Values, done: Values) -> bool:
+def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
     """Whether the values go from the first to the last that is shown, and always in the same direction."""
-    if (shown[0], shown[-1]) != (done[0], done[-1]):
+    if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
-    sizes = [int(value) for value in done if isinstance(value, str) and value.isdecimal()]
+    sizes = [int(value) for value in operation_values if isinstance(value, str) and value.isdecimal()]
     return sizes in (sorted(sizes), sorted(sizes, reverse=True))

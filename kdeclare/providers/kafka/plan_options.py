@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.parts import PlanOptions
 from kdeclare.core.provider.plan_options import PlanOption
 
@@ -42,7 +42,7 @@ class KafkaPlanOptions:
     ] = False
 
 
-def find_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
+def get_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
     """Return what was chosen about Kafka; the defaults where nothing was."""
     return options.find(KafkaPlanOptions) or KafkaPlanOptions()
 

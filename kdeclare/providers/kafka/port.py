@@ -8,8 +8,8 @@ from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, Outcome, Result
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
@@ -112,7 +112,7 @@ class ConfigOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Alteration:
+class ConfigAlteration:
     """All config ops of one resource; Kafka applies them whole or not at all."""
 
     resource: ConfigResource
@@ -141,14 +141,16 @@ Configs = Mapping[str, ConfigEntry]
 """Described keys of one resource."""
 
 
-def whole(found: Mapping[ConfigResource, Configs | Fault]) -> Mapping[ConfigResource, Configs]:
+def require_all_configs(
+    results: Mapping[ConfigResource, Configs | Fault],
+) -> Mapping[ConfigResource, Configs]:
     """What was read of resources, if all of it was. Raises the first Fault."""
-    read: dict[ConfigResource, Configs] = {}
-    for resource, item in found.items():
+    configs: dict[ConfigResource, Configs] = {}
+    for resource, item in results.items():
         if isinstance(item, Fault):
             raise item
-        read[resource] = item
-    return read
+        configs[resource] = item
+    return configs
 
 
 class Cluster(Protocol):
@@ -172,7 +174,7 @@ class Cluster(Protocol):
         applies those after it has taken over the rest of the metadata. Raises Fault.
         """
 
-    def await_committed(self, patience: Patience) -> None:
+    def await_committed(self, wait_policy: WaitPolicy) -> None:
         """Wait until reads show everything that the controller had committed when this was called.
 
         It ends with patience, and at once where it cannot be told; later waits are not longer. Raises Fault.
@@ -181,7 +183,7 @@ class Cluster(Protocol):
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Topics by name, those that exist; None is all of them, internal ones included."""
 
-    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Those of the topics that the principal may not describe; whether they exist cannot be told.
 
         `topics` leaves these out of a list of all, and raises Fault where one of them is named.
@@ -195,13 +197,15 @@ class Cluster(Protocol):
         per-broker keys, on the empty name the cluster-wide ones.
         """
 
-    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
         """What `configs` gives; where it would raise because of one resource, that one's Fault."""
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""
 
-    def earlier_moves(self) -> Set[TopicPartition]:
+    def list_earlier_moves(self) -> Set[TopicPartition]:
         """What was moving at a moment shortly before the one that reads are up to date with.
 
         Of a move that is over since, a read may still show the union of old and new replicas.
@@ -224,7 +228,7 @@ class Cluster(Protocol):
         """CreatePartitions."""
 
     def alter_configs(
-        self, items: Sequence[Alteration], *, validate_only: bool = False
+        self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
         """IncrementalAlterConfigs (KIP-339), never the legacy AlterConfigs."""
 

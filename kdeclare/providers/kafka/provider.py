@@ -9,17 +9,17 @@ from dataclasses import replace
 from kdeclare.core.live.collector import PendingWrite
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
-from kdeclare.core.operations.operation_type import View, is_other_object
+from kdeclare.core.operations.operation_type import View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.provider.provider import (
     ActivityWatch,
     Cleanup,
     CleanupRequest,
     ExaminationRequest,
-    Examined,
+    ExaminationResult,
     Provider,
 )
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.providers.kafka.broker_config import BrokerConfigKind
 from kdeclare.providers.kafka.client_quota.collector import QUOTAS
 from kdeclare.providers.kafka.client_quota.fleet import QuotaCodec
@@ -28,21 +28,21 @@ from kdeclare.providers.kafka.client_quota.operations import AlterQuota
 from kdeclare.providers.kafka.collector import (
     CLUSTER,
     KafkaSelection,
-    find_existing,
+    check_existence,
     find_principal,
     observe,
     select_topics,
 )
-from kdeclare.providers.kafka.config.catalog import is_secret_setting, may_hold_secret
+from kdeclare.providers.kafka.config.catalog import is_likely_secret_key, is_secret_setting
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.fleet.codec import KafkaCodec
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
-from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, name_topic
+from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions, get_topic_name
 from kdeclare.providers.kafka.planning import KafkaPlanning
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED
-from kdeclare.providers.kafka.reassignment.batching import TOGETHER
+from kdeclare.providers.kafka.reassignment.batching import SHARED_RESOURCE
 from kdeclare.providers.kafka.reassignment.kind import ReassignmentKind
 from kdeclare.providers.kafka.reassignment.operations.elect import ElectLeaders
 from kdeclare.providers.kafka.reassignment.operations.reassign import (
@@ -53,12 +53,12 @@ from kdeclare.providers.kafka.reassignment.operations.reassign import (
 )
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle
 from kdeclare.providers.kafka.reassignment.pace import REASSIGNMENTS
-from kdeclare.providers.kafka.reassignment.placement_request import clashes
-from kdeclare.providers.kafka.reassignment.plan_section import describe_moves
+from kdeclare.providers.kafka.reassignment.placement_request import check_placement_conflicts
+from kdeclare.providers.kafka.reassignment.plan_section import build_moves_section
 from kdeclare.providers.kafka.topic.kind import TopicKind
-from kdeclare.providers.kafka.topic.operations import find_colliding_names
+from kdeclare.providers.kafka.topic.operations import check_colliding_names
 
-_SHOWN_AS_METADATA = frozenset(
+_METADATA_ONLY_WRITES = frozenset(
     (verb, TopicKind.name)
     for verb in (CreateTopic.name, DeleteTopic.name, IncreasePartitions.name, AlterConfigs.name)
 )
@@ -72,7 +72,9 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
         writes = [write for write in writes if _has_broker_configs(write.operation)]
     if not writes:
         return []
-    selections = tuple(s for write in writes for s in type_of(write.operation).select(write.operation))
+    selections = tuple(
+        s for write in writes for s in get_operation_type(write.operation).select(write.operation)
+    )
     try:
         live = LiveState(observe(cluster, CLUSTER.merge(selections) or KafkaSelection()))
         quotas = QUOTAS.collect(connections, selections)
@@ -81,22 +83,24 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
         # another login wrote them: what this one may not see, it cannot wait for
-        hidden = cluster.hidden_topics(sorted(select_topics(selections)))
-        return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_topics(w))])
+        hidden = cluster.find_hidden_topics(sorted(select_topics(selections)))
+        return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_list_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
-    created = {w.operation.id: name_topic(w.operation) for w in pending if _creates(w.operation)}
-    absent = find_existing(cluster, created.values()).absent  # someone else deleted these
+    created = {
+        w.operation.id: get_topic_name(w.operation) for w in pending if _is_topic_creation(w.operation)
+    }
+    absent = check_existence(cluster, created.values()).absent  # someone else deleted these
     return [write for write in pending if created.get(write.operation.id) not in absent]
 
 
-def shows_all(connections: Connections, written: Collection[tuple[str, str]]) -> bool:
+def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
     """Tell whether brokers show all that was written, if it is only metadata of topics. Raises Fault."""
-    if not _SHOWN_AS_METADATA.issuperset(written):
+    if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster
     try:
         # listed before the check, so that the next look at the cluster need not wait for brokers again
-        cluster.earlier_moves()
+        cluster.list_earlier_moves()
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
@@ -104,47 +108,56 @@ def shows_all(connections: Connections, written: Collection[tuple[str, str]]) ->
     return cluster.is_caught_up()
 
 
-def _creates(op: Operation) -> bool:
+def _is_topic_creation(op: Operation) -> bool:
     return op.verb == "topic.create"
 
 
-def _topics(write: PendingWrite) -> frozenset[str]:
-    return frozenset(subject.name for subject in type_of(write.operation).find_subjects(write.operation))
+def _list_topics(write: PendingWrite) -> frozenset[str]:
+    return frozenset(
+        subject.name for subject in get_operation_type(write.operation).find_subjects(write.operation)
+    )
 
 
 def _has_broker_configs(op: Operation) -> bool:
     """Whether it changes configs that brokers apply later than the rest of the metadata."""
-    asked = CLUSTER.merge(type_of(op).select(op))
-    return asked is not None and any(resource.scope is ConfigScope.BROKER for resource in asked.configs)
+    selection = CLUSTER.merge(get_operation_type(op).select(op))
+    return selection is not None and any(
+        resource.scope is ConfigScope.BROKER for resource in selection.configs
+    )
 
 
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
     """Whether something is still as before; what is neither as before nor as written, others changed."""
     op = write.operation
-    now, after = type_of(op).view(op, live), type_of(op).expected_state(op)
-    if is_other_object(op, now):
+    live_view, expected_view = (
+        get_operation_type(op).compute_view(op, live),
+        get_operation_type(op).expected_state(op),
+    )
+    if has_other_object(op, live_view):
         return False
     return any(
-        element in after and now.get(element) != after[element] and _is_as_before(op, element, now)
+        element in expected_view
+        and live_view.get(element) != expected_view[element]
+        and _is_unchanged(op, element, live_view)
         for element in write.elements
     )
 
 
-def _is_as_before(op: Operation, element: str, now: View) -> bool:
+def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
     """Whether it was so before; what takes throttles away expects nothing, and takes away all it finds."""
-    return element not in op.expect or bool(now.get(element) == op.expect[element])
+    return element not in op.expect or bool(live_view.get(element) == op.expect[element])
 
 
 # Few commands ask for one of these; the others do not pay for their import.
 
 
-def _examine(request: ExaminationRequest) -> Examined:
+def _examine(request: ExaminationRequest) -> ExaminationResult:
     from kdeclare.providers.kafka.doctor import examine_cluster
 
     return examine_cluster(request)
 
 
-def _watch(connections: Connections) -> ActivityWatch:
+def _start_watch(connections: Connections) -> ActivityWatch:
     from kdeclare.providers.kafka.reassignment.activity import MovesWatch
 
     return MovesWatch(connections)
@@ -179,14 +192,14 @@ PROVIDER = Provider(
     plan_settings=REASSIGNMENTS,
     start_plan=KafkaPlanning,
     find_invisible=find_invisible,
-    shows_all=shows_all,
+    shows_all=is_all_visible,
     find_principal=find_principal,
-    watch=_watch,
+    watch=_start_watch,
     find_cleanup=_find_cleanup,
-    auxiliary_kinds=frozenset({TOGETHER.kind}),
-    describe_plan=describe_moves,
+    auxiliary_kinds=frozenset({SHARED_RESOURCE.kind}),
+    describe_plan=build_moves_section,
     is_secret_setting=is_secret_setting,
-    may_hold_secret=may_hold_secret,
-    check_declared=find_colliding_names,
-    find_contradictions=clashes,
+    may_hold_secret=is_likely_secret_key,
+    check_declared=check_colliding_names,
+    find_contradictions=check_placement_conflicts,
 )

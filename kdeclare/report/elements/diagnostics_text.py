@@ -3,153 +3,167 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from kdeclare.core.diagnostics import Diagnostic, Severity, in_order
+from kdeclare.core.diagnostics import Diagnostic, Severity, sort_diagnostics
 from kdeclare.core.plans.plan import SYSTEM_POLICY, Plan, Verdict, VerdictOutcome
 from kdeclare.core.resources.changes import Reason
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, listed, plural
+from kdeclare.report.elements.values import format_count, join_nonempty, sanitize_for_terminal
 
-FOLD = 20
+FOLD_LIMIT = 20
 """How many diagnostics of one code are shown in full; of more, half as many and a count."""
 
 
-def diagnostics_text(diagnostics: Iterable[Diagnostic], style: Style = PLAIN, fold: int = FOLD) -> str:
+def render_diagnostics(
+    diagnostics: Iterable[Diagnostic], style: Style = PLAIN, fold: int = FOLD_LIMIT
+) -> str:
     """One paragraph a diagnostic, errors first; empty when there are none."""
-    items = in_order(diagnostics)
-    totals = Counter((d.severity, d.code) for d in items)
-    shown: Counter[tuple[Severity, str]] = Counter()
+    sorted_diagnostics = sort_diagnostics(diagnostics)
+    totals = Counter((d.severity, d.code) for d in sorted_diagnostics)
+    shown_counts: Counter[tuple[Severity, str]] = Counter()
     lines: list[str] = []
-    for item in items:
-        kind = (item.severity, item.code)
-        if totals[kind] > fold and shown[kind] >= fold // 2:
+    for item in sorted_diagnostics:
+        group = (item.severity, item.code)
+        if totals[group] > fold and shown_counts[group] >= fold // 2:
             continue
-        shown[kind] += 1
-        lines += _lines(item, style)
-        rest = totals[kind] - shown[kind]
-        if totals[kind] > fold and shown[kind] == fold // 2:
-            lines.append(style.dim(f"  … and {rest:,} more of the same ({item.code})"))
+        shown_counts[group] += 1
+        lines += _render_diagnostic(item, style)
+        hidden_count = totals[group] - shown_counts[group]
+        if totals[group] > fold and shown_counts[group] == fold // 2:
+            lines.append(style.dim(f"  … and {hidden_count:,} more of the same ({item.code})"))
     return "".join(f"{line}\n" for line in lines)
 
 
-def tally(diagnostics: Iterable[Diagnostic]) -> str:
+def format_severity_counts(diagnostics: Iterable[Diagnostic]) -> str:
     """``2 errors, 1 denial, 1 warning``; empty when there is none of them."""
     counts = Counter(d.severity for d in diagnostics)
-    words = {Severity.ERROR: "error", Severity.DENIED: "denial", Severity.WARNING: "warning"}
-    return listed(plural(counts[s], word) for s, word in words.items() if counts[s])
+    nouns = {Severity.ERROR: "error", Severity.DENIED: "denial", Severity.WARNING: "warning"}
+    return join_nonempty(format_count(counts[s], word) for s, word in nouns.items() if counts[s])
 
 
-def _lines(item: Diagnostic, style: Style) -> list[str]:
-    paint = {Severity.WARNING: style.yellow, Severity.INFO: style.cyan}.get(item.severity, style.red)
-    label = paint(f"{item.severity.value}:")
-    lines = [f"{label} {style.bold(clean(item.summary))}"]
-    place = " · ".join(clean(str(part)) for part in (item.place, item.resource) if part)
-    if place:
-        lines.append(style.dim(f"  {place}"))
-    lines += [f"  {clean(line)}" for line in item.detail.splitlines()]
-    if item.hint:
-        first, *more = item.hint.splitlines()
-        lines.append(f"  {style.cyan('hint:')} {clean(first)}")
-        lines += [f"        {clean(line)}" for line in more]
+def _render_diagnostic(diagnostic: Diagnostic, style: Style) -> list[str]:
+    paint = {Severity.WARNING: style.yellow, Severity.INFO: style.cyan}.get(diagnostic.severity, style.red)
+    label = paint(f"{diagnostic.severity.value}:")
+    lines = [f"{label} {style.bold(sanitize_for_terminal(diagnostic.summary))}"]
+    location = " · ".join(
+        sanitize_for_terminal(str(part)) for part in (diagnostic.place, diagnostic.resource) if part
+    )
+    if location:
+        lines.append(style.dim(f"  {location}"))
+    lines += [f"  {sanitize_for_terminal(line)}" for line in diagnostic.detail.splitlines()]
+    if diagnostic.hint:
+        first, *more_lines = diagnostic.hint.splitlines()
+        lines.append(f"  {style.cyan('hint:')} {sanitize_for_terminal(first)}")
+        lines += [f"        {sanitize_for_terminal(line)}" for line in more_lines]
     return lines
 
 
-_ASK = "ask those who keep the policy; --override-policy NAME --reason TEXT overrides it and is recorded"
-HINT = f"change the manifest, or {_ASK}"
+_ASK_OWNER_HINT = (
+    "ask those who keep the policy; --override-policy NAME --reason TEXT overrides it and is recorded"
+)
+DENIAL_HINT = f"change the manifest, or {_ASK_OWNER_HINT}"
 """What to do about a denial by a policy of the project."""
 
-_MANY = 20
-_JUDGEMENTS = ("denied", "overridden", "warned")
+_MAX_VERDICTS = 20
+_VERDICT_LABELS = ("denied", "overridden", "warned")
 
 
-def spoken(verdicts: Iterable[Verdict]) -> list[Verdict]:
+def select_notable_verdicts(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those that say more than yes: denials first, then what was overridden, then warnings."""
-    found = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
-    return sorted(found, key=lambda v: _JUDGEMENTS.index(judgement(v)))
+    notable = (v for v in verdicts if v.outcome is not VerdictOutcome.ALLOW)
+    return sorted(notable, key=lambda v: _VERDICT_LABELS.index(get_verdict_label(v)))
 
 
-def judgement(verdict: Verdict) -> str:
+def get_verdict_label(verdict: Verdict) -> str:
     """``denied``, ``warned`` or ``overridden``."""
     if verdict.override is not None:
         return "overridden"
-    return "denied" if verdict.denies else "warned"
+    return "denied" if verdict.is_denial else "warned"
 
 
-def is_brokers(verdict: Verdict) -> bool:
+def is_system_verdict(verdict: Verdict) -> bool:
     """Whether it is of a policy that the brokers are configured with: that one nobody overrides."""
     return verdict.policy == SYSTEM_POLICY
 
 
-def is_open_to_override(verdicts: Iterable[Verdict]) -> bool:
+def has_overridable_denial(verdicts: Iterable[Verdict]) -> bool:
     """Whether a policy of the project denied something."""
-    return any(v.denies and not is_brokers(v) for v in verdicts)
+    return any(v.is_denial and not is_system_verdict(v) for v in verdicts)
 
 
-def hint_of(plan: Plan) -> str:
+def find_denial_hint(plan: Plan) -> str:
     """What to do about the denials of a plan; empty where there is none that can be overridden.
 
     Of a rollback, and of what a command itself asks for, no manifest says anything.
     """
-    if not is_open_to_override(plan.verdicts):
+    if not has_overridable_denial(plan.verdicts):
         return ""
-    denied = {v.resource for v in plan.verdicts if v.denies}
-    reasons = {change.reason for change in plan.changes if str(change.id) in denied}
-    return _ASK if plan.undoes or reasons == {Reason.ASKED} else HINT
+    denied_resources = {v.resource for v in plan.verdicts if v.is_denial}
+    reasons = {change.reason for change in plan.changes if str(change.id) in denied_resources}
+    return _ASK_OWNER_HINT if plan.undoes or reasons == {Reason.ASKED} else DENIAL_HINT
 
 
-def verdict_lines(verdicts: Sequence[Verdict], style: Style = PLAIN, resource: bool = False) -> list[str]:
+def render_verdict_lines(
+    verdicts: Sequence[Verdict], style: Style = PLAIN, with_resource: bool = False
+) -> list[str]:
     """A line each, and one with the reason of an override; of very many, some and a count.
 
-    resource: whether a line begins with what was judged.
+    with_resource: whether a line begins with what was judged.
     """
     lines = []
-    for verdict in verdicts[:_MANY]:
-        name = f"{clean(verdict.resource)}: " if resource else ""
-        first, *more = [clean(line) for line in verdict.message.splitlines()] or [""]
-        lines.append(f"{name}{_who(verdict, style)}{f': {first}' if first else ''}")
-        lines += [f"  {line}" for line in more]
+    for verdict in verdicts[:_MAX_VERDICTS]:
+        prefix = f"{sanitize_for_terminal(verdict.resource)}: " if with_resource else ""
+        first, *more_lines = [sanitize_for_terminal(line) for line in verdict.message.splitlines()] or [""]
+        lines.append(f"{prefix}{_format_verdict(verdict, style)}{f': {first}' if first else ''}")
+        lines += [f"  {line}" for line in more_lines]
         if verdict.override is not None:
-            lines.append(f"  {style.cyan('reason:')} {clean(verdict.override)}")
-    if len(verdicts) > _MANY:
-        lines.append(style.dim(f"… and {plural(len(verdicts) - _MANY, 'more verdict')}"))
+            lines.append(f"  {style.cyan('reason:')} {sanitize_for_terminal(verdict.override)}")
+    if len(verdicts) > _MAX_VERDICTS:
+        lines.append(style.dim(f"… and {format_count(len(verdicts) - _MAX_VERDICTS, 'more verdict')}"))
     return lines
 
 
-def policies_line(verdicts: Iterable[Verdict]) -> str:
+def format_policy_counts(verdicts: Iterable[Verdict]) -> str:
     """``Policies: 5 asked, 12 of 14 verdicts allow.``; empty where none of the project was asked.
 
     The brokers' own policies are not counted: nobody is told what they allow.
     """
-    found = [v for v in verdicts if not is_brokers(v)]
-    if not found:
+    policy_verdicts = [v for v in verdicts if not is_system_verdict(v)]
+    if not policy_verdicts:
         return ""
-    asked = len({v.policy for v in found})
-    allow = len(found) - len(spoken(found))
-    words = "verdict allows" if allow == len(found) == 1 else "verdicts allow"
-    return f"Policies: {asked:,} asked, {allow:,} of {len(found):,} {words}."
+    policy_count = len({v.policy for v in policy_verdicts})
+    allowed_count = len(policy_verdicts) - len(select_notable_verdicts(policy_verdicts))
+    noun = "verdict allows" if allowed_count == len(policy_verdicts) == 1 else "verdicts allow"
+    return f"Policies: {policy_count:,} asked, {allowed_count:,} of {len(policy_verdicts):,} {noun}."
 
 
-def policies_text(
-    verdicts: Sequence[Verdict], shown: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
+def render_policies(
+    verdicts: Sequence[Verdict], shown_verdicts: Sequence[Verdict], style: Style = PLAIN, hint: str = ""
 ) -> str:
-    """How many of all ``verdicts`` allow, and those of ``shown`` with what they are about.
+    """How many of all ``verdicts`` allow, and those of ``shown_verdicts`` with what they are about.
 
-    hint: what to do about a denial, see `hint_of`.
+    hint: what to do about a denial, see `find_denial_hint`.
     """
-    lines = verdict_lines(shown, style, resource=True)
+    lines = render_verdict_lines(shown_verdicts, style, with_resource=True)
     if hint:
         lines.append(f"{style.cyan('hint:')} {hint}")
-    title = policies_line(verdicts) or ("Policies:" if lines else "")
+    title = format_policy_counts(verdicts) or ("Policies:" if lines else "")
     return "".join(f"{line}\n" for line in [title, *(f"  {line}" for line in lines)]) if title else ""
 
 
-def _who(verdict: Verdict, style: Style) -> str:
-    paint = style.red if verdict.denies else style.yellow
-    by = "" if verdict.override is not None else "by "
-    policy = "a policy of the brokers" if is_brokers(verdict) else f"policy {clean(verdict.policy)}"
-    topic = f" on {clean(name_subject(verdict.topic))}" if verdict.topic is not None else ""
-    return f"{paint(judgement(verdict))} {by}{policy}{topic}"
+def _format_verdict(verdict: Verdict, style: Style) -> str:
+    paint = style.red if verdict.is_denial else style.yellow
+    preposition = "" if verdict.override is not None else "by "
+    policy = (
+        "a policy of the brokers"
+        if is_system_verdict(verdict)
+        else f"policy {sanitize_for_terminal(verdict.policy)}"
+    )
+    subject = (
+        f" on {sanitize_for_terminal(format_subject(verdict.topic))}" if verdict.topic is not None else ""
+    )
+    return f"{paint(get_verdict_label(verdict))} {preposition}{policy}{subject}"
 
 
-def name_subject(topic: str) -> str:
+def format_subject(subject: str) -> str:
     """Return what was judged, as a verdict names it: a topic, or ``Kind/name`` of another kind."""
-    return topic if "/" in topic else f"topic {topic}"
+    return subject if "/" in subject else f"topic {subject}"

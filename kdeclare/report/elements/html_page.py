@@ -13,12 +13,12 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-_UNSAFE = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+_UNSAFE_CHARACTERS = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
 """What could end a script, or begin a comment in one, as JSON can say it otherwise."""
 
 
 @dataclass(slots=True)
-class Strings:
+class StringTable:
     """Texts by the order in which they were first asked for: a page embeds every text once."""
 
     places: dict[str, int] = field(default_factory=dict)
@@ -28,33 +28,33 @@ class Strings:
         return -1 if text is None else self.places.setdefault(text, len(self.places))
 
 
-def html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
+def render_html_page(name: str, scripts: Sequence[str], title: str, headline: str, data: object) -> str:
     """The page ``pages/NAME.html`` with its style sheet and scripts.
 
     scripts: the files, after the one that all pages share. data: what they read, JSON-able.
     """
-    style = _part("page.css") + _part(f"{name}.css")
-    script = f'(() => {{\n"use strict";\n{"".join(map(_part, ("page.js", *scripts)))}}})();\n'
-    return Template(_part(f"{name}.html")).substitute(
+    style = _read_part("page.css") + _read_part(f"{name}.css")
+    script = f'(() => {{\n"use strict";\n{"".join(map(_read_part, ("page.js", *scripts)))}}})();\n'
+    return Template(_read_part(f"{name}.html")).substitute(
         title=escape(title),
         headline=escape(headline),
         style=style,
-        style_hash=_hash(style),
+        style_hash=_hash_for_csp(style),
         script=script,
-        script_hash=_hash(script),
-        data=_embedded(data),
+        script_hash=_hash_for_csp(script),
+        data=_dump_embedded_json(data),
     )
 
 
-def _embedded(data: object) -> str:
+def _dump_embedded_json(data: object) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(_UNSAFE)
+    return text.translate(_UNSAFE_CHARACTERS)
 
 
-def _hash(text: str) -> str:
+def _hash_for_csp(text: str) -> str:
     """As a Content-Security-Policy names what may run."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return files("kdeclare.report").joinpath("pages", name).read_text(encoding="utf-8")

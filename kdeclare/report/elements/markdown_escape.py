@@ -6,7 +6,7 @@ which backslashes and backticks do not.
 
 import re
 
-from kdeclare.report.elements.values import clean, clipped
+from kdeclare.report.elements.values import sanitize_for_terminal, truncate
 
 _SYNTAX = re.compile(
     r"""[&<>"'`*~\[\]\\|@\#!$]      # what begins a structure, or ends the cell of a table
@@ -15,7 +15,7 @@ _SYNTAX = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_CALLS = re.compile(
+_MENTIONS = re.compile(
     r"""&\#(?:64;(?=\w|&\#95;)|(?:33|35|36|38);(?=\d)|126;(?=\w|&\#(?:34|95);)|91;(?=(?:[a-z_]|&\#95;)+:))
     | %(?=\w|&\#(?:34|95);)
     | :(?:100|1234|(?!\d+:)(?:[a-z0-9_+-]|&\#95;)+):
@@ -29,16 +29,16 @@ _CALLS = re.compile(
 ``!123``, ``$123``, ``&123``, ``~label``, ``%milestone``, ``[epic:123]`` and ``GL-123``, too."""
 
 
-def prose(text: str, most: int = 1000) -> str:
-    """A sentence, in one line. Of a longer one, its first ``most`` characters."""
-    lines = [_escaped(line) for line in clipped(text, most).splitlines()]
-    return _CALLS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
+def escape_prose(text: str, max_length: int = 1000) -> str:
+    """A sentence, in one line. Of a longer one, its first ``max_length`` characters."""
+    lines = [_escape(line) for line in truncate(text, max_length).splitlines()]
+    return _MENTIONS.sub(lambda call: f"<code>{call[0]}</code>", "<br>".join(lines))
 
 
-def code(text: str, most: int = 200) -> str:
-    """A name or a value. Of a longer one, its first ``most`` characters."""
-    return f"<code>{_escaped(clipped(text, most))}</code>"
+def escape_code(text: str, max_length: int = 200) -> str:
+    """A name or a value. Of a longer one, its first ``max_length`` characters."""
+    return f"<code>{_escape(truncate(text, max_length))}</code>"
 
 
-def _escaped(text: str) -> str:
-    return _SYNTAX.sub(lambda found: f"&#{ord(found[0])};", clean(text))
+def _escape(text: str) -> str:
+    return _SYNTAX.sub(lambda found: f"&#{ord(found[0])};", sanitize_for_terminal(text))

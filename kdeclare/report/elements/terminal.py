@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +47,22 @@ PLAIN = Style(on=False)
 
 _GAP = "  "
 
-SHORTENED = "…: shortened to fit the terminal; --format json has it whole."
-"""What to say below a table that `is_cut`."""
+ELISION_NOTE = "…: shortened to fit the terminal; --format json has it whole."
+"""What to say below a table that `is_table_elided`."""
 
 
-class Painted(NamedTuple):
+class StyledCell(NamedTuple):
     """A cell in a colour."""
 
     text: str
     paint: Callable[[str], str]
 
 
-Cell = str | Painted
+Cell = str | StyledCell
 """Printable text; what comes from others goes through `values.clean` before."""
 
 
-class Cut(Enum):
+class Elision(Enum):
     """Where a cell that is too long loses characters."""
 
     NEVER = "never"
@@ -75,17 +75,17 @@ class Column:
     """One column.
 
     right: its cells stand to the right, as numbers do.
-    cut: where its cells are elided; in a terminal too narrow for all else, those of NEVER at the end.
+    elision: where its cells are elided; in a terminal too narrow for all else, those of NEVER at the end.
     least: how many characters of an elided cell are still worth reading.
     """
 
     title: str
     right: bool = False
-    cut: Cut = Cut.NEVER
+    elision: Elision = Elision.NEVER
     least: int = 8
 
 
-def table(
+def render_table(
     columns: Sequence[Column],
     rows: Sequence[Sequence[Cell]],
     width: int | None = None,
@@ -96,97 +96,102 @@ def table(
 
     width: columns of the terminal, None for no bound. Below three for each column it cannot be kept.
     """
-    texts = [[_text(cell) for cell in row] for row in rows]
-    wanted = _wanted(columns, texts)
+    cell_texts = [[_get_cell_text(cell) for cell in row] for row in rows]
+    widths = _measure_columns(columns, cell_texts)
     if width is not None:
-        _fit(wanted, columns, width - len(indent))
-    shape = [(i, columns[i], room) for i, room in wanted.items()]
-    titles = _GAP.join(_placed(column.title, column.title, column, room) for _, column, room in shape)
+        _fit_columns(widths, columns, width - len(indent))
+    layout = [(i, columns[i], room) for i, room in widths.items()]
+    titles = _GAP.join(_align_cell(column.title, column.title, column, room) for _, column, room in layout)
     yield indent + style.dim(titles.rstrip())
-    for row, plain in zip(rows, texts, strict=True):
-        cells = (_placed(row[i], plain[i], column, room) for i, column, room in shape)
+    for row, row_texts in zip(rows, cell_texts, strict=True):
+        cells = (_align_cell(row[i], row_texts[i], column, room) for i, column, room in layout)
         yield (indent + _GAP.join(cells)).rstrip()
 
 
-def is_cut(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
+def is_table_elided(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int | None) -> bool:
     """Whether a table has to leave something out to be no wider than that."""
     return (
         width is not None
-        and _taken(_wanted(columns, [[_text(cell) for cell in row] for row in rows])) > width
+        and _compute_table_width(
+            _measure_columns(columns, [[_get_cell_text(cell) for cell in row] for row in rows])
+        )
+        > width
     )
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """How many columns of a terminal a printable text takes."""
     if text.isascii():
         return len(text)
-    return sum(map(_columns, text))
+    return sum(map(_measure_character, text))
 
 
-def elided(text: str, room: int, cut: Cut) -> str:
-    """The text in ``room`` columns of a terminal; what was taken out of it is marked."""
-    if width_of(text) <= room:
+def elide(text: str, width: int, elision: Elision) -> str:
+    """The text in ``width`` columns of a terminal; what was taken out of it is marked."""
+    if measure_width(text) <= width:
         return text
-    kept = room - 1
-    tail = kept // 2 if cut is Cut.MIDDLE else 0
-    end = _within(text[::-1], tail)[::-1] if tail else ""
-    return f"{_within(text, kept - tail)}…{end}" if kept >= 0 else ""
+    kept_width = width - 1
+    tail_width = kept_width // 2 if elision is Elision.MIDDLE else 0
+    end = _cut_to_width(text[::-1], tail_width)[::-1] if tail_width else ""
+    return f"{_cut_to_width(text, kept_width - tail_width)}…{end}" if kept_width >= 0 else ""
 
 
-def _wanted(columns: Sequence[Column], texts: Sequence[Sequence[str]]) -> dict[int, int]:
+def _measure_columns(columns: Sequence[Column], cell_texts: Sequence[Sequence[str]]) -> dict[int, int]:
     """The columns that there are, each as wide as it must be to show everything."""
-    widths = [max((width_of(row[i]) for row in texts), default=0) for i in range(len(columns))]
-    kept = [i for i, widest in enumerate(widths) if widest or not texts]
-    return {i: max(widths[i], width_of(columns[i].title)) for i in kept}
+    widths = [max((measure_width(row[i]) for row in cell_texts), default=0) for i in range(len(columns))]
+    visible = [i for i, widest in enumerate(widths) if widest or not cell_texts]
+    return {i: max(widths[i], measure_width(columns[i].title)) for i in visible}
 
 
-def _fit(widths: dict[int, int], columns: Sequence[Column], room: int) -> None:
+def _fit_columns(widths: dict[int, int], columns: Sequence[Column], width: int) -> None:
     """Make columns narrower until they fit or nothing more can be done."""
-    _narrow(widths, {i: columns[i].least for i in widths if columns[i].cut is not Cut.NEVER}, room)
-    _narrow(widths, dict.fromkeys(widths, 1), room)
+    _narrow_columns(
+        widths, {i: columns[i].least for i in widths if columns[i].elision is not Elision.NEVER}, width
+    )
+    _narrow_columns(widths, dict.fromkeys(widths, 1), width)
 
 
-def _narrow(widths: dict[int, int], least: Mapping[int, int], room: int) -> None:
+def _narrow_columns(widths: dict[int, int], min_widths: Mapping[int, int], width: int) -> None:
     """Take from the widest of some columns first, so that short cells stay whole."""
-    while (over := _taken(widths) - room) > 0:
-        able = sorted((i for i in least if widths[i] > least[i]), key=lambda i: -widths[i])
-        if not able:
+    while (excess := _compute_table_width(widths) - width) > 0:
+        shrinkable = sorted((i for i in min_widths if widths[i] > min_widths[i]), key=lambda i: -widths[i])
+        if not shrinkable:
             return
-        first, *others = able
-        next_widest = widths[others[0]] if others else 0
-        to = max(least[first], min(next_widest, widths[first] - 1))
-        widths[first] -= min(over, widths[first] - to)
+        widest_index, *other_indexes = shrinkable
+        next_widest = widths[other_indexes[0]] if other_indexes else 0
+        new_width = max(min_widths[widest_index], min(next_widest, widths[widest_index] - 1))
+        widths[widest_index] -= min(excess, widths[widest_index] - new_width)
 
 
-def _taken(widths: dict[int, int]) -> int:
+def _compute_table_width(widths: dict[int, int]) -> int:
     return sum(widths.values()) + len(_GAP) * (len(widths) - 1)
 
 
-def _text(cell: Cell) -> str:
+def _get_cell_text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
 
 
-def _placed(cell: Cell, text: str, column: Column, room: int) -> str:
+def _align_cell(cell: Cell, text: str, column: Column, width: int) -> str:
     """The cell in its column; its colour does not reach as far as its spaces."""
-    shown = elided(text, room, column.cut)
-    spaces = " " * (room - width_of(shown))
+    elided_text = elide(text, width, column.elision)
+    spaces = " " * (width - measure_width(elided_text))
     if not isinstance(cell, str):
-        shown = cell.paint(shown)
-    return spaces + shown if column.right else shown + spaces
+        elided_text = cell.paint(elided_text)
+    return spaces + elided_text if column.right else elided_text + spaces
 
 
-def _within(text: str, room: int) -> str:
+def _cut_to_width(text: str, width: int) -> str:
     """As much of the beginning as fits."""
     if text.isascii():
-        return text[: max(0, room)]
+        return text[: max(0, width)]
     for count, char in enumerate(text):
-        room -= _columns(char)
-        if room < 0:
+        width -= _measure_character(char)
+        if width < 0:
             return text[:count]
     return text
 
 
-def _columns(char: str) -> int:
+def _measure_character(char: str) -> int:
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1

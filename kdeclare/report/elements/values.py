@@ -4,77 +4,77 @@ import json
 from functools import lru_cache
 
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.secrets.secret_refs import SHOWN, is_secret
-from kdeclare.core.units import SIZES, TIMES, in_units
-from kdeclare.core.units import duration as duration
-from kdeclare.core.units import listed as listed
-from kdeclare.core.units import plural as plural
-from kdeclare.core.units import size as size
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
+from kdeclare.core.units import SIZES, TIMES, format_in_units
+from kdeclare.core.units import format_count as format_count
+from kdeclare.core.units import format_duration as format_duration
+from kdeclare.core.units import format_size as format_size
+from kdeclare.core.units import join_nonempty as join_nonempty
 
 UNSET = "(unset)"
-_FOREVER = 2**63 - 1
-_ENDLESS = {"retention.ms", "retention.bytes", "log.retention.ms", "log.retention.bytes"}
-_BYTES_PER_SECOND = ("throttled.rate", ".bytes.per.second", "byte_rate")
-_LIKE_REMOTE = {"local.retention.ms", "local.retention.bytes"}
+_UNLIMITED_VALUE = 2**63 - 1
+_UNLIMITED_KEYS = {"retention.ms", "retention.bytes", "log.retention.ms", "log.retention.bytes"}
+_RATE_SUFFIXES = ("throttled.rate", ".bytes.per.second", "byte_rate")
+_FOLLOWS_RETENTION_KEYS = {"local.retention.ms", "local.retention.bytes"}
 
 
-def clean(text: str) -> str:
+def sanitize_for_terminal(text: str) -> str:
     """The text with control characters made visible: values come from clusters and files of others."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def show(value: JsonValue, path: str = "") -> str:
+def format_value(value: JsonValue, path: str = "") -> str:
     """A field's value as a person reads it; ``path`` tells its unit."""
     if value is None:
         return UNSET
     if isinstance(value, str):
-        return _text(value, path)
+        return _format_text(value, path)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(show(item) for item in value)}]"
+        return f"[{', '.join(format_value(item) for item in value)}]"
     if is_secret(value):
-        return SHOWN
+        return SENSITIVE_MASK
     if isinstance(value, dict):
-        return clean(json.dumps(value, ensure_ascii=False))
-    return str(value) + _explained(path, str(value))
+        return sanitize_for_terminal(json.dumps(value, ensure_ascii=False))
+    return str(value) + _format_unit_note(path, str(value))
 
 
-def key_of(path: str) -> str:
+def strip_configs_prefix(path: str) -> str:
     """A field's path without ``configs.``: Kafka's own name of the key."""
     return path.removeprefix("configs.")
 
 
-def clipped(text: str, most: int) -> str:
-    """Of a longer text, its first characters, ``most`` with the mark of it."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def truncate(text: str, max_length: int) -> str:
+    """Of a longer text, its first characters, ``max_length`` with the mark of it."""
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
-def _text(value: str, path: str) -> str:
+def _format_text(value: str, path: str) -> str:
     if not value or value != value.strip():
         return json.dumps(value, ensure_ascii=False)
-    return clean(value) + _explained(path, value)
+    return sanitize_for_terminal(value) + _format_unit_note(path, value)
 
 
 @lru_cache(maxsize=4096)  # thousands of topics have the same few values
-def _explained(path: str, value: str) -> str:
-    key = key_of(path)
-    if not key.endswith((".ms", ".bytes", *_BYTES_PER_SECOND)) or not value.lstrip("-").isascii():
+def _format_unit_note(path: str, value: str) -> str:
+    key = strip_configs_prefix(path)
+    if not key.endswith((".ms", ".bytes", *_RATE_SUFFIXES)) or not value.lstrip("-").isascii():
         return ""
     try:
         number = int(value)
     except ValueError:
         return ""
-    if number == _FOREVER or (number == -1 and key in _ENDLESS):
+    if number == _UNLIMITED_VALUE or (number == -1 and key in _UNLIMITED_KEYS):
         return " (no limit)"
-    if number == -2 and key in _LIKE_REMOTE:
+    if number == -2 and key in _FOLLOWS_RETENTION_KEYS:
         return " (as retention)"
     if key.endswith(".ms"):
-        reading = in_units(number, TIMES)
+        amount = format_in_units(number, TIMES)
     else:
-        reading = in_units(number, SIZES)
-        if reading and not key.endswith(".bytes"):
-            reading = f"{reading}/s"
-    return f" ({reading})" if reading else ""
+        amount = format_in_units(number, SIZES)
+        if amount and not key.endswith(".bytes"):
+            amount = f"{amount}/s"
+    return f" ({amount})" if amount else ""

@@ -6,126 +6,151 @@ Markdown as GitHub and GitLab take it. What does not fit is counted instead.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from kdeclare.fleet.findings import Audit, AuditRow, ClusterSummary, Counts, FindingKind
-from kdeclare.report.elements.markdown_escape import code, prose
-from kdeclare.report.elements.values import duration, key_of, plural
-from kdeclare.report.fleet.audit_words import (
+from kdeclare.fleet.findings import Audit, AuditRow, ClusterSummary, FindingKind, KindCounts
+from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
+from kdeclare.report.elements.values import format_count, format_duration, strip_configs_prefix
+from kdeclare.report.fleet.audit_wording import (
     NO_TEAM,
-    by_total,
-    change,
-    headline,
-    since_line,
-    teams_by_total,
-    total,
-    worst_first,
+    count_findings,
+    format_change,
+    format_comparison,
+    format_headline,
+    list_teams_by_findings,
+    sort_by_findings,
+    sort_worst_first,
 )
-from kdeclare.report.plan.plan_markdown import LIMIT, fitting
-from kdeclare.report.run.history_text import moment
+from kdeclare.report.plan.plan_markdown import MAX_LENGTH, take_fitting
+from kdeclare.report.run.history_text import format_time
 
-_CLUSTERS = 50
-_TEAMS = 50
-_ROWS = 200
+_MAX_CLUSTERS = 50
+_MAX_TEAMS = 50
+_MAX_ROWS = 200
 
 
-def audit_markdown(audit: Audit) -> str:
-    """The whole report, at most ``LIMIT`` characters, ending in a new line."""
-    head = _head(audit)
-    foot = _foot(audit)
+def render_audit_markdown(audit: Audit) -> str:
+    """The whole report, at most ``MAX_LENGTH`` characters, ending in a new line."""
+    header = _render_header(audit)
+    footer = _render_footer(audit)
     sections: tuple[tuple[Callable[[Audit, int], str], float], ...] = (
-        (_unread, 0.3),
-        (_untold, 0.2),
-        (_clusters, 0.4),
-        (_teams, 0.4),
-        (_findings, 1.0),
+        (_render_incomplete, 0.3),
+        (_render_undetermined, 0.2),
+        (_render_clusters, 0.4),
+        (_render_teams, 0.4),
+        (_render_findings, 1.0),
     )
-    room = LIMIT - len(head) - len(foot) - len(sections) - 1  # and a line between each two
-    blocks = [head]
+    remaining = MAX_LENGTH - len(header) - len(footer) - len(sections) - 1  # and a line between each two
+    blocks = [header]
     for section, share in sections:
-        blocks.append(section(audit, int(room * share)))
-        room -= len(blocks[-1])
-    return "\n".join(block for block in (*blocks, foot) if block)
+        blocks.append(section(audit, int(remaining * share)))
+        remaining -= len(blocks[-1])
+    return "\n".join(block for block in (*blocks, footer) if block)
 
 
-def _head(audit: Audit) -> str:
-    since = since_line(audit.summary)
-    return f"## {prose(headline(audit.summary))}\n" + (f"\n{prose(since)}\n" if since else "")
+def _render_header(audit: Audit) -> str:
+    comparison = format_comparison(audit.summary)
+    return f"## {escape_prose(format_headline(audit.summary))}\n" + (
+        f"\n{escape_prose(comparison)}\n" if comparison else ""
+    )
 
 
-def _foot(audit: Audit) -> str:
+def _render_footer(audit: Audit) -> str:
     summary = audit.summary
-    took = f"taken {moment(summary.taken_at)} in {duration(summary.seconds)}"
-    return f"Audit {code(summary.audit_id)} · {took} · more in report.html, all in the tables beside it\n"
+    timing = f"taken {format_time(summary.taken_at)} in {format_duration(summary.seconds)}"
+    return (
+        f"Audit {escape_code(summary.audit_id)} · {timing} · more in report.html, "
+        f"all in the tables beside it\n"
+    )
 
 
-def _unread(audit: Audit, room: int) -> str:
-    unread = audit.summary.incomplete
+def _render_incomplete(audit: Audit, max_length: int) -> str:
+    incomplete = audit.summary.incomplete
     title = "### Not read, or not all of it\n\n"
-    lines = (_said(cluster, cluster.error) for cluster in unread)
-    return _fitted(title, lines, len(unread), "cluster", room) if unread else ""
+    lines = (_render_cluster_note(cluster, cluster.error) for cluster in incomplete)
+    return _render_fitting_lines(title, lines, len(incomplete), "cluster", max_length) if incomplete else ""
 
 
-def _untold(audit: Audit, room: int) -> str:
-    found = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
-    lines = (_said(cluster, cluster.notice) for cluster in found)
-    return _fitted("### Not told\n\n", lines, len(found), "cluster", room) if found else ""
+def _render_undetermined(audit: Audit, max_length: int) -> str:
+    noticed_clusters = [cluster for cluster in audit.summary.clusters if cluster.notice is not None]
+    lines = (_render_cluster_note(cluster, cluster.notice) for cluster in noticed_clusters)
+    return (
+        _render_fitting_lines("### Not told\n\n", lines, len(noticed_clusters), "cluster", max_length)
+        if noticed_clusters
+        else ""
+    )
 
 
-def _said(cluster: ClusterSummary, text: str | None) -> str:
-    return f"- {code(cluster.name)}: {prose(text or '', 300)}\n"
+def _render_cluster_note(cluster: ClusterSummary, text: str | None) -> str:
+    return f"- {escape_code(cluster.name)}: {escape_prose(text or '', 300)}\n"
 
 
-def _clusters(audit: Audit, room: int) -> str:
-    found = by_total(audit.summary.clusters)
-    return _table("Cluster", [(code(c.name), c.found) for c in found], _CLUSTERS, room) if found else ""
+def _render_clusters(audit: Audit, max_length: int) -> str:
+    clusters = sort_by_findings(audit.summary.clusters)
+    return (
+        _render_counts_table(
+            "Cluster", [(escape_code(c.name), c.found) for c in clusters], _MAX_CLUSTERS, max_length
+        )
+        if clusters
+        else ""
+    )
 
 
-def _teams(audit: Audit, room: int) -> str:
-    teams = teams_by_total(audit.summary)
+def _render_teams(audit: Audit, max_length: int) -> str:
+    teams = list_teams_by_findings(audit.summary)
     if not any(team for team, _ in teams):
         return ""
-    rows = [(code(team) if team else prose(NO_TEAM), found) for team, found in teams]
-    return _table("Team", rows, _TEAMS, room)
+    rows = [(escape_code(team) if team else escape_prose(NO_TEAM), found) for team, found in teams]
+    return _render_counts_table("Team", rows, _MAX_TEAMS, max_length)
 
 
-def _table(name: str, rows: Sequence[tuple[str, Counts]], most: int, room: int) -> str:
+def _render_counts_table(
+    name: str, rows: Sequence[tuple[str, KindCounts]], max_rows: int, max_length: int
+) -> str:
     kinds = [kind for kind in FindingKind if any(found.get(kind) for _, found in rows)]
     cells = " | ".join(kind.value for kind in kinds)
     title = f"### By {name.lower()}\n\n| {name} | {cells} | total |\n|---|{'---:|' * (len(kinds) + 1)}\n"
     lines = (
-        f"| {cell} | {' | '.join(_count(found.get(kind, 0)) for kind in kinds)} | {total(found):,} |\n"
-        for cell, found in islice(rows, most)
+        f"| {cell} | {' | '.join(_format_count(found.get(kind, 0)) for kind in kinds)} "
+        f"| {count_findings(found):,} |\n"
+        for cell, found in islice(rows, max_rows)
     )
-    return _fitted(title, lines, len(rows), name.lower(), room)
+    return _render_fitting_lines(title, lines, len(rows), name.lower(), max_length)
 
 
-def _count(count: int) -> str:
+def _format_count(count: int) -> str:
     return f"{count:,}" if count else ""
 
 
-def _findings(audit: Audit, room: int) -> str:
-    rows = worst_first(audit.rows)
+def _render_findings(audit: Audit, max_length: int) -> str:
+    rows = sort_worst_first(audit.rows)
     if not rows:
         return ""
     title = "### Findings, worst first\n\n"
-    head = f"<details><summary>{plural(len(rows) + audit.left_out, 'finding')}</summary>\n\n"
-    end = "\n</details>\n"
-    lines = (_row(row) for row in islice(rows, _ROWS))
-    return _fitted(title + head, lines, len(rows) + audit.left_out, "finding", room - len(end)) + end
+    details_start = f"<details><summary>{format_count(len(rows) + audit.left_out, 'finding')}</summary>\n\n"
+    details_end = "\n</details>\n"
+    lines = (_render_finding(row) for row in islice(rows, _MAX_ROWS))
+    return (
+        _render_fitting_lines(
+            title + details_start, lines, len(rows) + audit.left_out, "finding", max_length - len(details_end)
+        )
+        + details_end
+    )
 
 
-def _row(row: AuditRow) -> str:
-    new = " **new**" if row.status == "new" else ""
-    where = f"{code(row.cluster)} {code(f'{row.kind}/{row.name}')}"
-    values = change(row)
-    field = f" {code(key_of(row.path))}" if row.path else ""
-    field += f": {code(values, 120)}" if values else ""
-    said = f"<br>{prose(row.message, 300)}" if row.message else ""
-    return f"- **{row.finding.value}**{new} {where}{field}{said}\n"
+def _render_finding(row: AuditRow) -> str:
+    new_mark = " **new**" if row.status == "new" else ""
+    resource = f"{escape_code(row.cluster)} {escape_code(f'{row.kind}/{row.name}')}"
+    values = format_change(row)
+    field = f" {escape_code(strip_configs_prefix(row.path))}" if row.path else ""
+    field += f": {escape_code(values, 120)}" if values else ""
+    message = f"<br>{escape_prose(row.message, 300)}" if row.message else ""
+    return f"- **{row.finding.value}**{new_mark} {resource}{field}{message}\n"
 
 
-def _fitted(title: str, lines: Iterable[str], count: int, what: str, room: int) -> str:
+def _render_fitting_lines(title: str, lines: Iterable[str], count: int, noun: str, max_length: int) -> str:
     """The lines there is room for, and how many there are beside them."""
-    shown = fitting(lines, room - len(title) - 80)
-    left = count - len(shown)
-    more = f"\n… and {plural(left, f'more {what}')}, left out here\n" if left else ""
-    return "".join([title, *shown, more])
+    fitting_lines = take_fitting(lines, max_length - len(title) - 80)
+    omitted_count = count - len(fitting_lines)
+    omission_note = (
+        f"\n… and {format_count(omitted_count, f'more {noun}')}, left out here\n" if omitted_count else ""
+    )
+    return "".join([title, *fitting_lines, omission_note])

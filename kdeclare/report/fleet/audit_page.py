@@ -5,33 +5,35 @@ from datetime import datetime
 from typing import Any
 
 from kdeclare.core.clock import format_second
-from kdeclare.core.jsontypes import canonical_json
-from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, ClusterSummary, Counts, FindingKind
-from kdeclare.report.elements.html_page import Strings, html_page
-from kdeclare.report.elements.values import clean, clipped, duration
-from kdeclare.report.fleet.audit_words import (
-    MEANINGS,
-    headline,
-    name_objects,
-    raw,
-    sides,
+from kdeclare.core.jsontypes import dump_canonical_json
+from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, ClusterSummary, FindingKind, KindCounts
+from kdeclare.report.elements.html_page import StringTable, render_html_page
+from kdeclare.report.elements.values import format_duration, sanitize_for_terminal, truncate
+from kdeclare.report.fleet.audit_wording import (
+    KIND_MEANINGS,
+    choose_object_noun,
+    format_headline,
+    format_sides,
+    list_teams_by_findings,
+    mask_raw_value,
+    sort_worst_first,
     sum_objects,
-    teams_by_total,
-    worst_first,
 )
 from kdeclare.version import VERSION
 
 _SCRIPTS = ("audit_data.js", "audit_charts.js", "audit_rows.js", "audit.js")
 
 
-def audit_html(audit: Audit) -> str:
+def render_audit_page(audit: Audit) -> str:
     """The whole page; some 0.3 kB a finding. What secrets left as hashes is not in it."""
     summary = audit.summary
-    title = clean(f"{summary.fleet}: audit {summary.audit_id}")
-    return html_page("audit", _SCRIPTS, title, headline(summary, tallied=False), page_data(audit))
+    title = sanitize_for_terminal(f"{summary.fleet}: audit {summary.audit_id}")
+    return render_html_page(
+        "audit", _SCRIPTS, title, format_headline(summary, with_counts=False), build_page_data(audit)
+    )
 
 
-_WIDEST = 200
+_MAX_VALUE_LENGTH = 200
 """Of a longer value a row of the list shows the beginning; the whole is shown where the row is opened."""
 
 _RANK = {kind: number for number, kind in enumerate(FindingKind)}
@@ -43,65 +45,65 @@ _COLUMNS: Mapping[str, Callable[[AuditRow], str | None]] = {
     "name": lambda row: row.name,
     "path": lambda row: row.path,
     "op": lambda row: row.op,
-    "before": lambda row: raw(row.before),
-    "after": lambda row: raw(row.after),
-    "was": lambda row: clipped(sides(row)[0], _WIDEST),
-    "will": lambda row: clipped(sides(row)[1], _WIDEST),
+    "before": lambda row: mask_raw_value(row.before),
+    "after": lambda row: mask_raw_value(row.after),
+    "was": lambda row: truncate(format_sides(row)[0], _MAX_VALUE_LENGTH),
+    "will": lambda row: truncate(format_sides(row)[1], _MAX_VALUE_LENGTH),
     "message": lambda row: row.message or None,
     "team": lambda row: row.labels.get("team", ""),
-    "labels": lambda row: canonical_json(dict(row.labels)),
+    "labels": lambda row: dump_canonical_json(dict(row.labels)),
     "first": lambda row: format_second(row.first_seen),
     "status": lambda row: row.status,
 }
 
 
-def page_data(audit: Audit) -> dict[str, Any]:
+def build_page_data(audit: Audit) -> dict[str, Any]:
     """The data of the page, as its script reads it.
 
     Counts of kinds are lists in the order of ``kinds``. Columns of ``rows`` and ``mended`` hold places in
     ``strings``, -1 where there is none; ``finding`` holds places in ``kinds``.
     """
     summary = audit.summary
-    strings = Strings()
+    strings = StringTable()
     return {
         "version": VERSION,
-        "fleet": clean(summary.fleet),
-        "audit": clean(summary.audit_id),
+        "fleet": sanitize_for_terminal(summary.fleet),
+        "audit": sanitize_for_terminal(summary.audit_id),
         "taken": format_second(summary.taken_at),
-        "took": duration(summary.seconds),
-        "kinds": [[kind.value, MEANINGS[kind]] for kind in FindingKind],
-        "clusters": [_cluster(cluster) for cluster in summary.clusters],
-        "objects": name_objects(summary.clusters),
-        "teams": [[team, _counts(found)] for team, found in teams_by_total(summary)],
-        "heat": _heat(summary),
-        "since": _since(summary),
-        "trend": _trend(summary),
-        "rows": _columns(worst_first(audit.rows), strings),
-        "mended": _columns(audit.mended, strings),
+        "took": format_duration(summary.seconds),
+        "kinds": [[kind.value, KIND_MEANINGS[kind]] for kind in FindingKind],
+        "clusters": [_build_cluster_data(cluster) for cluster in summary.clusters],
+        "objects": choose_object_noun(summary.clusters),
+        "teams": [[team, _list_counts(found)] for team, found in list_teams_by_findings(summary)],
+        "heat": _build_heat_data(summary),
+        "since": _build_comparison_data(summary),
+        "trend": _build_trend_data(summary),
+        "rows": _build_columns(sort_worst_first(audit.rows), strings),
+        "mended": _build_columns(audit.mended, strings),
         "left": audit.left_out,
-        "unseen": _counts(summary.unseen),
+        "unseen": _list_counts(summary.unseen),
         "strings": list(strings.places),
     }
 
 
-def _columns(rows: Sequence[AuditRow], strings: Strings) -> dict[str, list[int]]:
+def _build_columns(rows: Sequence[AuditRow], strings: StringTable) -> dict[str, list[int]]:
     columns = {name: [strings.place(text(row)) for row in rows] for name, text in _COLUMNS.items()}
     return {"finding": [_RANK[row.finding] for row in rows]} | columns
 
 
-def _cluster(cluster: ClusterSummary) -> dict[str, Any]:
+def _build_cluster_data(cluster: ClusterSummary) -> dict[str, Any]:
     return {
         "name": cluster.name,
         "labels": dict(sorted(cluster.labels.items())),
         "objects": sum_objects(cluster),
         "declared": cluster.declared,
-        "found": _counts(cluster.found),
+        "found": _list_counts(cluster.found),
         "error": cluster.error,
         "notice": cluster.notice,
     }
 
 
-def _heat(summary: AuditSummary) -> dict[str, Any]:
+def _build_heat_data(summary: AuditSummary) -> dict[str, Any]:
     """Cells by the places of their cluster and path; the paths found most often first."""
     clusters = {cluster.name: number for number, cluster in enumerate(summary.clusters)}
     totals: dict[str | None, int] = {}
@@ -117,20 +119,20 @@ def _heat(summary: AuditSummary) -> dict[str, Any]:
     }
 
 
-def _trend(summary: AuditSummary) -> list[dict[str, Any]]:
+def _build_trend_data(summary: AuditSummary) -> list[dict[str, Any]]:
     """Earlier audits, oldest first, and this one."""
-    points: Iterable[tuple[datetime, Counts]] = ((p.taken_at, p.found) for p in summary.trend)
-    every = [*points, (summary.taken_at, summary.remembered)]
-    return [{"taken": format_second(taken), "found": _counts(found)} for taken, found in every]
+    points: Iterable[tuple[datetime, KindCounts]] = ((p.taken_at, p.found) for p in summary.trend)
+    all_points = [*points, (summary.taken_at, summary.remembered)]
+    return [{"taken": format_second(taken), "found": _list_counts(found)} for taken, found in all_points]
 
 
-def _since(summary: AuditSummary) -> dict[str, Any] | None:
-    since = summary.since
-    if since is None:
+def _build_comparison_data(summary: AuditSummary) -> dict[str, Any] | None:
+    comparison = summary.since
+    if comparison is None:
         return None
-    counts = {"new": since.new, "known": since.known, "mended": since.mended}
-    return {"taken": format_second(since.taken_at)} | counts
+    counts = {"new": comparison.new, "known": comparison.known, "mended": comparison.mended}
+    return {"taken": format_second(comparison.taken_at)} | counts
 
 
-def _counts(found: Counts) -> list[int]:
-    return [found.get(kind, 0) for kind in FindingKind]
+def _list_counts(counts: KindCounts) -> list[int]:
+    return [counts.get(kind, 0) for kind in FindingKind]

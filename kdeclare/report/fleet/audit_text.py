@@ -2,25 +2,31 @@
 
 from collections.abc import Iterator, Sequence
 
-from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, Counts, FindingKind
+from kdeclare.fleet.findings import Audit, AuditRow, AuditSummary, FindingKind, KindCounts
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, clipped, duration, key_of, plural
-from kdeclare.report.fleet.audit_words import (
-    NO_TEAM,
-    by_total,
-    change,
-    headline,
-    name_objects,
-    since_line,
-    sum_objects,
-    teams_by_total,
-    total,
-    worst_first,
+from kdeclare.report.elements.values import (
+    format_count,
+    format_duration,
+    sanitize_for_terminal,
+    strip_configs_prefix,
+    truncate,
 )
-from kdeclare.report.fleet.cluster_table import Cell, table
-from kdeclare.report.run.history_text import moment
+from kdeclare.report.fleet.audit_wording import (
+    NO_TEAM,
+    choose_object_noun,
+    count_findings,
+    format_change,
+    format_comparison,
+    format_headline,
+    list_teams_by_findings,
+    sort_by_findings,
+    sort_worst_first,
+    sum_objects,
+)
+from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
+from kdeclare.report.run.history_text import format_time
 
-_MANY = 20
+_MAX_LINES = 20
 _ICONS = {
     FindingKind.UNREACHABLE: "?",
     FindingKind.MISSING: "-",
@@ -32,114 +38,131 @@ _ICONS = {
 }
 
 
-def audit_text(audit: Audit, style: Style = PLAIN) -> str:
+def render_audit_text(audit: Audit, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. Of very many, the worst and a count."""
     blocks = [
-        _head(audit.summary, style),
-        _unread(audit.summary, style),
-        _untold(audit.summary, style),
-        _clusters(audit.summary, style),
-        _teams(audit.summary, style),
-        _findings(audit, style),
+        _render_header(audit.summary, style),
+        _render_incomplete(audit.summary, style),
+        _render_undetermined(audit.summary, style),
+        _render_clusters(audit.summary, style),
+        _render_teams(audit.summary, style),
+        _render_findings(audit, style),
     ]
     texts = ["".join(f"{line}\n" for line in block) for block in blocks]
     return "\n".join(text for text in texts if text)
 
 
-def _head(summary: AuditSummary, style: Style) -> Iterator[str]:
-    quiet = not total(summary.found) and not summary.incomplete
-    yield (style.green if quiet else style.bold)(headline(summary))
-    took = (
-        f"Audit {clean(summary.audit_id)}, taken {moment(summary.taken_at)} in {duration(summary.seconds)}."
+def _render_header(summary: AuditSummary, style: Style) -> Iterator[str]:
+    has_no_findings = not count_findings(summary.found) and not summary.incomplete
+    yield (style.green if has_no_findings else style.bold)(format_headline(summary))
+    timing = (
+        f"Audit {sanitize_for_terminal(summary.audit_id)}, taken "
+        f"{format_time(summary.taken_at)} in {format_duration(summary.seconds)}."
     )
-    yield style.dim(took)
+    yield style.dim(timing)
     if summary.since is not None:
-        yield since_line(summary)
+        yield format_comparison(summary)
 
 
-def _unread(summary: AuditSummary, style: Style) -> Iterator[str]:
-    unread = summary.incomplete
-    if not unread:
+def _render_incomplete(summary: AuditSummary, style: Style) -> Iterator[str]:
+    incomplete = summary.incomplete
+    if not incomplete:
         return
     yield style.red("Not read, or not all of it:")
-    yield from _said([(cluster.name, cluster.error) for cluster in unread], style)
+    yield from _render_cluster_notes([(cluster.name, cluster.error) for cluster in incomplete], style)
 
 
-def _untold(summary: AuditSummary, style: Style) -> Iterator[str]:
-    found = [(cluster.name, cluster.notice) for cluster in summary.clusters if cluster.notice is not None]
-    if not found:
+def _render_undetermined(summary: AuditSummary, style: Style) -> Iterator[str]:
+    noticed_clusters = [
+        (cluster.name, cluster.notice) for cluster in summary.clusters if cluster.notice is not None
+    ]
+    if not noticed_clusters:
         return
     yield style.bold("Not told:")
-    yield from _said(found, style)
+    yield from _render_cluster_notes(noticed_clusters, style)
 
 
-def _said(clusters: Sequence[tuple[str, str | None]], style: Style) -> Iterator[str]:
-    width = max(len(clean(name)) for name, _ in clusters[:_MANY])
-    for name, text in clusters[:_MANY]:
-        yield f"  {clean(name):<{width}}  {clean(text or '')}"
-    yield from _more(len(clusters), style)
+def _render_cluster_notes(clusters: Sequence[tuple[str, str | None]], style: Style) -> Iterator[str]:
+    width = max(len(sanitize_for_terminal(name)) for name, _ in clusters[:_MAX_LINES])
+    for name, text in clusters[:_MAX_LINES]:
+        yield f"  {sanitize_for_terminal(name):<{width}}  {sanitize_for_terminal(text or '')}"
+    yield from _render_omission(len(clusters), style)
 
 
-def _clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
-    found = by_total(summary.clusters)
-    if not found:
+def _render_clusters(summary: AuditSummary, style: Style) -> Iterator[str]:
+    clusters = sort_by_findings(summary.clusters)
+    if not clusters:
         return
-    rows: list[tuple[Cell, ...]] = [
-        (clean(c.name), *_counts(c.found), sum_objects(c), c.declared) for c in found[:_MANY]
+    rows: list[tuple[ClusterCell, ...]] = [
+        (sanitize_for_terminal(c.name), *_list_counts(c.found), sum_objects(c), c.declared)
+        for c in clusters[:_MAX_LINES]
     ]
-    yield from _table("CLUSTER", (name_objects(summary.clusters).upper(), "DECLARED"), rows, style)
-    yield from _more(len(found), style)
+    yield from _render_counts_table(
+        "CLUSTER", (choose_object_noun(summary.clusters).upper(), "DECLARED"), rows, style
+    )
+    yield from _render_omission(len(clusters), style)
 
 
-def _teams(summary: AuditSummary, style: Style) -> Iterator[str]:
-    teams = teams_by_total(summary)
+def _render_teams(summary: AuditSummary, style: Style) -> Iterator[str]:
+    teams = list_teams_by_findings(summary)
     if not any(team for team, _ in teams):
         return  # nobody has labelled anything: it would say what the headline says
-    rows: list[tuple[Cell, ...]] = [
-        (clean(team) or NO_TEAM, *_counts(found)) for team, found in teams[:_MANY]
+    rows: list[tuple[ClusterCell, ...]] = [
+        (sanitize_for_terminal(team) or NO_TEAM, *_list_counts(found)) for team, found in teams[:_MAX_LINES]
     ]
-    yield from _table("TEAM", (), rows, style)
-    yield from _more(len(teams), style)
+    yield from _render_counts_table("TEAM", (), rows, style)
+    yield from _render_omission(len(teams), style)
 
 
-def _table(name: str, others: tuple[str, ...], rows: list[tuple[Cell, ...]], style: Style) -> Iterator[str]:
-    header = (name, *(kind.value.upper() for kind in FindingKind), "TOTAL", *others)
-    yield from (f"  {line}" for line in table(header, rows, style))
+def _render_counts_table(
+    name: str, extra_columns: tuple[str, ...], rows: list[tuple[ClusterCell, ...]], style: Style
+) -> Iterator[str]:
+    header = (name, *(kind.value.upper() for kind in FindingKind), "TOTAL", *extra_columns)
+    yield from (f"  {line}" for line in render_cluster_table(header, rows, style))
 
 
-def _counts(found: Counts) -> tuple[int, ...]:
-    return *(found.get(kind, 0) for kind in FindingKind), total(found)
+def _list_counts(counts: KindCounts) -> tuple[int, ...]:
+    return *(counts.get(kind, 0) for kind in FindingKind), count_findings(counts)
 
 
-def _findings(audit: Audit, style: Style) -> Iterator[str]:
-    rows = worst_first(audit.rows)
+def _render_findings(audit: Audit, style: Style) -> Iterator[str]:
+    rows = sort_worst_first(audit.rows)
     if not rows:
         return
     yield style.bold("Findings, worst first:")
-    shown = rows[:_MANY]
-    words = max(len(row.finding.value) for row in shown)
-    for row in shown:
-        where = f"{clean(row.cluster)}  {style.bold(clean(f'{row.kind}/{row.name}'))}"
-        word = _paint(row.finding, f"{_ICONS[row.finding]} {row.finding.value:<{words}}", style)
-        yield f"  {word}  {where}{_field(row)}{style.yellow('  new') if row.status == 'new' else ''}"
+    shown_rows = rows[:_MAX_LINES]
+    word_width = max(len(row.finding.value) for row in shown_rows)
+    for row in shown_rows:
+        resource = (
+            f"{sanitize_for_terminal(row.cluster)}  "
+            f"{style.bold(sanitize_for_terminal(f'{row.kind}/{row.name}'))}"
+        )
+        label = _color_by_kind(row.finding, f"{_ICONS[row.finding]} {row.finding.value:<{word_width}}", style)
+        yield (
+            f"  {label}  {resource}{_format_field(row)}{style.yellow('  new') if row.status == 'new' else ''}"
+        )
         if row.message:
-            yield style.dim(f"      {clean(row.message)}")
-    more = len(rows) - len(shown) + audit.left_out
-    if more:
-        yield style.dim(f"  … and {plural(more, 'more finding')}")
+            yield style.dim(f"      {sanitize_for_terminal(row.message)}")
+    omitted_count = len(rows) - len(shown_rows) + audit.left_out
+    if omitted_count:
+        yield style.dim(f"  … and {format_count(omitted_count, 'more finding')}")
 
 
-def _field(row: AuditRow) -> str:
-    said = f"  {clean(key_of(row.path))}  {clipped(change(row), 100)}" if row.path else ""
-    return said.rstrip()
+def _format_field(row: AuditRow) -> str:
+    field_change = (
+        f"  {sanitize_for_terminal(strip_configs_prefix(row.path))}  {truncate(format_change(row), 100)}"
+        if row.path
+        else ""
+    )
+    return field_change.rstrip()
 
 
-def _more(count: int, style: Style) -> Iterator[str]:
-    if count > _MANY:
-        yield style.dim(f"  … and {count - _MANY:,} more")
+def _render_omission(count: int, style: Style) -> Iterator[str]:
+    if count > _MAX_LINES:
+        yield style.dim(f"  … and {count - _MAX_LINES:,} more")
 
 
-def _paint(kind: FindingKind, text: str, style: Style) -> str:
+def _color_by_kind(kind: FindingKind, text: str, style: Style) -> str:
     if kind in (FindingKind.UNREACHABLE, FindingKind.MISSING, FindingKind.POLICY):
         return style.red(text)
     return style.yellow(text) if kind is FindingKind.CHANGED else text

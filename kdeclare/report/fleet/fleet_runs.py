@@ -7,7 +7,7 @@ from typing import Any
 
 from kdeclare.core.documents import publish_schemas
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.fleet.findings import TO_BE_APPLIED, AuditSummary, FindingKind
+from kdeclare.fleet.findings import ACTIONABLE_KINDS, AuditSummary, FindingKind
 from kdeclare.fleet.overview import (
     AppliedCluster,
     AppliedStatus,
@@ -18,14 +18,19 @@ from kdeclare.fleet.overview import (
 )
 from kdeclare.fleet.snapshots import SnapshotRecord
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, duration, listed, plural
-from kdeclare.report.fleet.cluster_table import Cell, table
+from kdeclare.report.elements.values import (
+    format_count,
+    format_duration,
+    join_nonempty,
+    sanitize_for_terminal,
+)
+from kdeclare.report.fleet.cluster_table import ClusterCell, render_cluster_table
 from kdeclare.report.fleet.snapshot_text import TopicHistory
 
-_MANY = 50
+_MAX_CLUSTERS = 50
 """How many clusters are named; of more, a count."""
 
-_APPLIED = {
+_APPLIED_LABELS = {
     AppliedStatus.DONE: "done",
     AppliedStatus.NOTHING: "nothing to do",
     AppliedStatus.DENIED: "done but for what was denied",
@@ -38,16 +43,16 @@ _APPLIED = {
 }
 
 
-def fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
+def render_fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. What did not end well is never left out."""
-    lines = [_apply_headline(run, style)]
+    lines = [_format_apply_headline(run, style)]
     if run.stopped is not None:
-        lines.append(style.red(f"Stopped: {clean(run.stopped)}"))
+        lines.append(style.red(f"Stopped: {sanitize_for_terminal(run.stopped)}"))
     by_wave = sorted(run.clusters, key=lambda c: (not c.wave, c.wave))
     for wave, clusters in groupby(by_wave, key=lambda c: c.wave):
         title = f"Wave {wave}" if wave else "In no wave"
-        lines += ["", style.bold(title), *_wave(list(clusters), style)]
-    if not all(cluster.status.good for cluster in run.clusters):
+        lines += ["", style.bold(title), *_render_wave(list(clusters), style)]
+    if not all(cluster.status.is_finished for cluster in run.clusters):
         lines += [
             "",
             f"{style.cyan('next:')} plan what did not go well anew; the same command goes on with the rest.",
@@ -55,136 +60,176 @@ def fleet_apply_text(run: FleetApply, style: Style = PLAIN) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _apply_headline(run: FleetApply, style: Style) -> str:
+def _format_apply_headline(run: FleetApply, style: Style) -> str:
     counts = Counter(cluster.status for cluster in run.clusters)
-    of = f"{plural(len(run.clusters), 'cluster')} of {clean(run.fleet)}"
-    said = listed(f"{counts[status]:,} {_APPLIED[status]}" for status in AppliedStatus if counts[status])
-    good = sum(cluster.status.good for cluster in run.clusters)
-    if good == len(run.clusters):
-        return style.green(f"Applied to {of} in {duration(run.seconds)}: {said or 'nothing to do'}.")
-    begun = any(cluster.done for cluster in run.clusters)
-    head = f"Applied in part to {of}" if good or begun else f"Nothing was applied to {of}"
-    return style.red(f"{head} in {duration(run.seconds)}: {said}.")
+    clusters = f"{format_count(len(run.clusters), 'cluster')} of {sanitize_for_terminal(run.fleet)}"
+    status_counts = join_nonempty(
+        f"{counts[status]:,} {_APPLIED_LABELS[status]}" for status in AppliedStatus if counts[status]
+    )
+    good_count = sum(cluster.status.is_finished for cluster in run.clusters)
+    if good_count == len(run.clusters):
+        return style.green(
+            f"Applied to {clusters} in {format_duration(run.seconds)}: {status_counts or 'nothing to do'}."
+        )
+    has_progress = any(cluster.done for cluster in run.clusters)
+    headline_start = (
+        f"Applied in part to {clusters}"
+        if good_count or has_progress
+        else f"Nothing was applied to {clusters}"
+    )
+    return style.red(f"{headline_start} in {format_duration(run.seconds)}: {status_counts}.")
 
 
-def _wave(clusters: list[AppliedCluster], style: Style) -> Iterator[str]:
-    width = max(len(clean(cluster.name)) for cluster in clusters)
-    words = max(len(_APPLIED[cluster.status]) for cluster in clusters)
-    good = [cluster for cluster in clusters if cluster.status.good]
-    hidden = {cluster.name for cluster in good[_MANY:]}
+def _render_wave(clusters: list[AppliedCluster], style: Style) -> Iterator[str]:
+    width = max(len(sanitize_for_terminal(cluster.name)) for cluster in clusters)
+    label_width = max(len(_APPLIED_LABELS[cluster.status]) for cluster in clusters)
+    finished = [cluster for cluster in clusters if cluster.status.is_finished]
+    hidden = {cluster.name for cluster in finished[_MAX_CLUSTERS:]}
     for cluster in clusters:
         if cluster.name not in hidden:
-            word = _paint(cluster.status, f"{_APPLIED[cluster.status]:<{words}}", style)
-            yield f"  {clean(cluster.name):<{width}}  {word}  {_rest(cluster, style)}".rstrip()
+            label = _color_by_status(
+                cluster.status, f"{_APPLIED_LABELS[cluster.status]:<{label_width}}", style
+            )
+            name = sanitize_for_terminal(cluster.name)
+            yield f"  {name:<{width}}  {label}  {_format_apply_details(cluster, style)}".rstrip()
     if hidden:
         yield style.dim(f"  … and {len(hidden):,} more that ended well")
 
 
-def _rest(cluster: AppliedCluster, style: Style) -> str:
-    done = f"{cluster.done:,} of {plural(cluster.operations, 'operation')}" if cluster.operations else ""
-    run = style.dim(f"run {clean(cluster.run_id)}") if cluster.run_id else ""
-    return "  ".join(part for part in (done, run, clean(cluster.message)) if part)
+def _format_apply_details(cluster: AppliedCluster, style: Style) -> str:
+    progress = (
+        f"{cluster.done:,} of {format_count(cluster.operations, 'operation')}" if cluster.operations else ""
+    )
+    run = style.dim(f"run {sanitize_for_terminal(cluster.run_id)}") if cluster.run_id else ""
+    return "  ".join(part for part in (progress, run, sanitize_for_terminal(cluster.message)) if part)
 
 
-def _paint(status: AppliedStatus, text: str, style: Style) -> str:
-    if status.good:
+def _color_by_status(status: AppliedStatus, text: str, style: Style) -> str:
+    if status.is_finished:
         return style.green(text)
     return style.dim(text) if status is AppliedStatus.NOT_BEGUN else style.red(text)
 
 
-def waves_text(planned: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
+def render_waves_text(fleet_plan: FleetPlan, waves: Sequence[Sequence[str]], style: Style = PLAIN) -> str:
     """Which clusters are changed when, and how many resources of each; ends in a new line."""
     if not waves:
         return "No changes. Nothing is left to apply.\n"
-    changes = {cluster.name: cluster.changes for cluster in planned.clusters}
-    total = sum(changes[name] for wave in waves for name in wave)
-    count = sum(map(len, waves))
+    changes_by_cluster = {cluster.name: cluster.changes for cluster in fleet_plan.clusters}
+    change_count = sum(changes_by_cluster[name] for wave in waves for name in wave)
+    cluster_count = sum(map(len, waves))
     lines = [
-        style.bold(f"To apply: {_counted(total)} in {plural(count, 'cluster')} of {clean(planned.fleet)}.")
+        style.bold(
+            f"To apply: {_format_changes(change_count)} in {format_count(cluster_count, 'cluster')} "
+            f"of {sanitize_for_terminal(fleet_plan.fleet)}."
+        )
     ]
     for number, wave in enumerate(waves, start=1):
         lines += ["", style.bold(f"Wave {number}")]
-        lines += [f"  {clean(name)}  {_counted(changes[name])}" for name in wave]
+        lines += [
+            f"  {sanitize_for_terminal(name)}  {_format_changes(changes_by_cluster[name])}" for name in wave
+        ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _counted(changes: int) -> str:
+def _format_changes(changes: int) -> str:
     """A plan without changes is applied for its records of who owns what."""
-    return plural(changes, "change") if changes else "records of ownership"
+    return format_count(changes, "change") if changes else "records of ownership"
 
 
 _HEADER = ("CLUSTER", "OUTCOME", "CREATE", "UPDATE", "DELETE", "FORGET", "MOVES", "BLOCKED", "PLAN")
 _WORST_FIRST = (PlanExit.ERROR, PlanExit.DENIED, PlanExit.CHANGES, PlanExit.NO_CHANGES)
-_PLANNED = {
+_PLANNED_LABELS = {
     PlanExit.ERROR: "cannot be applied",
     PlanExit.DENIED: "denied",
     PlanExit.CHANGES: "with changes",
 }
 
 
-def fleet_plan_text(plans: FleetPlan, where: str, style: Style = PLAIN) -> str:
+def render_fleet_plan_text(plans: FleetPlan, plans_folder: str, style: Style = PLAIN) -> str:
     """What the plans come to, those that need a look first, ending in a new line.
 
-    where: the folder of the plans, as the person named it.
+    plans_folder: the folder of the plans, as the person named it.
     """
     blocks = [
-        f"{_plan_headline(plans, style)}\n",
-        "".join(f"{line}\n" for line in _plan_table(plans, style)),
-        "".join(f"{line}\n" for line in _plan_errors(plans, style)),
-        style.dim(f"Planned in {duration(plans.seconds)}. Plans and overview.json: {clean(where)}") + "\n",
+        f"{_format_plan_headline(plans, style)}\n",
+        "".join(f"{line}\n" for line in _render_plan_table(plans, style)),
+        "".join(f"{line}\n" for line in _render_plan_errors(plans, style)),
+        style.dim(
+            f"Planned in {format_duration(plans.seconds)}. Plans and overview.json: "
+            f"{sanitize_for_terminal(plans_folder)}"
+        )
+        + "\n",
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def _plan_headline(plans: FleetPlan, style: Style) -> str:
+def _format_plan_headline(plans: FleetPlan, style: Style) -> str:
     counts = Counter(cluster.exit for cluster in plans.clusters)
-    of = f"{plural(len(plans.clusters), 'cluster')} of {clean(plans.fleet)}"
+    clusters = f"{format_count(len(plans.clusters), 'cluster')} of {sanitize_for_terminal(plans.fleet)}"
     parts = [
-        f"{counts[exit_]:,} {_PLANNED[exit_]}"
+        f"{counts[exit_]:,} {_PLANNED_LABELS[exit_]}"
         for exit_ in _WORST_FIRST
-        if exit_ in _PLANNED and counts[exit_]
+        if exit_ in _PLANNED_LABELS and counts[exit_]
     ]
     if not parts:
-        return style.green(f"No changes. {of} as declared.")
+        return style.green(f"No changes. {clusters} as declared.")
     paint = style.red if counts[PlanExit.ERROR] or counts[PlanExit.DENIED] else style.bold
-    return paint(f"Plans for {of}: {listed(parts)}.")
+    return paint(f"Plans for {clusters}: {join_nonempty(parts)}.")
 
 
-def _plan_table(plans: FleetPlan, style: Style) -> list[str]:
+def _render_plan_table(plans: FleetPlan, style: Style) -> list[str]:
     """The clusters of which there is something to say."""
     rank = {exit_: number for number, exit_ in enumerate(_WORST_FIRST)}
-    telling = [cluster for cluster in plans.clusters if cluster.exit is not PlanExit.NO_CHANGES]
-    telling.sort(key=lambda c: (rank[c.exit], -c.changes, c.name))
-    if not telling:
+    listed_clusters = [cluster for cluster in plans.clusters if cluster.exit is not PlanExit.NO_CHANGES]
+    listed_clusters.sort(key=lambda c: (rank[c.exit], -c.changes, c.name))
+    if not listed_clusters:
         return []
     lines = [
-        f"  {line}" for line in table(_HEADER, [_plan_row(cluster) for cluster in telling[:_MANY]], style)
+        f"  {line}"
+        for line in render_cluster_table(
+            _HEADER, [_build_plan_row(cluster) for cluster in listed_clusters[:_MAX_CLUSTERS]], style
+        )
     ]
-    if len(telling) > _MANY:
-        lines.append(style.dim(f"  … and {len(telling) - _MANY:,} more"))
+    if len(listed_clusters) > _MAX_CLUSTERS:
+        lines.append(style.dim(f"  … and {len(listed_clusters) - _MAX_CLUSTERS:,} more"))
     return lines
 
 
-def _plan_row(cluster: PlannedCluster) -> tuple[Cell, ...]:
-    s = cluster.summary
-    counts = (s.create, s.update, s.delete, s.forget, s.reassign, s.blocked)
-    return clean(cluster.name), cluster.exit.value, *counts, clean((cluster.plan_id or "-")[:12])
+def _build_plan_row(cluster: PlannedCluster) -> tuple[ClusterCell, ...]:
+    summary = cluster.summary
+    counts = (
+        summary.create,
+        summary.update,
+        summary.delete,
+        summary.forget,
+        summary.reassign,
+        summary.blocked,
+    )
+    return (
+        sanitize_for_terminal(cluster.name),
+        cluster.exit.value,
+        *counts,
+        sanitize_for_terminal((cluster.plan_id or "-")[:12]),
+    )
 
 
-def _plan_errors(plans: FleetPlan, style: Style) -> list[str]:
-    failed = [cluster for cluster in plans.clusters if cluster.error is not None]
-    lines = [f"{style.red('error:')} {clean(c.name)}: {clean(c.error or '')}" for c in failed[:_MANY]]
-    if len(failed) > _MANY:
-        lines.append(style.dim(f"… and {plural(len(failed) - _MANY, 'more error')}"))
+def _render_plan_errors(plans: FleetPlan, style: Style) -> list[str]:
+    failed_clusters = [cluster for cluster in plans.clusters if cluster.error is not None]
+    lines = [
+        f"{style.red('error:')} {sanitize_for_terminal(c.name)}: {sanitize_for_terminal(c.error or '')}"
+        for c in failed_clusters[:_MAX_CLUSTERS]
+    ]
+    if len(failed_clusters) > _MAX_CLUSTERS:
+        lines.append(style.dim(f"… and {format_count(len(failed_clusters) - _MAX_CLUSTERS, 'more error')}"))
     return lines
 
 
-def snapshot_exit(record: SnapshotRecord) -> ExitCode:
+def compute_snapshot_exit(record: SnapshotRecord) -> ExitCode:
     """1 where a cluster could not be read, or not all of it."""
     return ExitCode.ERROR if record.incomplete else ExitCode.OK
 
 
-def audit_exit(
+def compute_audit_exit(
     summary: AuditSummary, *, detailed_exitcode: bool = False, fail_on: Collection[FindingKind] = ()
 ) -> ExitCode:
     """1 where a cluster could not be read: what it hides is not known.
@@ -194,11 +239,11 @@ def audit_exit(
     """
     if summary.incomplete:
         return ExitCode.ERROR
-    watched = {*fail_on, *(TO_BE_APPLIED if detailed_exitcode else ())}
-    return ExitCode.CHANGES if any(summary.found.get(kind) for kind in watched) else ExitCode.OK
+    failing_kinds = {*fail_on, *(ACTIONABLE_KINDS if detailed_exitcode else ())}
+    return ExitCode.CHANGES if any(summary.found.get(kind) for kind in failing_kinds) else ExitCode.OK
 
 
-def plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
+def compute_plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode:
     """As ``kdeclare plan`` of the cluster that is worst off."""
     exits = {cluster.exit for cluster in plans.clusters}
     if PlanExit.ERROR in exits:
@@ -208,7 +253,7 @@ def plans_exit(plans: FleetPlan, *, detailed_exitcode: bool = False) -> ExitCode
     return ExitCode.CHANGES if detailed_exitcode and PlanExit.CHANGES in exits else ExitCode.OK
 
 
-def apply_exit(run: FleetApply) -> ExitCode:
+def compute_apply_exit(run: FleetApply) -> ExitCode:
     """0 where all is done; 3 where only what was denied is not; 130 after a Ctrl-C.
 
     Where nothing could be done: 4 if all plans are stale, 6 if all states are locked, else 1.
@@ -217,16 +262,16 @@ def apply_exit(run: FleetApply) -> ExitCode:
     if run.interrupted:
         return ExitCode.INTERRUPTED
     statuses = {cluster.status for cluster in run.clusters}
-    if all(status.good for status in statuses):
+    if all(status.is_finished for status in statuses):
         return ExitCode.DENIED if AppliedStatus.DENIED in statuses else ExitCode.OK
-    tried = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN, AppliedStatus.SKIPPED}
-    if tried - _NOTHING_DONE.keys():
+    attempted_statuses = statuses - {AppliedStatus.NOTHING, AppliedStatus.NOT_BEGUN, AppliedStatus.SKIPPED}
+    if attempted_statuses - _EXIT_WITHOUT_CHANGES.keys():
         return ExitCode.PARTIAL
-    codes = {_NOTHING_DONE[status] for status in tried}
-    return codes.pop() if len(codes) == 1 else ExitCode.ERROR
+    exit_codes = {_EXIT_WITHOUT_CHANGES[status] for status in attempted_statuses}
+    return exit_codes.pop() if len(exit_codes) == 1 else ExitCode.ERROR
 
 
-_NOTHING_DONE = {
+_EXIT_WITHOUT_CHANGES = {
     AppliedStatus.FAILED: ExitCode.ERROR,
     AppliedStatus.STALE: ExitCode.STALE,
     AppliedStatus.LOCKED: ExitCode.LOCKED,
@@ -234,7 +279,7 @@ _NOTHING_DONE = {
 """How a cluster ended in which nothing was done, and how the command exits if all have ended so."""
 
 
-def fleet_schemas() -> dict[str, dict[str, Any]]:
+def build_fleet_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schemas of what the commands print, by name; three are files in their folders, too."""
     return publish_schemas(
         {

@@ -5,91 +5,110 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kdeclare.core.documents import Second, describe_as
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import Second, build_document
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.secrets.secret_refs import SHOWN, UNTOLD
-from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, turns
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, UNKNOWN_HASH
+from kdeclare.fleet.history import FieldTurn, ObjectTurn, ObjectVersion, Turn, list_turns
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
 from kdeclare.manifests.policies import TOPIC
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, duration, key_of, plural, show
-from kdeclare.report.fleet.audit_words import count_objects
-from kdeclare.report.run.history_text import moment
+from kdeclare.report.elements.values import (
+    format_count,
+    format_duration,
+    format_value,
+    sanitize_for_terminal,
+    strip_configs_prefix,
+)
+from kdeclare.report.fleet.audit_wording import format_object_counts
+from kdeclare.report.run.history_text import format_time
 
-_MANY = 20
+_MAX_CLUSTERS = 20
 
 
-def snapshot_text(record: SnapshotRecord, where: str, style: Style = PLAIN) -> str:
+def render_snapshot_text(record: SnapshotRecord, snapshots_folder: str, style: Style = PLAIN) -> str:
     """What was read, what was not and why, and where it is, ending in a new line.
 
-    where: the folder of the fleet's snapshots, as the person named it.
+    snapshots_folder: the folder of the fleet's snapshots, as the person named it.
     """
-    failed = record.incomplete
+    incomplete = record.incomplete
     blocks = [
-        f"{_headline(record, style)}\n",
-        "".join(f"{line}\n" for line in _unread(failed, style)),
-        f"Snapshot {clean(record.snapshot_id)}, taken {moment(record.taken_at)}"
-        f" in {duration(record.seconds)}.\nWritten to {clean(where)}: {clean(record.path)}\n",
+        f"{_format_headline(record, style)}\n",
+        "".join(f"{line}\n" for line in _render_incomplete(incomplete, style)),
+        f"Snapshot {sanitize_for_terminal(record.snapshot_id)}, taken {format_time(record.taken_at)}"
+        f" in {format_duration(record.seconds)}.\nWritten to "
+        f"{sanitize_for_terminal(snapshots_folder)}: {sanitize_for_terminal(record.path)}\n",
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def _headline(record: SnapshotRecord, style: Style) -> str:
-    clusters, failed = len(record.clusters), len(record.incomplete)
-    of = f"{plural(clusters, 'cluster')} of {clean(record.fleet)}"
-    if not failed:
-        topics = sum(cluster.topics for cluster in record.clusters)
-        others = ((o.one, o.many, o.count) for cluster in record.clusters for o in cluster.others)
-        resources = sum(cluster.resources for cluster in record.clusters)
-        head = f"Read {of}: {count_objects(topics, others)}, {plural(resources, 'resource')}."
-        return style.bold(head)
-    resources = sum(cluster.resources for cluster in record.clusters)
-    head = f"Read {clusters - failed:,} of {of}: {plural(resources, 'resource')}."
-    return style.red(head)
+def _format_headline(record: SnapshotRecord, style: Style) -> str:
+    cluster_count, incomplete_count = len(record.clusters), len(record.incomplete)
+    fleet_clusters = f"{format_count(cluster_count, 'cluster')} of {sanitize_for_terminal(record.fleet)}"
+    if not incomplete_count:
+        topic_count = sum(cluster.topics for cluster in record.clusters)
+        other_counts = ((o.one, o.many, o.count) for cluster in record.clusters for o in cluster.others)
+        resource_count = sum(cluster.resources for cluster in record.clusters)
+        sentence = (
+            f"Read {fleet_clusters}: {format_object_counts(topic_count, other_counts)}, "
+            f"{format_count(resource_count, 'resource')}."
+        )
+        return style.bold(sentence)
+    resource_count = sum(cluster.resources for cluster in record.clusters)
+    sentence = (
+        f"Read {cluster_count - incomplete_count:,} of {fleet_clusters}: "
+        f"{format_count(resource_count, 'resource')}."
+    )
+    return style.red(sentence)
 
 
-def _unread(failed: tuple[SnapshotCluster, ...], style: Style) -> list[str]:
-    if not failed:
+def _render_incomplete(incomplete: tuple[SnapshotCluster, ...], style: Style) -> list[str]:
+    if not incomplete:
         return []
-    shown = failed[:_MANY]
-    width = max(len(clean(cluster.name)) for cluster in shown)
+    shown_clusters = incomplete[:_MAX_CLUSTERS]
+    width = max(len(sanitize_for_terminal(cluster.name)) for cluster in shown_clusters)
     lines = [style.bold("Not read, or not all of it:")]
-    lines += [f"  {clean(cluster.name):<{width}}  {_why(cluster)}" for cluster in shown]
-    if len(failed) > _MANY:
-        lines.append(style.dim(f"  … and {len(failed) - _MANY:,} more"))
+    lines += [
+        f"  {sanitize_for_terminal(cluster.name):<{width}}  {_explain_incomplete(cluster)}"
+        for cluster in shown_clusters
+    ]
+    if len(incomplete) > _MAX_CLUSTERS:
+        lines.append(style.dim(f"  … and {len(incomplete) - _MAX_CLUSTERS:,} more"))
     return lines
 
 
-def _why(cluster: SnapshotCluster) -> str:
+def _explain_incomplete(cluster: SnapshotCluster) -> str:
     if cluster.error is not None:
-        return clean(cluster.error)
-    return f"{plural(cluster.failed, 'resource')} could not be read, {cluster.resources:,} could"
+        return sanitize_for_terminal(cluster.error)
+    return f"{format_count(cluster.failed, 'resource')} could not be read, {cluster.resources:,} could"
 
 
-_SHOWN = 60
+_MAX_FIELDS = 60
 """How many fields of one snapshot are listed; a move of thousands of partitions is not read line by line."""
 
 
-def object_history_text(
+def render_object_history_text(
     cluster: str, key: LiveKey, versions: Sequence[ObjectVersion], style: Style = PLAIN
 ) -> str:
     """What changed at each time, oldest first, ending in a new line."""
-    name = f"{clean(key.sort)}/{clean(key.key)} on {clean(cluster)}"
+    name = (
+        f"{sanitize_for_terminal(key.sort)}/{sanitize_for_terminal(key.key)} "
+        f"on {sanitize_for_terminal(cluster)}"
+    )
     if not versions:
-        return f"No snapshots of {clean(cluster)} yet.\n"
-    found = turns(versions, key.sort)
-    count = plural(len(versions), "snapshot")
-    if not found:
-        return f"{name}: in none of {count}.\n"
-    changed = sum(turn.turn is Turn.CHANGED for turn in found)
-    times = f"changed {plural(changed, 'time')}" if changed else "never changed"
-    lines = [style.bold(f"{name}: {times} in {count}."), ""]
-    for turn in found:
-        lines += _lines(turn, style)
-    last = max(version.taken_at for version in versions)
-    lines.append(style.dim(f"Last snapshot: {moment(last)}"))
+        return f"No snapshots of {sanitize_for_terminal(cluster)} yet.\n"
+    history = list_turns(versions, key.sort)
+    snapshot_count = format_count(len(versions), "snapshot")
+    if not history:
+        return f"{name}: in none of {snapshot_count}.\n"
+    change_count = sum(turn.turn is Turn.CHANGED for turn in history)
+    summary = f"changed {format_count(change_count, 'time')}" if change_count else "never changed"
+    lines = [style.bold(f"{name}: {summary} in {snapshot_count}."), ""]
+    for turn in history:
+        lines += _render_turn(turn, style)
+    last_taken_at = max(version.taken_at for version in versions)
+    lines.append(style.dim(f"Last snapshot: {format_time(last_taken_at)}"))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -120,49 +139,57 @@ class TopicHistory:
     history: Annotated[tuple[TurnDocument, ...], Field(description="The oldest first.")]
 
 
-def describe_object_history(cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]) -> TopicHistory:
+def build_object_history_document(
+    cluster: str, key: LiveKey, versions: Sequence[ObjectVersion]
+) -> TopicHistory:
     """Return the same for scripts. A topic is called by its name alone, as in earlier versions."""
-    found = (
-        describe_as(TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id)
-        for turn in turns(versions, key.sort)
+    history = (
+        build_document(
+            TurnDocument, turn, taken_at=turn.version.taken_at, snapshot_id=turn.version.snapshot_id
+        )
+        for turn in list_turns(versions, key.sort)
     )
     name = key.key if key.sort == TOPIC else f"{key.sort}/{key.key}"
-    return TopicHistory(cluster, name, len(versions), tuple(found))
+    return TopicHistory(cluster, name, len(versions), tuple(history))
 
 
-def _lines(turn: ObjectTurn, style: Style) -> Iterator[str]:
-    when = style.bold(moment(turn.version.taken_at))
-    yield f"{when}  {_title(turn, style)}{style.dim(f'  {clean(turn.version.snapshot_id)}')}"
-    names = [_name(field) for field in turn.fields[:_SHOWN]]
+def _render_turn(turn: ObjectTurn, style: Style) -> Iterator[str]:
+    taken_at = style.bold(format_time(turn.version.taken_at))
+    yield (
+        f"{taken_at}  "
+        f"{_format_turn_title(turn, style)}"
+        f"{style.dim(f'  {sanitize_for_terminal(turn.version.snapshot_id)}')}"
+    )
+    names = [_format_field_name(field) for field in turn.fields[:_MAX_FIELDS]]
     width = max(map(len, names), default=0)
     for name, field in zip(names, turn.fields, strict=False):
-        yield f"  {name:<{width}}  {_values(field, style)}"
-    if len(turn.fields) > _SHOWN:
-        yield style.dim(f"  … and {plural(len(turn.fields) - _SHOWN, 'more field')}")
+        yield f"  {name:<{width}}  {_format_field_change(field, style)}"
+    if len(turn.fields) > _MAX_FIELDS:
+        yield style.dim(f"  … and {format_count(len(turn.fields) - _MAX_FIELDS, 'more field')}")
     yield ""
 
 
-def _title(turn: ObjectTurn, style: Style) -> str:
+def _format_turn_title(turn: ObjectTurn, style: Style) -> str:
     match turn.turn:
         case Turn.APPEARED:
             return style.green("first seen" if turn.seen_before is None else "appeared")
         case Turn.GONE:
             return style.red("gone")
         case Turn.UNKNOWN:
-            return style.red(f"not read: {clean(turn.error or '')}")
+            return style.red(f"not read: {sanitize_for_terminal(turn.error or '')}")
         case Turn.CHANGED:
-            return style.yellow(plural(len(turn.fields), "change"))
+            return style.yellow(format_count(len(turn.fields), "change"))
 
 
-def _name(field: FieldTurn) -> str:
-    return clean(field.name if field.name is not None else key_of(field.path))
+def _format_field_name(field: FieldTurn) -> str:
+    return sanitize_for_terminal(field.name if field.name is not None else strip_configs_prefix(field.path))
 
 
-def _values(field: FieldTurn, style: Style) -> str:
-    before, after = (_show(value, field.path) for value in (field.before, field.after))
+def _format_field_change(field: FieldTurn, style: Style) -> str:
+    before, after = (_format_value_or_mask(value, field.path) for value in (field.before, field.after))
     return f"{before} {style.dim('→')} {after}"
 
 
-def _show(value: JsonValue, path: str) -> str:
+def _format_value_or_mask(value: JsonValue, path: str) -> str:
     """Rows of objects keep of a secret that there is one."""
-    return SHOWN if value == {"secret": UNTOLD} else show(value, path)
+    return SENSITIVE_MASK if value == {"secret": UNKNOWN_HASH} else format_value(value, path)

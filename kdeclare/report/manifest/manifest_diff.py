@@ -5,53 +5,55 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
 from kdeclare.core.provider.registry import may_hold_secret
-from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.manifests.editing.file_text import decoded
+from kdeclare.manifests.editing.file_text import decode_text
 
-_NOWHERE = "/dev/null"
-_NO_BREAK = "\\ No newline at end of file\n"
+_NULL_DEVICE = "/dev/null"
+_NO_NEWLINE_NOTE = "\\ No newline at end of file\n"
 _WORD = re.compile(r"[\w.-]+")
 _PAIR = re.compile(r"""(?P<key>[\w.-]+)["']?[ \t]*:[ \t]+(?P<value>[^\s#].*)""")
-_BLOCK = re.compile(r"[|>]")
-_HARMLESS = re.compile(r"""["']?\$\{|null\b|~""")
+_BLOCK_SCALAR = re.compile(r"[|>]")
+_NOT_LITERAL = re.compile(r"""["']?\$\{|null\b|~""")
 
 
-def manifest_diff(files: Sequence[FileEdit]) -> str:
+def render_manifest_diff(files: Sequence[FileEdit]) -> str:
     """The diff of all files, one after the other; empty where nothing changes. It shows no literal secret."""
-    return "".join(line for edit in files for line in _lines(edit))
+    return "".join(line for edit in files for line in _render_file_diff(edit))
 
 
-def _lines(edit: FileEdit) -> Iterator[str]:
-    before = edit.file if edit.before is not None else _NOWHERE
-    after = edit.file if edit.after is not None else _NOWHERE
-    for line in unified_diff(_split(edit.before), _split(edit.after), before, after):
+def _render_file_diff(edit: FileEdit) -> Iterator[str]:
+    old_name = edit.file if edit.before is not None else _NULL_DEVICE
+    new_name = edit.file if edit.after is not None else _NULL_DEVICE
+    for line in unified_diff(
+        _split_masked_lines(edit.before), _split_masked_lines(edit.after), old_name, new_name
+    ):
         # a carriage return at the end of a line would only disturb a terminal
         yield line if not line.endswith("\r\n") else f"{line[:-2]}\n"
         if not line.endswith("\n"):
-            yield f"\n{_NO_BREAK}"
+            yield f"\n{_NO_NEWLINE_NOTE}"
 
 
-def _split(data: bytes | None) -> list[str]:
-    text = decoded(data)[0] if data is not None else ""
-    return list(_masked(text.splitlines(keepends=True)))
+def _split_masked_lines(data: bytes | None) -> list[str]:
+    text = decode_text(data)[0] if data is not None else ""
+    return list(_mask_secrets(text.splitlines(keepends=True)))
 
 
-def _masked(lines: Sequence[str]) -> Iterator[str]:
+def _mask_secrets(lines: Sequence[str]) -> Iterator[str]:
     """With what stands behind a sensitive key hidden, to the end of its line, and the block below it, too."""
-    below: int | None = None
+    secret_depth: int | None = None
     for line in lines:
         depth = len(line) - len(line.lstrip())
-        if below is not None and (depth > below or not line.strip()):
-            yield f"{line[:depth]}{SHOWN}\n" if line.strip() else line
+        if secret_depth is not None and (depth > secret_depth or not line.strip()):
+            yield f"{line[:depth]}{SENSITIVE_MASK}\n" if line.strip() else line
             continue
-        found = _secret(line)
-        below = depth if found and _BLOCK.match(found["value"]) else None
-        yield f"{line[: found.start('value')]}{SHOWN}\n" if found else line
+        secret_match = _find_literal_secret(line)
+        secret_depth = depth if secret_match and _BLOCK_SCALAR.match(secret_match["value"]) else None
+        yield f"{line[: secret_match.start('value')]}{SENSITIVE_MASK}\n" if secret_match else line
 
 
-def _secret(line: str) -> re.Match[str] | None:
+def _find_literal_secret(line: str) -> re.Match[str] | None:
     """The first sensitive key of a line, in flow style too, whose value is no reference."""
     pairs = (_PAIR.match(line, word.start()) for word in _WORD.finditer(line))
-    literal = (found for found in pairs if found and not _HARMLESS.match(found["value"]))
-    return next((found for found in literal if may_hold_secret(found["key"])), None)
+    literal_pairs = (found for found in pairs if found and not _NOT_LITERAL.match(found["value"]))
+    return next((found for found in literal_pairs if may_hold_secret(found["key"])), None)

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, plural
+from kdeclare.report.elements.values import format_count, sanitize_for_terminal
 
-ALONE = 24
+MAX_SINGLE_NODES = 24
 """Of so many operations each is a node of its own."""
 
-WIDEST = 24
+MAX_COLUMNS = 24
 """How many columns a drawing with groups has at most."""
 
 _SWEEPS = 4
 
-Pair = tuple[int, int]
+NodePair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class GraphLayout:
     """columns: the first and the last step of each, counted from 1. critical: operations by their places."""
 
     nodes: tuple[Node, ...]
@@ -57,7 +57,7 @@ class Drawing:
     critical: tuple[int, ...]
 
 
-def critical_path(
+def find_critical_path(
     operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
     """The ids of the chain that takes longest, first to last; of equal ones the first in the plan's order.
@@ -65,100 +65,115 @@ def critical_path(
     seconds: how long operations took; without it, the chain of the most operations. Empty where nothing
     waits for anything.
     """
-    length: dict[str, float] = {}
-    before: dict[str, str | None] = {}
-    for step in levels(operations):
+    seconds_to_end: dict[str, float] = {}
+    predecessor_by_id: dict[str, str | None] = {}
+    for step in list_levels(operations):
         for op in step:
-            needs = [id_ for id_ in op.after if id_ in length]
-            last = max(sorted(needs), key=lambda id_: length[id_], default=None)
-            before[op.id] = last
-            own = 1.0 if seconds is None else seconds.get(op.id, 0.0)
-            length[op.id] = own + (length[last] if last is not None else 0.0)
-    at = max((op.id for op in operations), key=lambda id_: length[id_], default=None)
+            known_predecessors = [id_ for id_ in op.after if id_ in seconds_to_end]
+            slowest_predecessor = max(
+                sorted(known_predecessors), key=lambda id_: seconds_to_end[id_], default=None
+            )
+            predecessor_by_id[op.id] = slowest_predecessor
+            own_seconds = 1.0 if seconds is None else seconds.get(op.id, 0.0)
+            seconds_to_end[op.id] = own_seconds + (
+                seconds_to_end[slowest_predecessor] if slowest_predecessor is not None else 0.0
+            )
+    current_id = max((op.id for op in operations), key=lambda id_: seconds_to_end[id_], default=None)
     path: list[str] = []
-    while at is not None:
-        path.append(at)
-        at = before[at]
+    while current_id is not None:
+        path.append(current_id)
+        current_id = predecessor_by_id[current_id]
     return tuple(reversed(path)) if len(path) > 1 else ()
 
 
-def drawing(operations: Sequence[Operation], seconds: Mapping[str, float] | None = None) -> Drawing:
+def build_graph_layout(
+    operations: Sequence[Operation], seconds: Mapping[str, float] | None = None
+) -> GraphLayout:
     """The drawing of a plan's operations. seconds: how long they took, where they have been run."""
-    steps = levels(operations)
-    grouped = len(operations) > ALONE
-    columns = _columns(steps) if grouped else [(n, n) for n in range(len(steps))]
-    place = {op.id: number for number, op in enumerate(operations)}
+    steps = list_levels(operations)
+    is_grouped = len(operations) > MAX_SINGLE_NODES
+    columns = _group_steps_into_columns(steps) if is_grouped else [(n, n) for n in range(len(steps))]
+    positions = {op.id: number for number, op in enumerate(operations)}
     column_of = {op.id: c for c, (a, b) in enumerate(columns) for step in steps[a : b + 1] for op in step}
     members: dict[tuple[int, str, str, str], list[int]] = {}
     for number, op in enumerate(operations):
-        alone = "" if grouped else op.id
-        members.setdefault((column_of[op.id], op.resource.kind, op.verb, alone), []).append(number)
-    path = [place[id_] for id_ in critical_path(operations, seconds)]
-    critical = frozenset(path)
+        group_key = "" if is_grouped else op.id
+        members.setdefault((column_of[op.id], op.resource.kind, op.verb, group_key), []).append(number)
+    critical_positions = [positions[id_] for id_ in find_critical_path(operations, seconds)]
+    critical_set = frozenset(critical_positions)
     nodes = [
-        Node(column, 0, kind, verb, tuple(found), not critical.isdisjoint(found))
+        Node(column, 0, kind, verb, tuple(found), not critical_set.isdisjoint(found))
         for (column, kind, verb, _), found in sorted(members.items(), key=lambda m: (m[0][0], m[1][0]))
     ]
-    edges = _edges(operations, place, nodes, path)
-    rows = _rows(nodes, edges)
-    return Drawing(
+    edges = _build_edges(operations, positions, nodes, critical_positions)
+    rows = _assign_rows(nodes, edges)
+    return GraphLayout(
         tuple(replace(node, row=rows[number]) for number, node in enumerate(nodes)),
         edges,
         tuple((first + 1, last + 1) for first, last in columns),
-        tuple(path),
+        tuple(critical_positions),
     )
 
 
-def _columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
+def _group_steps_into_columns(steps: Sequence[Sequence[Operation]]) -> list[tuple[int, int]]:
     """The first and last step of each column.
 
     Steps in a row that are alike are one. Where that is too wide, so are those that take turns, as batches
     and the waiting for them do; and where that is still too wide, so many at a time.
     """
-    looks = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
-    starts = [n for n in range(len(looks)) if not n or looks[n] != looks[n - 1]]
-    if len(starts) > WIDEST:
-        starts = [n for i, n in enumerate(starts) if i < 2 or looks[n] != looks[starts[i - 2]]]
-    band = -(-len(starts) // WIDEST) or 1
-    return [(a, b - 1) for a, b in pairwise([*starts[::band], len(steps)])]
+    step_signatures = [frozenset((op.resource.kind, op.verb) for op in step) for step in steps]
+    column_starts = [
+        n for n in range(len(step_signatures)) if not n or step_signatures[n] != step_signatures[n - 1]
+    ]
+    if len(column_starts) > MAX_COLUMNS:
+        column_starts = [
+            n
+            for i, n in enumerate(column_starts)
+            if i < 2 or step_signatures[n] != step_signatures[column_starts[i - 2]]
+        ]
+    steps_per_column = -(-len(column_starts) // MAX_COLUMNS) or 1
+    return [(a, b - 1) for a, b in pairwise([*column_starts[::steps_per_column], len(steps)])]
 
 
-def _edges(
-    operations: Sequence[Operation], place: Mapping[str, int], nodes: Sequence[Node], path: Sequence[int]
+def _build_edges(
+    operations: Sequence[Operation],
+    positions: Mapping[str, int],
+    nodes: Sequence[Node],
+    critical_positions: Sequence[int],
 ) -> tuple[Edge, ...]:
     """Between nodes; what waits within one is not drawn, nor a far edge that follows from others."""
     node_of = {number: at for at, node in enumerate(nodes) for number in node.operations}
     counts: Counter[tuple[int, int]] = Counter()
     for number, op in enumerate(operations):
-        counts.update((node_of[place[id_]], node_of[number]) for id_ in op.after if id_ in place)
-    critical = {(node_of[a], node_of[b]) for a, b in pairwise(path)}
+        counts.update((node_of[positions[id_]], node_of[number]) for id_ in op.after if id_ in positions)
+    critical = {(node_of[a], node_of[b]) for a, b in pairwise(critical_positions)}
     edges = {pair: count for pair, count in sorted(counts.items()) if pair[0] != pair[1]}
-    for source, target in _far(nodes, edges):
-        if (source, target) not in critical and _leads(source, target, edges):
+    for source, target in _list_long_edges(nodes, edges):
+        if (source, target) not in critical and _has_other_path(source, target, edges):
             del edges[source, target]
     return tuple(Edge(*pair, count, pair in critical) for pair, count in edges.items())
 
 
-def _far(nodes: Sequence[Node], edges: Iterable[Pair]) -> list[Pair]:
+def _list_long_edges(nodes: Sequence[Node], edges: Iterable[NodePair]) -> list[NodePair]:
     """The edges that would go behind other columns."""
     return [(a, b) for a, b in edges if nodes[b].column - nodes[a].column > 1]
 
 
-def _leads(source: int, target: int, edges: Iterable[Pair]) -> bool:
+def _has_other_path(source: int, target: int, edges: Iterable[NodePair]) -> bool:
     """Whether the other edges lead there too."""
     targets: dict[int, list[int]] = {}
     for a, b in edges:
         if (a, b) != (source, target):
             targets.setdefault(a, []).append(b)
-    seen, ahead = {source}, [source]
-    while ahead:
-        new = {b for b in targets.get(ahead.pop(), ()) if b not in seen}
-        seen |= new
-        ahead += new
-    return target in seen
+    visited, pending = {source}, [source]
+    while pending:
+        unvisited = {b for b in targets.get(pending.pop(), ()) if b not in visited}
+        visited |= unvisited
+        pending += unvisited
+    return target in visited
 
 
-def _rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
+def _assign_rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
     """The row of each node: near those that it is joined with, so that few edges cross (Sugiyama)."""
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
@@ -171,83 +186,97 @@ def _rows(nodes: Sequence[Node], edges: Sequence[Edge]) -> list[int]:
     heights = {column: len(found) for column, found in columns.items()}
     rows = {number: row for found in columns.values() for row, number in enumerate(found)}
 
-    def height(number: int) -> float:
+    def get_offset(number: int) -> float:
         """Where it stands from the middle of its column."""
         return rows[number] - (heights[nodes[number].column] - 1) / 2
 
     for sweep in range(_SWEEPS):
-        joined, backwards = (targets, True) if sweep % 2 else (sources, False)
-        for column in sorted(columns, reverse=backwards):
-            middle = {
-                n: sum(map(height, joined[n])) / len(joined[n]) if joined.get(n) else height(n)
+        neighbors, is_reversed = (targets, True) if sweep % 2 else (sources, False)
+        for column in sorted(columns, reverse=is_reversed):
+            barycenters = {
+                n: sum(map(get_offset, neighbors[n])) / len(neighbors[n])
+                if neighbors.get(n)
+                else get_offset(n)
                 for n in columns[column]
             }
-            columns[column].sort(key=lambda n: (middle[n], rows[n]))
+            columns[column].sort(key=lambda n: (barycenters[n], rows[n]))
             rows |= {number: row for row, number in enumerate(columns[column])}
     return [rows[number] for number in range(len(nodes))]
 
 
-_FEW = 3
+_MAX_NAMES_PER_REASON = 3
 
 
-def levels(operations: Sequence[Operation]) -> list[list[Operation]]:
+def list_levels(operations: Sequence[Operation]) -> list[list[Operation]]:
     """The operations in topological levels: each one stands right after the last that it comes after.
 
     Within a level, in the order of the plan. What waits in a circle comes last, in one level.
     """
     by_id = {operation.id: operation for operation in operations}
-    waits = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}
+    pending_counts = {o.id: sum(id_ in by_id for id_ in o.after) for o in operations}
     followers: dict[str, list[str]] = {}
     for operation in operations:
-        for need in operation.after:
-            followers.setdefault(need, []).append(operation.id)
-    depth = {id_: 0 for id_, count in waits.items() if not count}
+        for predecessor in operation.after:
+            followers.setdefault(predecessor, []).append(operation.id)
+    depth = {id_: 0 for id_, count in pending_counts.items() if not count}
     ready = list(depth)
     for id_ in ready:
         for follower in followers.get(id_, ()):
             depth[follower] = max(depth.get(follower, 0), depth[id_] + 1)
-            waits[follower] -= 1
-            if not waits[follower]:
+            pending_counts[follower] -= 1
+            if not pending_counts[follower]:
                 ready.append(follower)
-    found: list[list[Operation]] = [[] for _ in range(max((depth[id_] for id_ in ready), default=-1) + 1)]
-    stuck = [operation for operation in operations if waits[operation.id]]
+    level_operations: list[list[Operation]] = [
+        [] for _ in range(max((depth[id_] for id_ in ready), default=-1) + 1)
+    ]
+    cyclic_operations = [operation for operation in operations if pending_counts[operation.id]]
     for operation in operations:
-        if not waits[operation.id]:
-            found[depth[operation.id]].append(operation)
-    return [*found, stuck] if stuck else found
+        if not pending_counts[operation.id]:
+            level_operations[depth[operation.id]].append(operation)
+    return [*level_operations, cyclic_operations] if cyclic_operations else level_operations
 
 
-def graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> str:
+def render_graph_text(operations: Sequence[Operation], style: Style = PLAIN) -> str:
     """The levels as numbered steps, with the reason of every edge; empty without operations."""
-    steps = levels(operations)
+    steps = list_levels(operations)
     if not steps:
         return ""
-    title = f"Order of execution ({plural(len(operations), 'operation')}, {plural(len(steps), 'step')}):"
+    title = (
+        f"Order of execution ({format_count(len(operations), 'operation')}, "
+        f"{format_count(len(steps), 'step')}):"
+    )
     lines = [style.bold(title)]
     width = max(len(operation.verb) for operation in operations)
-    names = {operation.id: _name(operation) for operation in operations}
+    names_by_id = {operation.id: _format_operation(operation) for operation in operations}
     for number, step in enumerate(steps, 1):
         for position, operation in enumerate(step):
             label = f"{number}." if position == 0 else ""
-            verb = style.cyan(f"{clean(operation.verb):<{width}}")
-            lines.append(f"  {label:<4}{verb}  {clean(str(operation.resource))}")
+            verb = style.cyan(f"{sanitize_for_terminal(operation.verb):<{width}}")
+            lines.append(f"  {label:<4}{verb}  {sanitize_for_terminal(str(operation.resource))}")
             lines += [
-                style.dim(f"      {'':<{width}}  └ after {text}") for text in _reasons(operation, names)
+                style.dim(f"      {'':<{width}}  └ after {text}")
+                for text in _list_reasons(operation, names_by_id)
             ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
+def _list_reasons(operation: Operation, names: Mapping[str, str]) -> list[str]:
     """What it comes after, and why; many with one reason in one line."""
     by_reason: dict[str, list[str]] = {}
-    for before in sorted(operation.after):
-        by_reason.setdefault(clean(operation.after[before]), []).append(names.get(before, clean(before)))
+    for predecessor_id in sorted(operation.after):
+        by_reason.setdefault(sanitize_for_terminal(operation.after[predecessor_id]), []).append(
+            names.get(predecessor_id, sanitize_for_terminal(predecessor_id))
+        )
     lines = []
-    for reason, found in by_reason.items():
-        shown = found if len(found) <= _FEW else [f"{found[0]} and {len(found) - 1:,} more"]
-        lines += [f"{name}: {reason}" if reason else name for name in shown]
+    for reason, predecessor_names in by_reason.items():
+        shown_names = (
+            predecessor_names
+            if len(predecessor_names) <= _MAX_NAMES_PER_REASON
+            else [f"{predecessor_names[0]} and {len(predecessor_names) - 1:,} more"]
+        )
+        lines += [f"{name}: {reason}" if reason else name for name in shown_names]
     return lines
 
 
-def _name(operation: Operation) -> str:
-    return clean(f"{operation.verb} {operation.resource}")
+def _format_operation(operation: Operation) -> str:
+    return sanitize_for_terminal(f"{operation.verb} {operation.resource}")

@@ -7,379 +7,441 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from kdeclare.core.diagnostics import Diagnostic, Place, in_order
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, sort_diagnostics
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.engine.planning.plan_document import plan_id
+from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
-    hint_of,
-    is_brokers,
-    judgement,
-    policies_line,
-    spoken,
-    tally,
+    find_denial_hint,
+    format_policy_counts,
+    format_severity_counts,
+    get_verdict_label,
+    is_system_verdict,
+    select_notable_verdicts,
 )
-from kdeclare.report.elements.markdown_escape import code, prose
-from kdeclare.report.elements.values import key_of, listed, plural, show
-from kdeclare.report.outcome import fields_denied, plan_outcome
+from kdeclare.report.elements.markdown_escape import escape_code, escape_prose
+from kdeclare.report.elements.values import format_count, format_value, join_nonempty, strip_configs_prefix
+from kdeclare.report.outcome import find_denied_fields, plan_outcome
 from kdeclare.report.plan.plan_text import (
-    ORPHANED,
-    adopted_fields,
-    adoption,
+    ORPHANED_CODE,
+    explain_change,
+    find_adopted_fields,
     find_targets,
-    icon,
-    one_side,
-    parts_of,
-    why,
+    format_adoption,
+    format_list_edits,
+    get_icon,
+    get_only_value,
 )
 from kdeclare.report.plan.risks import (
-    GRAVE,
-    by_risk,
-    cause_of,
-    causes_of,
-    names_of_risks,
-    risks_of,
-    why_irreversible,
+    SEVERE_RISKS,
+    find_irreversible_reasons,
+    format_field_risk,
+    list_risk_causes,
+    list_risk_names,
+    list_risks,
+    sort_by_risk,
 )
 
-Item = Callable[[], str]
+RenderItem = Callable[[], str]
 """An item of a list, made when there is room for it."""
 
 
-def risks(plan: Plan) -> list[Item]:
+def list_risk_items(plan: Plan) -> list[RenderItem]:
     """What keeps changes from being made, then what cannot be undone or loses records."""
-    reasons, places = why_irreversible(plan), _places(plan)
-    return [_risk_item(found, reasons, places) for found in risks_of(plan)]
+    reasons, positions = find_irreversible_reasons(plan), _find_positions(plan)
+    return [_build_risk_item(found, reasons, positions) for found in list_risks(plan)]
 
 
-def _risk_item(
-    found: Diagnostic | Verdict | Change,
+def _build_risk_item(
+    risk: Diagnostic | Verdict | Change,
     reasons: Mapping[str, Sequence[str]],
-    places: dict[str, Place | None],
-) -> Item:
-    if isinstance(found, Diagnostic):
-        return partial(diagnostic_item, found)
-    if isinstance(found, Verdict):
-        return partial(_verdict, found, places)
-    if found.blocked:
-        return partial(_blocked, found)
-    return partial(_grave, found, reasons.get(str(found.id), ()))
+    positions: dict[str, SourcePosition | None],
+) -> RenderItem:
+    if isinstance(risk, Diagnostic):
+        return partial(render_diagnostic_item, risk)
+    if isinstance(risk, Verdict):
+        return partial(_render_verdict, risk, positions)
+    if risk.blocked:
+        return partial(_render_blocked, risk)
+    return partial(_render_severe_change, risk, reasons.get(str(risk.id), ()))
 
 
-def overridden_or_warned(plan: Plan) -> list[Item]:
+def list_verdict_items(plan: Plan) -> list[RenderItem]:
     """What policies said that keeps nothing from being done."""
-    places = _places(plan)
-    return [partial(_verdict, v, places) for v in spoken(plan.verdicts) if not v.denies]
+    positions = _find_positions(plan)
+    return [
+        partial(_render_verdict, v, positions)
+        for v in select_notable_verdicts(plan.verdicts)
+        if not v.is_denial
+    ]
 
 
-def diagnostic_item(item: Diagnostic) -> str:
+def render_diagnostic_item(diagnostic: Diagnostic) -> str:
     """Summary, resource and place; then the detail; then the hint."""
-    names = [code(str(part)) for part in (item.resource, item.place) if part]
-    lines = [", ".join([f"- **{item.severity.value}** {prose(item.summary)}", *names])]
-    lines += [prose(item.detail)] if item.detail else []
-    lines += [f"Hint: {prose(item.hint)}"] if item.hint else []
+    names = [escape_code(str(part)) for part in (diagnostic.resource, diagnostic.place) if part]
+    lines = [", ".join([f"- **{diagnostic.severity.value}** {escape_prose(diagnostic.summary)}", *names])]
+    lines += [escape_prose(diagnostic.detail)] if diagnostic.detail else []
+    lines += [f"Hint: {escape_prose(diagnostic.hint)}"] if diagnostic.hint else []
     return "<br>".join(lines) + "\n"
 
 
-def _verdict(verdict: Verdict, places: dict[str, Place | None]) -> str:
-    by = "" if verdict.override is not None else "by "
-    policy = "a policy of the brokers" if is_brokers(verdict) else f"policy {code(verdict.policy)}"
-    topic = f" on {_subject(verdict.topic)}" if verdict.topic is not None else ""
-    place = places.get(verdict.resource)
-    names = [f"- **{judgement(verdict)}** {by}{policy}{topic}", code(verdict.resource)]
-    lines = [", ".join([*names, *([code(str(place))] if place else [])])]
-    lines += [prose(verdict.message)] if verdict.message else []
-    lines += [f"Reason: {prose(verdict.override)}"] if verdict.override is not None else []
+def _render_verdict(verdict: Verdict, positions: dict[str, SourcePosition | None]) -> str:
+    preposition = "" if verdict.override is not None else "by "
+    policy = (
+        "a policy of the brokers" if is_system_verdict(verdict) else f"policy {escape_code(verdict.policy)}"
+    )
+    subject = f" on {_format_subject(verdict.topic)}" if verdict.topic is not None else ""
+    position = positions.get(verdict.resource)
+    parts = [
+        f"- **{get_verdict_label(verdict)}** {preposition}{policy}{subject}",
+        escape_code(verdict.resource),
+    ]
+    lines = [", ".join([*parts, *([escape_code(str(position))] if position else [])])]
+    lines += [escape_prose(verdict.message)] if verdict.message else []
+    lines += [f"Reason: {escape_prose(verdict.override)}"] if verdict.override is not None else []
     return "<br>".join(lines) + "\n"
 
 
-def _blocked(change: Change) -> str:
-    return f"- **blocked** {code(str(change.id))}: {code(change.blocked or '')}\n"
+def _render_blocked(change: Change) -> str:
+    return f"- **blocked** {escape_code(str(change.id))}: {escape_code(change.blocked or '')}\n"
 
 
-def _grave(change: Change, reasons: Iterable[str]) -> str:
-    line = f"- **{', '.join(names_of_risks(change))}** {change.action.value} of {code(str(change.id))}"
-    causes = (f"{c.risk.value}: {prose(c.text)}" for c in causes_of(change) if c.text)
-    return "<br>".join([line, *causes, *(prose(reason) for reason in reasons)]) + "\n"
+def _render_severe_change(change: Change, reasons: Iterable[str]) -> str:
+    line = (
+        f"- **{', '.join(list_risk_names(change))}** {change.action.value} of {escape_code(str(change.id))}"
+    )
+    causes = (f"{c.risk.value}: {escape_prose(c.text)}" for c in list_risk_causes(change) if c.text)
+    return "<br>".join([line, *causes, *(escape_prose(reason) for reason in reasons)]) + "\n"
 
 
-def risks_in_short(plan: Plan) -> list[Item]:
+def list_short_risk_items(plan: Plan) -> list[RenderItem]:
     """The same items, a line each: for plans that have too many of them for a comment."""
-    return [partial(_in_short, found) for found in risks_of(plan)]
+    return [partial(_render_short_risk, found) for found in list_risks(plan)]
 
 
-def _in_short(found: Diagnostic | Verdict | Change) -> str:
-    if isinstance(found, Diagnostic):
-        resource = f" {code(found.resource)}" if found.resource else ""
-        return f"- **{found.severity.value}** {prose(found.summary)}{resource}\n"
-    if isinstance(found, Verdict):
-        return f"- **{judgement(found)}** {code(found.resource)}\n"
-    if found.blocked:
-        return _blocked(found)
-    return f"- **{', '.join(names_of_risks(found))}** {found.action.value} {code(str(found.id))}\n"
+def _render_short_risk(risk: Diagnostic | Verdict | Change) -> str:
+    if isinstance(risk, Diagnostic):
+        resource = f" {escape_code(risk.resource)}" if risk.resource else ""
+        return f"- **{risk.severity.value}** {escape_prose(risk.summary)}{resource}\n"
+    if isinstance(risk, Verdict):
+        return f"- **{get_verdict_label(risk)}** {escape_code(risk.resource)}\n"
+    if risk.blocked:
+        return _render_blocked(risk)
+    return f"- **{', '.join(list_risk_names(risk))}** {risk.action.value} {escape_code(str(risk.id))}\n"
 
 
-def _places(plan: Plan) -> dict[str, Place | None]:
+def _find_positions(plan: Plan) -> dict[str, SourcePosition | None]:
     return {str(change.id): change.source for change in plan.changes}
 
 
-def _subject(topic: str) -> str:
-    return code(topic) if "/" in topic else f"topic {code(topic)}"
+def _format_subject(subject: str) -> str:
+    return escape_code(subject) if "/" in subject else f"topic {escape_code(subject)}"
 
 
-_NAMED = 4
-_FIELDS = 40
+_MAX_NAMED_FIELDS = 4
+_MAX_FIELDS = 40
 
 
-def change_row(
-    change: Change, plan: Plan, denied: Collection[str] = (), targets: Iterable[tuple[str, str]] = ()
+def render_change_row(
+    change: Change, plan: Plan, denied_paths: Collection[str] = (), targets: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied``.
+    """Icon, resource, what is done and why, risk, and which fields change, or would if not ``denied_paths``.
 
     targets: what it acts on, see `report.plan_text.find_targets`.
     """
-    acts_on = (f"{prose(what)} {code(target)}" for what, target in targets)
-    action = listed([change.action.value, prose(why(change, plan)), *acts_on])
-    risk = ", ".join(_risk(each) for each in change.risks if each is not Risk.SAFE) or Risk.SAFE.value
+    target_texts = (f"{escape_prose(what)} {escape_code(target)}" for what, target in targets)
+    action = join_nonempty([change.action.value, escape_prose(explain_change(change, plan)), *target_texts])
+    risk = ", ".join(_format_risk(each) for each in change.risks if each is not Risk.SAFE) or Risk.SAFE.value
     if change.blocked:
-        risk = f"**blocked** {code(change.blocked)}"
-    return _row(icon(change), code(str(change.id)), action, risk, _fields(change, denied))
+        risk = f"**blocked** {escape_code(change.blocked)}"
+    return _render_row(
+        get_icon(change), escape_code(str(change.id)), action, risk, _format_field_names(change, denied_paths)
+    )
 
 
-def details(change: Change, denied: Collection[str] = ()) -> str:
+def render_details(change: Change, denied_paths: Collection[str] = ()) -> str:
     """Its fields with their values, folded in; of very many, the first and a count.
 
-    denied: paths of fields that stay as they are.
+    denied_paths: paths of fields that stay as they are.
     """
-    place = f", {code(str(change.source))}" if change.source else ""
-    title = f"{icon(change)} {code(str(change.id))}: {plural(len(change.fields), 'field')}{place}"
-    left = len(change.fields) - _FIELDS
-    more = f"\n… and {plural(left, 'more field')}, left out here\n" if left > 0 else ""
-    table = "".join(_values(change, denied))
-    return f"<details><summary>{title}</summary>\n\n{table}{more}\n</details>\n"
+    position_note = f", {escape_code(str(change.source))}" if change.source else ""
+    title = (
+        f"{get_icon(change)} {escape_code(str(change.id))}: "
+        f"{format_count(len(change.fields), 'field')}{position_note}"
+    )
+    omitted_count = len(change.fields) - _MAX_FIELDS
+    omission_note = (
+        f"\n… and {format_count(omitted_count, 'more field')}, left out here\n" if omitted_count > 0 else ""
+    )
+    table = "".join(_render_values(change, denied_paths))
+    return f"<details><summary>{title}</summary>\n\n{table}{omission_note}\n</details>\n"
 
 
-def _risk(risk: Risk) -> str:
-    return f"**{risk.value}**" if risk in GRAVE else risk.value
+def _format_risk(risk: Risk) -> str:
+    return f"**{risk.value}**" if risk in SEVERE_RISKS else risk.value
 
 
-def details_of(count: int) -> str:
+def format_omitted_details(count: int) -> str:
     """What stands for the fields of changes that there is no room for."""
-    return f"… and the values of {plural(count, 'more change')}, left out here; the plan as text has them."
+    return (
+        f"… and the values of {format_count(count, 'more change')}, left out here; the plan as text has them."
+    )
 
 
-def _values(change: Change, denied: Collection[str]) -> Iterator[str]:
-    fields = change.fields[:_FIELDS]
+def _render_values(change: Change, denied_paths: Collection[str]) -> Iterator[str]:
+    fields = change.fields[:_MAX_FIELDS]
     if change.action is Action.UPDATE:
         yield "| Field | Op | Before | After |\n|---|---|---|---|\n"
-        adopted = adopted_fields(change)
+        adopted_paths = find_adopted_fields(change)
         for field in fields:
             op = "" if field.op is FieldOp.CHANGE else field.op.value
-            op = listed([op, "adopt" if field.path in adopted else ""])
-            op = "**denied**" if field.path in denied else op
-            yield _row(_name(field), op, _value(field, field.before), _with_risk(_after(field), field))
+            op = join_nonempty([op, "adopt" if field.path in adopted_paths else ""])
+            op = "**denied**" if field.path in denied_paths else op
+            yield _render_row(
+                _format_name(field),
+                op,
+                _format_value(field, field.before),
+                _append_risk(_format_after(field), field),
+            )
         return
     yield "| Field | Value |\n|---|---|\n"
     for field in fields:
-        yield _row(_name(field), _value(field, one_side(change, field)))
+        yield _render_row(_format_name(field), _format_value(field, get_only_value(change, field)))
 
 
-def _with_risk(cell: str, field: FieldChange) -> str:
-    told = cause_of(field)
-    return f"{cell}<br>{prose(told)}" if told else cell
+def _append_risk(cell: str, field: FieldChange) -> str:
+    risk_text = format_field_risk(field)
+    return f"{cell}<br>{escape_prose(risk_text)}" if risk_text else cell
 
 
-def _after(field: FieldChange) -> str:
-    after = _value(field, field.after)
+def _format_after(field: FieldChange) -> str:
+    after = _format_value(field, field.after)
     if field.op is FieldOp.DELETE and field.after is None:
         return f"{after} (back to the default)"
-    parts = parts_of(field)
-    return f"{after} {code(parts)}" if parts else after
+    list_edits = format_list_edits(field)
+    return f"{after} {escape_code(list_edits)}" if list_edits else after
 
 
-def _value(field: FieldChange, value: JsonValue) -> str:
-    return code(show(value, field.path))
+def _format_value(field: FieldChange, value: JsonValue) -> str:
+    return escape_code(format_value(value, field.path))
 
 
-def _name(field: FieldChange) -> str:
-    return code(key_of(field.path))
+def _format_name(field: FieldChange) -> str:
+    return escape_code(strip_configs_prefix(field.path))
 
 
-def _fields(change: Change, denied: Collection[str]) -> str:
-    shown = change.fields[:_NAMED]
-    named = [f"{_name(field)}{' (denied)' if field.path in denied else ''}" for field in shown]
-    more = len(change.fields) - _NAMED
-    return listed([*named, f"{more:,} more" if more > 0 else ""])
+def _format_field_names(change: Change, denied_paths: Collection[str]) -> str:
+    shown_fields = change.fields[:_MAX_NAMED_FIELDS]
+    names = [
+        f"{_format_name(field)}{' (denied)' if field.path in denied_paths else ''}" for field in shown_fields
+    ]
+    omitted_count = len(change.fields) - _MAX_NAMED_FIELDS
+    return join_nonempty([*names, f"{omitted_count:,} more" if omitted_count > 0 else ""])
 
 
-def _row(*cells: str) -> str:
+def _render_row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-LIMIT = 65_000
+MAX_LENGTH = 65_000
 """How many characters a comment has at most: GitHub takes 65,536, and whoever posts it adds a few."""
 
-_FEW = 20
-_SENTENCES = {
+_MAX_ORPHANS = 20
+_STATUS_SENTENCES = {
     "error": "Nothing of it can be applied before the errors are gone.",
     "denied": "What is denied stays as it is; apply does the rest.",
 }
 
 
 def plan_markdown(plan: Plan, identity: str | None = None) -> str:
-    """The whole comment, at most ``LIMIT`` characters, ending in a new line.
+    """The whole comment, at most ``MAX_LENGTH`` characters, ending in a new line.
 
     identity: the plan's id where it was read from a file; made anew otherwise.
     """
     outcome = plan_outcome(plan)
-    head = f"## {prose(outcome.headline)}\n"
-    if outcome.status in _SENTENCES:
-        head += f"\n{_SENTENCES[outcome.status]}\n"
-    foot = _foot(plan, identity or plan_id(plan))
+    header = f"## {escape_prose(outcome.headline)}\n"
+    if outcome.status in _STATUS_SENTENCES:
+        header += f"\n{_STATUS_SENTENCES[outcome.status]}\n"
+    footer = _render_footer(plan, identity or compute_plan_id(plan))
     sections: tuple[tuple[Callable[[Plan, int], str], float], ...] = (
-        (_risks, 0.9),
-        (_changes, 0.3),
-        (_policies, 0.3),
-        (_warnings, 0.4),
-        (_details, 1.0),
+        (_render_risks, 0.9),
+        (_render_changes, 0.3),
+        (_render_policies, 0.3),
+        (_render_warnings, 0.4),
+        (_render_all_details, 1.0),
     )
-    room = LIMIT - len(head) - len(foot) - len(sections) - 1  # and a line between each two
-    found = {}
+    remaining = MAX_LENGTH - len(header) - len(footer) - len(sections) - 1  # and a line between each two
+    rendered = {}
     for section, share in sections:
-        found[section] = section(plan, int(room * share))
-        room -= len(found[section])
-    blocks = [head, found[_risks], found[_changes], found[_policies], found[_details], found[_warnings], foot]
+        rendered[section] = section(plan, int(remaining * share))
+        remaining -= len(rendered[section])
+    blocks = [
+        header,
+        rendered[_render_risks],
+        rendered[_render_changes],
+        rendered[_render_policies],
+        rendered[_render_all_details],
+        rendered[_render_warnings],
+        footer,
+    ]
     return "\n".join(block for block in blocks if block)
 
 
-def problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
-    """What a command that failed as a whole says; at most ``LIMIT`` characters."""
-    items = in_order(diagnostics)
-    head = f"## kdeclare failed: {tally(items) or 'see below'}.\n"
-    rows = [partial(diagnostic_item, item) for item in items]
-    return f"{head}\n{_rows(rows, 'problem', LIMIT - len(head) - 1)}"
+def render_problem_markdown(diagnostics: Iterable[Diagnostic]) -> str:
+    """What a command that failed as a whole says; at most ``MAX_LENGTH`` characters."""
+    items = sort_diagnostics(diagnostics)
+    header = f"## kdeclare failed: {format_severity_counts(items) or 'see below'}.\n"
+    rows = [partial(render_diagnostic_item, item) for item in items]
+    return f"{header}\n{_render_fitting_items(rows, 'problem', MAX_LENGTH - len(header) - 1)}"
 
 
-def _risks(plan: Plan, room: int) -> str:
+def _render_risks(plan: Plan, max_length: int) -> str:
     """All of them, in short where there are very many; what a comment has no room for is counted."""
-    for items in (risks(plan), risks_in_short(plan)):
-        shown = fitting((item() for item in items), room - 20)
-        if len(shown) == len(items):
-            return _section("Risks", "".join(shown))
-    shown = fitting((item() for item in items), room - 300)
-    left = Counter(map(_kind_of_risk, risks_of(plan)[len(shown) :]))
-    counts = listed(f"{count:,} {what}" for what, count in left.items())
-    more = f"- … and {plural(left.total(), 'more risk')}, left out here: {counts}\n"
-    return _section("Risks", "".join([*shown, more]))
+    for items in (list_risk_items(plan), list_short_risk_items(plan)):
+        fitting_items = take_fitting((item() for item in items), max_length - 20)
+        if len(fitting_items) == len(items):
+            return _render_section("Risks", "".join(fitting_items))
+    fitting_items = take_fitting((item() for item in items), max_length - 300)
+    omitted_counts = Counter(map(_classify_risk, list_risks(plan)[len(fitting_items) :]))
+    counts = join_nonempty(f"{count:,} {what}" for what, count in omitted_counts.items())
+    omission_note = f"- … and {format_count(omitted_counts.total(), 'more risk')}, left out here: {counts}\n"
+    return _render_section("Risks", "".join([*fitting_items, omission_note]))
 
 
-def _kind_of_risk(found: Diagnostic | Verdict | Change) -> str:
-    if isinstance(found, Diagnostic):
-        return found.severity.value
-    if isinstance(found, Verdict):
-        return judgement(found)
-    return "blocked" if found.blocked else f"{found.risk.value} {found.action.value}"
+def _classify_risk(risk: Diagnostic | Verdict | Change) -> str:
+    if isinstance(risk, Diagnostic):
+        return risk.severity.value
+    if isinstance(risk, Verdict):
+        return get_verdict_label(risk)
+    return "blocked" if risk.blocked else f"{risk.risk.value} {risk.action.value}"
 
 
-def _changes(plan: Plan, room: int) -> str:
-    changes = _acting(plan)
-    head = "|   | Resource | Change | Risk | Fields |\n|---|---|---|---|---|\n"
-    denied = fields_denied(plan)
+def _render_changes(plan: Plan, max_length: int) -> str:
+    changes = _list_active_changes(plan)
+    table_header = "|   | Resource | Change | Risk | Fields |\n|---|---|---|---|---|\n"
+    denied_fields = find_denied_fields(plan)
     targets = find_targets(plan)
     rows = (
-        change_row(change, plan, denied.get(str(change.id), ()), targets.get(str(change.id), ()))
+        render_change_row(
+            change, plan, denied_fields.get(str(change.id), ()), targets.get(str(change.id), ())
+        )
         for change in changes
     )
-    return _section("Changes", _table(head, rows, changes, room - 20))
+    return _render_section("Changes", _render_table(table_header, rows, changes, max_length - 20))
 
 
-def _details(plan: Plan, room: int) -> str:
-    changes = [change for change in _acting(plan) if change.fields]
-    denied = fields_denied(plan)
-    blocks = fitting((details(c, denied.get(str(c.id), ())) for c in changes), room - 200)
+def _render_all_details(plan: Plan, max_length: int) -> str:
+    changes = [change for change in _list_active_changes(plan) if change.fields]
+    denied_fields = find_denied_fields(plan)
+    blocks = take_fitting(
+        (render_details(c, denied_fields.get(str(c.id), ())) for c in changes), max_length - 200
+    )
     text = "\n".join(blocks)
-    left = len(changes) - len(blocks)
-    if left:
-        text += f"\n{details_of(left)}\n" if blocks else f"{details_of(left)}\n"
-    return _section("Before and after", text)
+    omitted_count = len(changes) - len(blocks)
+    if omitted_count:
+        text += (
+            f"\n{format_omitted_details(omitted_count)}\n"
+            if blocks
+            else f"{format_omitted_details(omitted_count)}\n"
+        )
+    return _render_section("Before and after", text)
 
 
-def _policies(plan: Plan, room: int) -> str:
+def _render_policies(plan: Plan, max_length: int) -> str:
     """What policies said beside denials, which are among the risks."""
-    line = policies_line(plan.verdicts).removeprefix("Policies: ")
-    advice = hint_of(plan)
-    hint = f"\nHint: {prose(advice)}.\n" if advice else ""
-    rows = _rows(overridden_or_warned(plan), "verdict", room - len(line) - len(hint) - 20)
-    parts = [f"{line}\n" if line else "", rows, hint.lstrip("\n")]
-    return _section("Policies", "\n".join(part for part in parts if part))
+    policy_counts = format_policy_counts(plan.verdicts).removeprefix("Policies: ")
+    hint_text = find_denial_hint(plan)
+    hint = f"\nHint: {escape_prose(hint_text)}.\n" if hint_text else ""
+    rows = _render_fitting_items(
+        list_verdict_items(plan), "verdict", max_length - len(policy_counts) - len(hint) - 20
+    )
+    parts = [f"{policy_counts}\n" if policy_counts else "", rows, hint.lstrip("\n")]
+    return _render_section("Policies", "\n".join(part for part in parts if part))
 
 
-def _warnings(plan: Plan, room: int) -> str:
+def _render_warnings(plan: Plan, max_length: int) -> str:
     """Diagnostics that keep nothing from being applied, and orphans."""
     orphans = [c for c in plan.changes if c.action is Action.NO_OP]
-    names = {str(c.id) for c in orphans}
+    orphan_names = {str(c.id) for c in orphans}
     items = [
         d
-        for d in in_order(plan.diagnostics)
-        if not d.blocks and not (d.code == ORPHANED and d.resource in names)
+        for d in sort_diagnostics(plan.diagnostics)
+        if not d.is_blocking and not (d.code == ORPHANED_CODE and d.resource in orphan_names)
     ]
-    rows: list[Item] = [partial(_orphans, orphans)] if orphans else []
-    rows += [partial(diagnostic_item, item) for item in items]
-    return _section("Warnings", _rows(rows, "warning", room - 20))
+    rows: list[RenderItem] = [partial(_render_orphans, orphans)] if orphans else []
+    rows += [partial(render_diagnostic_item, item) for item in items]
+    return _render_section("Warnings", _render_fitting_items(rows, "warning", max_length - 20))
 
 
-def _orphans(orphans: Sequence[Change]) -> str:
-    names = listed(code(str(c.id)) for c in orphans[:_FEW])
-    more = f" and {len(orphans) - _FEW:,} more" if len(orphans) > _FEW else ""
-    title = f"**{plural(len(orphans), 'orphan')}**: owned, but no longer declared: {names}{more}"
+def _render_orphans(orphans: Sequence[Change]) -> str:
+    names = join_nonempty(escape_code(str(c.id)) for c in orphans[:_MAX_ORPHANS])
+    omission_note = f" and {len(orphans) - _MAX_ORPHANS:,} more" if len(orphans) > _MAX_ORPHANS else ""
+    title = (
+        f"**{format_count(len(orphans), 'orphan')}**: owned, but no longer declared: {names}{omission_note}"
+    )
     return f"- {title}<br>Hint: --allow-deletes deletes, --forget lets go and keeps it in the cluster.\n"
 
 
-def _foot(plan: Plan, identity: str) -> str:
-    s = plan.summary
-    counts = [(s.unchanged, "unchanged"), (s.orphaned, "orphaned"), (s.unmanaged, "unmanaged")]
-    parts = [f"Plan {code(identity)}", *(f"{count:,} {word}" for count, word in counts if count)]
-    taken = adoption(plan)
-    return "".join([f"{taken}\n" if taken else "", " · ".join(parts), "\n"])
+def _render_footer(plan: Plan, identity: str) -> str:
+    summary = plan.summary
+    counts = [
+        (summary.unchanged, "unchanged"),
+        (summary.orphaned, "orphaned"),
+        (summary.unmanaged, "unmanaged"),
+    ]
+    parts = [f"Plan {escape_code(identity)}", *(f"{count:,} {word}" for count, word in counts if count)]
+    adoption_text = format_adoption(plan)
+    return "".join([f"{adoption_text}\n" if adoption_text else "", " · ".join(parts), "\n"])
 
 
-def _acting(plan: Plan) -> list[Change]:
+def _list_active_changes(plan: Plan) -> list[Change]:
     """The changes, those that need a look first: they must not be the ones that are left out."""
-    return by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
+    return sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
 
 
-def _section(title: str, text: str) -> str:
+def _render_section(title: str, text: str) -> str:
     return f"### {title}\n\n{text}" if text else ""
 
 
-def _rows(items: Sequence[Item], what: str, room: int) -> str:
+def _render_fitting_items(items: Sequence[RenderItem], noun: str, max_length: int) -> str:
     """The items of a list that fit, and how many do not."""
-    shown = fitting((item() for item in items), room - 60)
-    left = len(items) - len(shown)
-    more = f"- … and {plural(left, f'more {what}')}, left out here\n" if left else ""
-    return "".join([*shown, more])
+    fitting_items = take_fitting((item() for item in items), max_length - 60)
+    omitted_count = len(items) - len(fitting_items)
+    omission_note = (
+        f"- … and {format_count(omitted_count, f'more {noun}')}, left out here\n" if omitted_count else ""
+    )
+    return "".join([*fitting_items, omission_note])
 
 
-def _table(head: str, rows: Iterator[str], changes: Sequence[Change], room: int) -> str:
+def _render_table(table_header: str, rows: Iterator[str], changes: Sequence[Change], max_length: int) -> str:
     """The rows that fit, and what the others come to."""
     if not changes:
         return ""
-    shown = fitting(rows, room - len(head) - 200)
-    left = changes[len(shown) :]
-    if not left:
-        return "".join([head, *shown])
-    counts = Counter(change.action.value for change in left)
-    what = listed(f"{counts[action.value]:,} {action.value}" for action in Action if counts[action.value])
-    return "".join([head, *shown, f"\n… and {plural(len(left), 'more change')}, left out here: {what}.\n"])
+    fitting_rows = take_fitting(rows, max_length - len(table_header) - 200)
+    omitted_changes = changes[len(fitting_rows) :]
+    if not omitted_changes:
+        return "".join([table_header, *fitting_rows])
+    counts = Counter(change.action.value for change in omitted_changes)
+    omitted_counts = join_nonempty(
+        f"{counts[action.value]:,} {action.value}" for action in Action if counts[action.value]
+    )
+    return "".join(
+        [
+            table_header,
+            *fitting_rows,
+            f"\n… and {format_count(len(omitted_changes), 'more change')}, "
+            f"left out here: {omitted_counts}.\n",
+        ]
+    )
 
 
-def fitting(rows: Iterable[str], room: int) -> list[str]:
+def take_fitting(rows: Iterable[str], max_length: int) -> list[str]:
     """As many of the first as there is room for, each with a line's end; none is made that is not needed."""
-    found = []
+    taken = []
     for row in rows:
-        room -= len(row) + 1
-        if room < 0:
+        max_length -= len(row) + 1
+        if max_length < 0:
             break
-        found.append(row)
-    return found
+        taken.append(row)
+    return taken

@@ -5,33 +5,38 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from kdeclare.core.diagnostics import Diagnostic, in_order
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Plan, Verdict
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.changes import Action, Change
-from kdeclare.engine.planning.plan_document import plan_id
+from kdeclare.engine.planning.plan_document import compute_plan_id
 from kdeclare.report.elements.diagnostics_text import (
-    hint_of,
-    is_brokers,
-    judgement,
-    name_subject,
-    policies_line,
-    spoken,
-    verdict_lines,
+    find_denial_hint,
+    format_policy_counts,
+    format_subject,
+    get_verdict_label,
+    is_system_verdict,
+    render_verdict_lines,
+    select_notable_verdicts,
 )
-from kdeclare.report.elements.html_page import Strings, html_page
-from kdeclare.report.elements.values import clean, duration, plural
-from kdeclare.report.outcome import place_of, plan_outcome, to_do
-from kdeclare.report.plan.plan_graph import critical_path
-from kdeclare.report.plan.plan_page_data import ACTIONS, body_data
-from kdeclare.report.plan.plan_text import ORPHANED, adoption
-from kdeclare.report.plan.risks import causes_of, names_of_risks, risks_of, why_irreversible
-from kdeclare.report.run.history_text import moment
-from kdeclare.report.run.run_text import deeds
+from kdeclare.report.elements.html_page import StringTable, render_html_page
+from kdeclare.report.elements.values import format_count, format_duration, sanitize_for_terminal
+from kdeclare.report.outcome import format_planned_counts, format_target_compact, plan_outcome
+from kdeclare.report.plan.plan_graph import find_critical_path
+from kdeclare.report.plan.plan_page_data import ACTION_LABELS, build_body_data
+from kdeclare.report.plan.plan_text import ORPHANED_CODE, format_adoption
+from kdeclare.report.plan.risks import (
+    find_irreversible_reasons,
+    list_risk_causes,
+    list_risk_names,
+    list_risks,
+)
+from kdeclare.report.run.history_text import format_time
+from kdeclare.report.run.run_text import format_done_counts
 from kdeclare.report.run.views import RunDetail, RunStep
 
-_ROOM = 1.1
+_OPEN_END_FACTOR = 1.1
 """How much wider a drawing is that must show something without an end."""
 
 
@@ -61,52 +66,59 @@ class Waterfall:
     span: float
 
 
-def waterfall(detail: RunDetail) -> Waterfall:
+def build_waterfall(detail: RunDetail) -> Waterfall:
     """The bars of a run; what was never begun has none."""
-    start = detail.run.started
+    started_at = detail.run.started
     groups: dict[tuple[datetime, datetime | None, str, Status], list[int]] = {}
     for number, step in enumerate(detail.steps):
         if step.begun is not None:
             groups.setdefault((step.begun, step.ended, step.verb, step.known_status), []).append(number)
     bars = [
         Bar(
-            _since(start, begun),
-            None if ended is None else _since(start, max(begun, ended)),
+            _compute_seconds_since(started_at, begun),
+            None if ended is None else _compute_seconds_since(started_at, max(begun, ended)),
             verb,
             status,
             tuple(found),
         )
         for (begun, ended, verb, status), found in groups.items()
     ]
-    last = [*(bar.ended or bar.begun for bar in bars), _since(start, detail.run.ended or start)]
-    seconds = max(last)
+    known_times = [
+        *(bar.ended or bar.begun for bar in bars),
+        _compute_seconds_since(started_at, detail.run.ended or started_at),
+    ]
+    seconds = max(known_times)
     is_open = any(bar.ended is None for bar in bars)
-    return Waterfall(tuple(sorted(bars, key=_order)), seconds, seconds * _ROOM if is_open else seconds)
+    return Waterfall(
+        tuple(sorted(bars, key=_get_bar_order)), seconds, seconds * _OPEN_END_FACTOR if is_open else seconds
+    )
 
 
-def seconds_of(detail: RunDetail) -> Mapping[str, float]:
+def compute_operation_seconds(detail: RunDetail) -> Mapping[str, float]:
     """How long each operation took, where that is known."""
-    return {step.id: took for step in detail.steps if (took := _took(step)) is not None}
+    return {
+        step.id: duration_s for step in detail.steps if (duration_s := _compute_duration(step)) is not None
+    }
 
 
-def _took(step: RunStep) -> float | None:
-    return _since(step.begun, step.ended) if step.begun and step.ended else None
+def _compute_duration(step: RunStep) -> float | None:
+    return _compute_seconds_since(step.begun, step.ended) if step.begun and step.ended else None
 
 
-def _since(start: datetime, moment: datetime) -> float:
-    return max(0.0, (moment - start).total_seconds())  # clocks can be set back
+def _compute_seconds_since(start: datetime, end: datetime) -> float:
+    return max(0.0, (end - start).total_seconds())  # clocks can be set back
 
 
-def _order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
+def _get_bar_order(bar: Bar) -> tuple[float, float, tuple[int, ...]]:
     return bar.begun, bar.ended if bar.ended is not None else float("inf"), bar.steps
 
 
-MOST = 200
+MAX_NOTES = 200
 """So many notes are in a page; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PageNote:
     """One item. tag: one word of how bad it is; more: other such words.
 
     resource: what it is about, where it is about one.
@@ -119,67 +131,101 @@ class Said:
     more: tuple[str, ...] = ()
 
 
-def said_data(items: Sequence[Said], others: str, most: int | None = MOST) -> dict[str, object]:
-    """A list for a page, and how many are left out of it. others: what has those. most: None is all."""
-    shown = [asdict(item) for item in items[:most]]
-    return {"items": shown, "left": len(items) - len(shown), "others": others}
+def build_notes_data(
+    items: Sequence[PageNote], rest_reference: str, max_items: int | None = MAX_NOTES
+) -> dict[str, object]:
+    """A list for a page, and how many are left out of it.
+
+    rest_reference: what has those. max_items: None is all.
+    """
+    shown_items = [asdict(item) for item in items[:max_items]]
+    return {"items": shown_items, "left": len(items) - len(shown_items), "others": rest_reference}
 
 
-def plan_risks(plan: Plan) -> list[Said]:
+def list_plan_risks(plan: Plan) -> list[PageNote]:
     """What keeps changes from being made, and what cannot be undone."""
-    reasons = why_irreversible(plan)
-    return [_risk(found, reasons) for found in risks_of(plan)]
+    reasons = find_irreversible_reasons(plan)
+    return [_build_risk_note(found, reasons) for found in list_risks(plan)]
 
 
-def plan_notes(plan: Plan) -> list[Said]:
+def list_plan_notes(plan: Plan) -> list[PageNote]:
     """What keeps nothing from being applied: verdicts, diagnostics, and keys that nobody declares."""
-    verdicts = [_verdict(v) for v in spoken(plan.verdicts) if not v.denies]
+    verdicts = [_build_verdict_note(v) for v in select_notable_verdicts(plan.verdicts) if not v.is_denial]
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
-    said = (d for d in in_order(plan.diagnostics) if not (d.code == ORPHANED and d.resource in orphans))
-    warnings = [_diagnostic(d) for d in said if not d.blocks]
-    found = ((id_, keys) for id_, keys in plan.unmanaged_configs.items() if keys)
-    unmanaged = [Said("unmanaged", _UNMANAGED, clean(id_), (clean(", ".join(keys)),)) for id_, keys in found]
-    return [*_policies(plan), *verdicts, *warnings, *_orphans(len(orphans)), *unmanaged]
+    remaining_diagnostics = (
+        d
+        for d in sort_diagnostics(plan.diagnostics)
+        if not (d.code == ORPHANED_CODE and d.resource in orphans)
+    )
+    warnings = [_build_diagnostic_note(d) for d in remaining_diagnostics if not d.is_blocking]
+    unmanaged_keys = ((id_, keys) for id_, keys in plan.unmanaged_configs.items() if keys)
+    unmanaged = [
+        PageNote(
+            "unmanaged",
+            _UNMANAGED_TITLE,
+            sanitize_for_terminal(id_),
+            (sanitize_for_terminal(", ".join(keys)),),
+        )
+        for id_, keys in unmanaged_keys
+    ]
+    return [*_build_policy_notes(plan), *verdicts, *warnings, *_build_orphan_notes(len(orphans)), *unmanaged]
 
 
-def _policies(plan: Plan) -> list[Said]:
-    asked, hint = policies_line(plan.verdicts).removeprefix("Policies: "), hint_of(plan)
-    if not asked and not hint:
+def _build_policy_notes(plan: Plan) -> list[PageNote]:
+    policy_counts, hint = (
+        format_policy_counts(plan.verdicts).removeprefix("Policies: "),
+        find_denial_hint(plan),
+    )
+    if not policy_counts and not hint:
         return []
-    return [Said("policies", asked or hint, None, (f"Hint: {hint}.",) if hint and asked else ())]
+    return [
+        PageNote(
+            "policies", policy_counts or hint, None, (f"Hint: {hint}.",) if hint and policy_counts else ()
+        )
+    ]
 
 
-def _orphans(count: int) -> list[Said]:
+def _build_orphan_notes(count: int) -> list[PageNote]:
     hint = "Hint: --allow-deletes deletes, --forget lets go and keeps it in the cluster."
-    title = f"{plural(count, 'orphan')}: owned, but no longer declared"
-    return [Said("orphaned", title, None, (hint,))] if count else []
+    title = f"{format_count(count, 'orphan')}: owned, but no longer declared"
+    return [PageNote("orphaned", title, None, (hint,))] if count else []
 
 
-def run_troubles(detail: RunDetail) -> list[Said]:
+def list_run_problems(detail: RunDetail) -> list[PageNote]:
     """What did not end well, the worst first, and what was denied before it began."""
-    names = {step.id: clean(f"{step.verb} {step.resource}") for step in detail.steps}
-    bad = [step for step in detail.steps if step.known_status is not Status.DONE]
-    troubles = [_trouble(step, names) for step in sorted(bad, key=_rank)]
-    denied = [_risk(found, {}) for found in risks_of(detail.plan) if not isinstance(found, Change)]
-    return [*troubles, *denied]
+    names = {step.id: sanitize_for_terminal(f"{step.verb} {step.resource}") for step in detail.steps}
+    unsuccessful_steps = [step for step in detail.steps if step.known_status is not Status.DONE]
+    problems = [_build_step_note(step, names) for step in sorted(unsuccessful_steps, key=_rank_step)]
+    denials = [
+        _build_risk_note(found, {}) for found in list_risks(detail.plan) if not isinstance(found, Change)
+    ]
+    return [*problems, *denials]
 
 
-def run_notes(detail: RunDetail) -> list[Said]:
+def list_run_notes(detail: RunDetail) -> list[PageNote]:
     """Denials that were not heeded, and what was found on the way."""
     overrides = [
-        Said(
+        PageNote(
             "overridden",
-            clean(f"policy {o.policy}" + (f" on {name_subject(o.topic)}" if o.topic is not None else "")),
-            clean(o.resource),
-            (clean(f"Reason: {o.reason}"), clean(f"By {o.principal or detail.run.user}")),
+            sanitize_for_terminal(
+                f"policy {o.policy}" + (f" on {format_subject(o.topic)}" if o.topic is not None else "")
+            ),
+            sanitize_for_terminal(o.resource),
+            (
+                sanitize_for_terminal(f"Reason: {o.reason}"),
+                sanitize_for_terminal(f"By {o.principal or detail.run.user}"),
+            ),
         )
         for o in detail.overrides
     ]
-    return [*overrides, *(_diagnostic(d) for d in in_order(detail.diagnostics) if not d.blocks)]
+    return [
+        *overrides,
+        *(_build_diagnostic_note(d) for d in sort_diagnostics(detail.diagnostics) if not d.is_blocking),
+    ]
 
 
-_UNMANAGED = "set, neither declared nor owned, left alone"
-_BADNESS = (
+_UNMANAGED_TITLE = "set, neither declared nor owned, left alone"
+_STATUSES_BY_SEVERITY = (
     Status.FAILED,
     Status.DENIED,
     Status.UNKNOWN,
@@ -190,47 +236,65 @@ _BADNESS = (
 )
 
 
-def _rank(step: RunStep) -> int:
-    return _BADNESS.index(step.known_status)
+def _rank_step(step: RunStep) -> int:
+    return _STATUSES_BY_SEVERITY.index(step.known_status)
 
 
-def _trouble(step: RunStep, names: Mapping[str, str]) -> Said:
+def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
     status = step.known_status
     tag = "not begun" if status is Status.INTERRUPTED else status.value
     # nothing twice: "stale" is a tag, and "It needs …" names its cause
-    words = ": ".join(clean(part) for part in (step.error, step.message) if part and part != tag)
+    error_text = ": ".join(
+        sanitize_for_terminal(part) for part in (step.error, step.message) if part and part != tag
+    )
     cause = step.cause if step.cause and step.cause not in step.message else None
-    because = f"because of {names.get(cause, clean(cause))}" if cause else ""
-    return Said(tag, clean(step.verb), clean(step.resource), _lines((words, because)))
+    cause_text = f"because of {names.get(cause, sanitize_for_terminal(cause))}" if cause else ""
+    return PageNote(
+        tag,
+        sanitize_for_terminal(step.verb),
+        sanitize_for_terminal(step.resource),
+        _drop_empty((error_text, cause_text)),
+    )
 
 
-def _risk(found: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[str]]) -> Said:
-    if isinstance(found, Diagnostic):
-        return _diagnostic(found)
-    if isinstance(found, Verdict):
-        return _verdict(found)
-    name = clean(str(found.id))
-    if found.blocked:
-        return Said("blocked", clean(found.blocked), name)
-    causes = (f"{cause.risk.value}: {cause.text}" for cause in causes_of(found) if cause.text)
-    lines = (*causes, *map(clean, reasons.get(str(found.id), ())))
-    return Said(found.risk.value, ACTIONS[found.action][0], name, lines, tuple(names_of_risks(found)[1:]))
+def _build_risk_note(risk: Diagnostic | Verdict | Change, reasons: Mapping[str, Sequence[str]]) -> PageNote:
+    if isinstance(risk, Diagnostic):
+        return _build_diagnostic_note(risk)
+    if isinstance(risk, Verdict):
+        return _build_verdict_note(risk)
+    name = sanitize_for_terminal(str(risk.id))
+    if risk.blocked:
+        return PageNote("blocked", sanitize_for_terminal(risk.blocked), name)
+    causes = (f"{cause.risk.value}: {cause.text}" for cause in list_risk_causes(risk) if cause.text)
+    lines = (*causes, *map(sanitize_for_terminal, reasons.get(str(risk.id), ())))
+    return PageNote(
+        risk.risk.value, ACTION_LABELS[risk.action][0], name, lines, tuple(list_risk_names(risk)[1:])
+    )
 
 
-def _diagnostic(item: Diagnostic) -> Said:
-    place = clean(str(item.place)) if item.place else ""
-    hint = f"Hint: {clean(item.hint)}" if item.hint else ""
-    resource = clean(item.resource) if item.resource else None
-    return Said(item.severity.value, clean(item.summary), resource, _lines((clean(item.detail), hint, place)))
+def _build_diagnostic_note(diagnostic: Diagnostic) -> PageNote:
+    position = sanitize_for_terminal(str(diagnostic.place)) if diagnostic.place else ""
+    hint = f"Hint: {sanitize_for_terminal(diagnostic.hint)}" if diagnostic.hint else ""
+    resource = sanitize_for_terminal(diagnostic.resource) if diagnostic.resource else None
+    return PageNote(
+        diagnostic.severity.value,
+        sanitize_for_terminal(diagnostic.summary),
+        resource,
+        _drop_empty((sanitize_for_terminal(diagnostic.detail), hint, position)),
+    )
 
 
-def _verdict(verdict: Verdict) -> Said:
-    policy = "a policy of the brokers" if is_brokers(verdict) else clean(f"policy {verdict.policy}")
-    lines = tuple(line.strip() for line in verdict_lines([verdict]))
-    return Said(judgement(verdict), policy, clean(verdict.resource), lines)
+def _build_verdict_note(verdict: Verdict) -> PageNote:
+    policy = (
+        "a policy of the brokers"
+        if is_system_verdict(verdict)
+        else sanitize_for_terminal(f"policy {verdict.policy}")
+    )
+    lines = tuple(line.strip() for line in render_verdict_lines([verdict]))
+    return PageNote(get_verdict_label(verdict), policy, sanitize_for_terminal(verdict.resource), lines)
 
 
-def _lines(lines: Iterable[str]) -> tuple[str, ...]:
+def _drop_empty(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
@@ -242,108 +306,130 @@ _SCRIPTS = (
     "plan_times.js",
     "plan.js",
 )
-Facts = list[tuple[str, str]]
+LabeledValues = list[tuple[str, str]]
 
-_IN_LIST = "the list of changes"
-_IN_JSON = "--format json"
+_LIST_REFERENCE = "the list of changes"
+_JSON_REFERENCE = "--format json"
 
 
-def plan_html(plan: Plan, identity: str | None = None) -> str:
+def render_plan_page(plan: Plan, identity: str | None = None) -> str:
     """The whole page; some 0.3 kB a change. identity: the plan's id where it was read from a file."""
-    strings = Strings()
+    strings = StringTable()
     outcome = plan_outcome(plan)
-    data = body_data(plan, strings) | {
+    data = build_body_data(plan, strings) | {
         "page": "plan",
         "quiet": outcome.status == "no-changes",
-        "facts": _plan_facts(plan, identity or plan_id(plan)),
-        "risky": said_data(plan_risks(plan), _IN_LIST, None),
-        "notes": said_data(plan_notes(plan), _IN_JSON),
+        "facts": _list_plan_facts(plan, identity or compute_plan_id(plan)),
+        "risky": build_notes_data(list_plan_risks(plan), _LIST_REFERENCE, None),
+        "notes": build_notes_data(list_plan_notes(plan), _JSON_REFERENCE),
         "run": None,
     }
-    return _page(data, strings, f"{clean(plan.project)}/{clean(plan.env)}: plan", outcome.headline)
+    return _render_page(
+        data,
+        strings,
+        f"{sanitize_for_terminal(plan.project)}/{sanitize_for_terminal(plan.env)}: plan",
+        outcome.headline,
+    )
 
 
-def run_html(detail: RunDetail) -> str:
+def render_run_page(detail: RunDetail) -> str:
     """The page of a run: its plan, what came of it, and when."""
-    strings = Strings()
+    strings = StringTable()
     run = detail.run
-    data = body_data(detail.plan, strings, seconds_of(detail)) | {
+    data = build_body_data(detail.plan, strings, compute_operation_seconds(detail)) | {
         "page": "run",
         "quiet": run.outcome == "done",
-        "facts": _run_facts(detail),
-        "risky": said_data(run_troubles(detail), _IN_LIST, None),
-        "notes": said_data(run_notes(detail), _IN_JSON),
-        "run": _run(detail, strings),
+        "facts": _list_run_facts(detail),
+        "risky": build_notes_data(list_run_problems(detail), _LIST_REFERENCE, None),
+        "notes": build_notes_data(list_run_notes(detail), _JSON_REFERENCE),
+        "run": _build_run_data(detail, strings),
     }
-    title = f"{clean(detail.plan.project)}/{clean(detail.plan.env)}: run {clean(run.run_id)}"
-    headline = f"Run {clean(run.run_id)} on {place_of(detail.plan)}: {clean(run.gist or run.outcome)}."
-    return _page(data, strings, title, headline)
+    title = (
+        f"{sanitize_for_terminal(detail.plan.project)}/{sanitize_for_terminal(detail.plan.env)}: "
+        f"run {sanitize_for_terminal(run.run_id)}"
+    )
+    headline = (
+        f"Run {sanitize_for_terminal(run.run_id)} on {format_target_compact(detail.plan)}: "
+        f"{sanitize_for_terminal(run.gist or run.outcome)}."
+    )
+    return _render_page(data, strings, title, headline)
 
 
-def _page(data: dict[str, Any], strings: Strings, title: str, headline: str) -> str:
-    return html_page("plan", _SCRIPTS, title, headline, data | {"strings": list(strings.places)})
+def _render_page(data: dict[str, Any], strings: StringTable, title: str, headline: str) -> str:
+    return render_html_page("plan", _SCRIPTS, title, headline, data | {"strings": list(strings.places)})
 
 
-def _plan_facts(plan: Plan, identity: str) -> Facts:
-    s = plan.summary
-    counts = ((s.unchanged, "in order"), (s.orphaned, "orphaned"), (s.unmanaged, "unmanaged"))
+def _list_plan_facts(plan: Plan, identity: str) -> LabeledValues:
+    summary = plan.summary
+    counts = (
+        (summary.unchanged, "in order"),
+        (summary.orphaned, "orphaned"),
+        (summary.unmanaged, "unmanaged"),
+    )
     return [
         ("plan", identity),
-        ("cluster", clean(plan.cluster.id)),
+        ("cluster", sanitize_for_terminal(plan.cluster.id)),
         *((word, f"{count:,}") for count, word in counts if count),
-        *_graph_facts(plan),
-        *([("ownership", adoption(plan).strip())] if adoption(plan) else []),
+        *_list_graph_facts(plan),
+        *([("ownership", format_adoption(plan).strip())] if format_adoption(plan) else []),
     ]
 
 
-def _graph_facts(plan: Plan) -> Facts:
+def _list_graph_facts(plan: Plan) -> LabeledValues:
     if not plan.operations:
         return []
-    longest = len(critical_path(plan.operations))
-    chain = f", {longest:,} of them one after the other" if longest else ""
-    return [("execution", f"{plural(len(plan.operations), 'operation')}{chain}")]
+    path_length = len(find_critical_path(plan.operations))
+    path_note = f", {path_length:,} of them one after the other" if path_length else ""
+    return [("execution", f"{format_count(len(plan.operations), 'operation')}{path_note}")]
 
 
-def _run_facts(detail: RunDetail) -> Facts:
+def _list_run_facts(detail: RunDetail) -> LabeledValues:
     run = detail.run
-    took = duration((run.ended - run.started).total_seconds()) if run.ended else ""
-    did = deeds(step.verb for step in detail.steps if step.status is Status.DONE)
+    run_duration = format_duration((run.ended - run.started).total_seconds()) if run.ended else ""
+    done_counts = format_done_counts(step.verb for step in detail.steps if step.status is Status.DONE)
     facts = (
-        ("started", moment(run.started)),
-        ("took", took),
-        ("by", clean(run.user)),
-        ("command", clean(run.command)),
-        ("done", f"{run.done:,} of {plural(run.operations, 'operation')}{f': {did}' if did else ''}"),
-        ("planned", to_do(detail.plan)),
-        ("adopted", plural(run.adopted, "resource") if run.adopted and run.ended else ""),
-        ("undoes", clean(run.undoes or "")),
-        ("undone by", clean(run.undone_by or "")),
-        ("plan", clean(run.plan_id)),
+        ("started", format_time(run.started)),
+        ("took", run_duration),
+        ("by", sanitize_for_terminal(run.user)),
+        ("command", sanitize_for_terminal(run.command)),
+        (
+            "done",
+            f"{run.done:,} of "
+            f"{format_count(run.operations, 'operation')}{f': {done_counts}' if done_counts else ''}",
+        ),
+        ("planned", format_planned_counts(detail.plan)),
+        ("adopted", format_count(run.adopted, "resource") if run.adopted and run.ended else ""),
+        ("undoes", sanitize_for_terminal(run.undoes or "")),
+        ("undone by", sanitize_for_terminal(run.undone_by or "")),
+        ("plan", sanitize_for_terminal(run.plan_id)),
     )
     return [(name, text) for name, text in facts if text]
 
 
-def _run(detail: RunDetail, strings: Strings) -> dict[str, Any]:
+def _build_run_data(detail: RunDetail, strings: StringTable) -> dict[str, Any]:
     """How each operation ended, in the order of the plan, and the bars of the waterfall."""
-    names = {step.id: number for number, step in enumerate(detail.steps)}
+    step_indexes = {step.id: number for number, step in enumerate(detail.steps)}
     steps = detail.steps
     return {
         "statuses": [status.value for status in Status],
         "status": [list(Status).index(step.known_status) for step in steps],
-        "error": [strings.place(clean(step.error) if step.error else None) for step in steps],
-        "message": [strings.place(clean(step.message) if step.message else None) for step in steps],
-        "cause": [names.get(step.cause or "", -1) for step in steps],
-        "began": moment(detail.run.started),
-        **_times(waterfall(detail), strings),
+        "error": [strings.place(sanitize_for_terminal(step.error) if step.error else None) for step in steps],
+        "message": [
+            strings.place(sanitize_for_terminal(step.message) if step.message else None) for step in steps
+        ],
+        "cause": [step_indexes.get(step.cause or "", -1) for step in steps],
+        "began": format_time(detail.run.started),
+        **_build_waterfall_data(build_waterfall(detail), strings),
     }
 
 
-def _times(times: Waterfall, strings: Strings) -> dict[str, Any]:
+def _build_waterfall_data(waterfall: Waterfall, strings: StringTable) -> dict[str, Any]:
     return {
-        "seconds": times.seconds,
-        "span": times.span,
+        "seconds": waterfall.seconds,
+        "span": waterfall.span,
         "bars": [
-            [b.begun, b.ended, strings.place(clean(b.verb)), list(Status).index(b.status)] for b in times.bars
+            [b.begun, b.ended, strings.place(sanitize_for_terminal(b.verb)), list(Status).index(b.status)]
+            for b in waterfall.bars
         ],
-        "steps": [list(bar.steps) for bar in times.bars],
+        "steps": [list(bar.steps) for bar in waterfall.bars],
     }

@@ -9,21 +9,37 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.report.elements.diagnostics_text import judgement, spoken, verdict_lines
-from kdeclare.report.elements.html_page import Strings
-from kdeclare.report.elements.values import clean, key_of, listed, show
-from kdeclare.report.outcome import fields_denied
-from kdeclare.report.plan.plan_graph import Drawing, drawing
-from kdeclare.report.plan.plan_text import adopted_fields, find_targets, icon, one_side, parts_of, why
-from kdeclare.report.plan.risks import by_risk
+from kdeclare.report.elements.diagnostics_text import (
+    get_verdict_label,
+    render_verdict_lines,
+    select_notable_verdicts,
+)
+from kdeclare.report.elements.html_page import StringTable
+from kdeclare.report.elements.values import (
+    format_value,
+    join_nonempty,
+    sanitize_for_terminal,
+    strip_configs_prefix,
+)
+from kdeclare.report.outcome import find_denied_fields
+from kdeclare.report.plan.plan_graph import GraphLayout, build_graph_layout
+from kdeclare.report.plan.plan_text import (
+    explain_change,
+    find_adopted_fields,
+    find_targets,
+    format_list_edits,
+    get_icon,
+    get_only_value,
+)
+from kdeclare.report.plan.risks import sort_by_risk
 from kdeclare.version import VERSION
 
-ACTIONS: Mapping[Action, tuple[str, str]] = {
+ACTION_LABELS: Mapping[Action, tuple[str, str]] = {
     Action.CREATE: ("create", "is not there yet"),
     Action.UPDATE: ("change", "is there, and differs"),
     Action.DELETE: ("delete", "goes, with all it holds"),
@@ -32,177 +48,200 @@ ACTIONS: Mapping[Action, tuple[str, str]] = {
 }
 """What the page calls them, and what they mean."""
 
-RISKS = (*reversed(Risk),)
+RISKS_BY_SEVERITY = (*reversed(Risk),)
 
 
-def body_data(plan: Plan, strings: Strings, seconds: Mapping[str, float] | None = None) -> dict[str, Any]:
+def build_body_data(
+    plan: Plan, strings: StringTable, seconds: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """What the pages of a plan and of its run have in common.
 
     Actions and risks are places in ``actions`` and ``risks``. Columns of ``changes``, ``fields`` and
     ``operations`` hold places in ``strings``, -1 where there is none; ``first`` is where a change's fields
     begin. ``after`` has a list a operation: what it comes after, and the place of the reason, by turns.
     """
-    changes = listed_changes(plan)
-    places = {str(change.id): number for number, change in enumerate(changes)}
+    changes = order_changes(plan)
+    change_indexes = {str(change.id): number for number, change in enumerate(changes)}
     return {
         "version": VERSION,
-        "actions": [list(words) for words in ACTIONS.values()],
-        "risks": [risk.value for risk in RISKS],
-        "changes": _changes(plan, changes, strings),
-        "fields": _fields(plan, changes, strings),
-        "verdicts": _verdicts(plan, strings),
-        "operations": _operations(plan.operations, places, strings),
-        "after": _after(plan.operations, strings),
-        "graph": _graph(drawing(plan.operations, seconds), strings),
-        "moves": _moves(plan, strings),
+        "actions": [list(words) for words in ACTION_LABELS.values()],
+        "risks": [risk.value for risk in RISKS_BY_SEVERITY],
+        "changes": _build_change_columns(plan, changes, strings),
+        "fields": _build_field_columns(plan, changes, strings),
+        "verdicts": _build_verdict_columns(plan, strings),
+        "operations": _build_operation_columns(plan.operations, change_indexes, strings),
+        "after": _build_predecessor_lists(plan.operations, strings),
+        "graph": _build_graph_data(build_graph_layout(plan.operations, seconds), strings),
+        "moves": _build_move_data(plan, strings),
     }
 
 
-def listed_changes(plan: Plan) -> list[Change]:
+def order_changes(plan: Plan) -> list[Change]:
     """Those that need a look first, and orphans at the end."""
-    acting = by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
-    return [*acting, *(change for change in plan.changes if change.action is Action.NO_OP)]
+    active_changes = sort_by_risk(change for change in plan.changes if change.action is not Action.NO_OP)
+    return [*active_changes, *(change for change in plan.changes if change.action is Action.NO_OP)]
 
 
-def _changes(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[Any]]:
-    actions, targets = list(ACTIONS), find_targets(plan)
-    first = [0]
+def _build_change_columns(
+    plan: Plan, changes: Sequence[Change], strings: StringTable
+) -> dict[str, list[Any]]:
+    actions, targets = list(ACTION_LABELS), find_targets(plan)
+    first_field_indexes = [0]
     for change in changes:
-        first.append(first[-1] + len(change.fields))
+        first_field_indexes.append(first_field_indexes[-1] + len(change.fields))
     return {
         "action": [actions.index(change.action) for change in changes],
-        "risks": [[RISKS.index(risk) for risk in change.risks] for change in changes],
-        "kind": [strings.place(clean(change.id.kind)) for change in changes],
-        "name": [strings.place(clean(change.id.name)) for change in changes],
-        "icon": [strings.place(icon(change)) for change in changes],
+        "risks": [[RISKS_BY_SEVERITY.index(risk) for risk in change.risks] for change in changes],
+        "kind": [strings.place(sanitize_for_terminal(change.id.kind)) for change in changes],
+        "name": [strings.place(sanitize_for_terminal(change.id.name)) for change in changes],
+        "icon": [strings.place(get_icon(change)) for change in changes],
         "why": [
-            strings.place(_why(change, plan, targets.get(str(change.id), ())) or None) for change in changes
+            strings.place(_format_reason(change, plan, targets.get(str(change.id), ())) or None)
+            for change in changes
         ],
-        "source": [strings.place(clean(str(c.source)) if c.source else None) for c in changes],
-        "blocked": [strings.place(clean(c.blocked) if c.blocked else None) for c in changes],
-        "first": first,
+        "source": [
+            strings.place(sanitize_for_terminal(str(c.source)) if c.source else None) for c in changes
+        ],
+        "blocked": [strings.place(sanitize_for_terminal(c.blocked) if c.blocked else None) for c in changes],
+        "first": first_field_indexes,
     }
 
 
-def _why(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
+def _format_reason(change: Change, plan: Plan, targets: Iterable[tuple[str, str]]) -> str:
     """Why it is made, and on what."""
-    return listed([clean(why(change, plan)), *(f"{what} {target}" for what, target in targets)])
+    return join_nonempty(
+        [
+            sanitize_for_terminal(explain_change(change, plan)),
+            *(f"{what} {target}" for what, target in targets),
+        ]
+    )
 
 
-def _fields(plan: Plan, changes: Sequence[Change], strings: Strings) -> dict[str, list[int]]:
-    denied = fields_denied(plan)
+def _build_field_columns(plan: Plan, changes: Sequence[Change], strings: StringTable) -> dict[str, list[int]]:
+    denied_fields = find_denied_fields(plan)
     columns: dict[str, list[int]] = {
         name: [] for name in ("path", "op", "before", "after", "note", "risk", "cause")
     }
     for change in changes:
-        stays = denied.get(str(change.id), ())
-        adopted = adopted_fields(change)
+        denied_paths = denied_fields.get(str(change.id), ())
+        adopted_paths = find_adopted_fields(change)
         for item in change.fields:
-            before, after = _sides(change, item)
-            columns["path"].append(strings.place(clean(key_of(item.path))))
+            before, after = _format_sides(change, item)
+            columns["path"].append(strings.place(sanitize_for_terminal(strip_configs_prefix(item.path))))
             columns["op"].append(strings.place(None if item.op is FieldOp.CHANGE else item.op.value))
             columns["before"].append(strings.place(before))
             columns["after"].append(strings.place(after))
-            note = listed(["adopt" if item.path in adopted else "", _note(item, stays)])
+            note = join_nonempty(
+                ["adopt" if item.path in adopted_paths else "", _format_note(item, denied_paths)]
+            )
             columns["note"].append(strings.place(note or None))
-            columns["risk"].append(RISKS.index(item.risk))
-            columns["cause"].append(strings.place(clean(item.cause) or None))
+            columns["risk"].append(RISKS_BY_SEVERITY.index(item.risk))
+            columns["cause"].append(strings.place(sanitize_for_terminal(item.cause) or None))
     return columns
 
 
-def _sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
+def _format_sides(change: Change, field: FieldChange) -> tuple[str | None, str | None]:
     """Of what comes or goes as a whole there is one side only."""
     if change.action is Action.UPDATE:
-        return show(field.before, field.path), show(field.after, field.path)
-    side = show(one_side(change, field), field.path)
+        return format_value(field.before, field.path), format_value(field.after, field.path)
+    side = format_value(get_only_value(change, field), field.path)
     return (None, side) if change.action is Action.CREATE else (side, None)
 
 
-def _note(field: FieldChange, denied: Collection[str]) -> str:
-    if field.path in denied:
+def _format_note(field: FieldChange, denied_paths: Collection[str]) -> str:
+    if field.path in denied_paths:
         return "denied"
     if field.op is FieldOp.DELETE and field.after is None:
         return "back to the default"
-    return parts_of(field)
+    return format_list_edits(field)
 
 
-def _verdicts(plan: Plan, strings: Strings) -> dict[str, list[int]]:
+def _build_verdict_columns(plan: Plan, strings: StringTable) -> dict[str, list[int]]:
     """Those that say more than yes."""
-    found = spoken(plan.verdicts)
+    notable_verdicts = select_notable_verdicts(plan.verdicts)
     return {
-        "resource": [strings.place(clean(verdict.resource)) for verdict in found],
-        "judgement": [strings.place(judgement(verdict)) for verdict in found],
-        "text": [strings.place("\n".join(verdict_lines([verdict]))) for verdict in found],
+        "resource": [strings.place(sanitize_for_terminal(verdict.resource)) for verdict in notable_verdicts],
+        "judgement": [strings.place(get_verdict_label(verdict)) for verdict in notable_verdicts],
+        "text": [strings.place("\n".join(render_verdict_lines([verdict]))) for verdict in notable_verdicts],
     }
 
 
-def _operations(
-    operations: Sequence[Operation], changes: Mapping[str, int], strings: Strings
+def _build_operation_columns(
+    operations: Sequence[Operation], change_indexes: Mapping[str, int], strings: StringTable
 ) -> dict[str, list[int]]:
     """``change``: the place of what it belongs to, -1 for steps of the engine's own make."""
     return {
-        "change": [changes.get(str(op.resource), -1) for op in operations],
-        "verb": [strings.place(clean(op.verb)) for op in operations],
-        "kind": [strings.place(clean(op.resource.kind)) for op in operations],
-        "name": [strings.place(clean(op.resource.name)) for op in operations],
-        "irreversible": [strings.place(_or_none(op.irreversible)) for op in operations],
+        "change": [change_indexes.get(str(op.resource), -1) for op in operations],
+        "verb": [strings.place(sanitize_for_terminal(op.verb)) for op in operations],
+        "kind": [strings.place(sanitize_for_terminal(op.resource.kind)) for op in operations],
+        "name": [strings.place(sanitize_for_terminal(op.resource.name)) for op in operations],
+        "irreversible": [strings.place(_sanitize_optional(op.irreversible)) for op in operations],
     }
 
 
-def _or_none(text: str | None) -> str | None:
-    return clean(text) if text else None
+def _sanitize_optional(text: str | None) -> str | None:
+    return sanitize_for_terminal(text) if text else None
 
 
-def _after(operations: Sequence[Operation], strings: Strings) -> list[list[int]]:
-    place = {op.id: number for number, op in enumerate(operations)}
+def _build_predecessor_lists(operations: Sequence[Operation], strings: StringTable) -> list[list[int]]:
+    positions = {op.id: number for number, op in enumerate(operations)}
     return [
-        [part for id_ in sorted(op.after) if id_ in place
-         for part in (place[id_], strings.place(clean(op.after[id_])))]
+        [part for id_ in sorted(op.after) if id_ in positions
+         for part in (positions[id_], strings.place(sanitize_for_terminal(op.after[id_])))]
         for op in operations
     ]  # fmt: skip
 
 
-def _graph(drawn: Drawing, strings: Strings) -> dict[str, Any]:
+def _build_graph_data(layout: GraphLayout, strings: StringTable) -> dict[str, Any]:
     return {
         "nodes": [
-            [n.column, n.row, strings.place(clean(n.verb)), strings.place(clean(n.kind)), int(n.critical)]
-            for n in drawn.nodes
+            [
+                n.column,
+                n.row,
+                strings.place(sanitize_for_terminal(n.verb)),
+                strings.place(sanitize_for_terminal(n.kind)),
+                int(n.critical),
+            ]
+            for n in layout.nodes
         ],
-        "members": [list(n.operations) for n in drawn.nodes],
-        "edges": [[e.source, e.target, e.count, int(e.critical)] for e in drawn.edges],
-        "columns": [list(steps) for steps in drawn.columns],
-        "critical": list(drawn.critical),
+        "members": [list(n.operations) for n in layout.nodes],
+        "edges": [[e.source, e.target, e.count, int(e.critical)] for e in layout.edges],
+        "columns": [list(steps) for steps in layout.columns],
+        "critical": list(layout.critical),
     }
 
 
-def _moves(plan: Plan, strings: Strings) -> dict[str, Any] | None:
+def _build_move_data(plan: Plan, strings: StringTable) -> dict[str, Any] | None:
     """``cells``: topic, broker, replicas before and after, and of them those that lead, in one list each."""
-    found = assignments_of(plan.operations, plan.racks)
-    if found is None:
+    assignments = summarize_assignments(plan.operations, plan.racks)
+    if assignments is None:
         return None
-    racks = (found.racks.get(broker) for broker in found.brokers)
+    racks = (assignments.racks.get(broker) for broker in assignments.brokers)
     return {
-        "brokers": list(found.brokers),
-        "racks": [strings.place(None if rack is None else clean(rack)) for rack in racks],
-        "topics": [strings.place(None if topic is None else clean(topic)) for topic in found.topics],
+        "brokers": list(assignments.brokers),
+        "racks": [strings.place(None if rack is None else sanitize_for_terminal(rack)) for rack in racks],
+        "topics": [
+            strings.place(None if topic is None else sanitize_for_terminal(topic))
+            for topic in assignments.topics
+        ],
         "cells": [
             [topic, broker, held.before, held.after, held.leads_before, held.leads_after]
-            for (topic, broker), held in found.held.items()
+            for (topic, broker), held in assignments.held.items()
         ],
-        "partitions": found.partitions,
-        "copied": found.copied,
-        "narrowed": found.narrowed,
-        "others": found.others,
-        "unplaced": found.unplaced,
+        "partitions": assignments.partitions,
+        "copied": assignments.copied,
+        "narrowed": assignments.narrowed_count,
+        "others": assignments.others,
+        "unplaced": assignments.unplaced_count,
     }
 
 
-NAMED = 100
+MAX_TOPIC_ROWS = 100
 """So many topics have a row of their own; the others share one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class BrokerReplicas:
     """What one broker holds of a topic: replicas, and those of them that come first and are to lead."""
 
     before: int = 0
@@ -212,28 +251,29 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignments:
+class ReplicaAssignments:
     """The partitions that a plan places, and who holds them.
 
     brokers: by rack and id. topics: those with the most replicas to copy first; None stands for all that
     have no row of their own, ``others`` of them. held: by the places of topic and broker.
     partitions: how many are placed. copied: replicas on brokers that had none.
-    narrowed: partitions that are on fewer racks than before. unplaced: new topics that the brokers place.
+    narrowed_count: partitions that are on fewer racks than before. unplaced_count: new topics that the
+        brokers place.
     """
 
     brokers: tuple[int, ...]
     racks: Mapping[int, str]
     topics: tuple[str | None, ...]
-    held: Mapping[tuple[int, int], Held]
+    held: Mapping[tuple[int, int], BrokerReplicas]
     partitions: int
     copied: int
-    narrowed: int
+    narrowed_count: int
     others: int
-    unplaced: int
+    unplaced_count: int
 
 
 @dataclass(slots=True)
-class _Tally:
+class _ReplicaTally:
     before: Counter[int] = field(default_factory=Counter)
     after: Counter[int] = field(default_factory=Counter)
     leads_before: Counter[int] = field(default_factory=Counter)
@@ -248,7 +288,7 @@ class _Tally:
         self.leads_after.update(after[:1])
         self.copied += len(set(after) - set(before))
 
-    def join(self, other: "_Tally") -> None:
+    def join(self, other: "_ReplicaTally") -> None:
         """Another topic."""
         self.before += other.before
         self.after += other.after
@@ -256,63 +296,71 @@ class _Tally:
         self.leads_after += other.leads_after
         self.copied += other.copied
 
-    def held(self, broker: int) -> Held:
+    def held(self, broker: int) -> BrokerReplicas:
         """What it comes to on one broker."""
         leads = self.leads_before[broker], self.leads_after[broker]
-        return Held(self.before[broker], self.after[broker], *leads)
+        return BrokerReplicas(self.before[broker], self.after[broker], *leads)
 
 
-def assignments_of(operations: Iterable[Operation], racks: Mapping[int, str]) -> Assignments | None:
+def summarize_assignments(
+    operations: Iterable[Operation], racks: Mapping[int, str]
+) -> ReplicaAssignments | None:
     """What operations make of replicas; None where they name none. racks: of brokers, as far as known."""
-    placed, unplaced = _placed(operations)
-    if not placed:
+    placements, unplaced_count = _collect_placements(operations)
+    if not placements:
         return None
-    tallies: dict[str, _Tally] = {}
-    narrowed = 0
-    for (topic, _), (before, after) in placed.items():
-        tallies.setdefault(topic, _Tally()).add(before, after)
-        narrowed += _is_narrowed(before, after, racks)
-    order = sorted(tallies, key=lambda topic: (-tallies[topic].copied, topic))
-    named = order if len(order) <= NAMED + 1 else order[:NAMED]
-    rest = _Tally()
-    for topic in order[len(named) :]:
-        rest.join(tallies[topic])
-    rows: dict[str | None, _Tally] = {topic: tallies[topic] for topic in named}
-    if len(order) > len(named):
-        rows[None] = rest
-    known = {*racks, *(b for before, after in placed.values() for b in (*before, *after))}
-    brokers = sorted(known, key=lambda b: (b not in racks, racks.get(b, ""), b))
-    held = {(t, b): row.held(id_) for t, row in enumerate(rows.values()) for b, id_ in enumerate(brokers)}
-    return Assignments(
+    tallies: dict[str, _ReplicaTally] = {}
+    narrowed_count = 0
+    for (topic, _), (before, after) in placements.items():
+        tallies.setdefault(topic, _ReplicaTally()).add(before, after)
+        narrowed_count += _is_narrowed(before, after, racks)
+    ordered_topics = sorted(tallies, key=lambda topic: (-tallies[topic].copied, topic))
+    listed_topics = (
+        ordered_topics if len(ordered_topics) <= MAX_TOPIC_ROWS + 1 else ordered_topics[:MAX_TOPIC_ROWS]
+    )
+    other_topics = _ReplicaTally()
+    for topic in ordered_topics[len(listed_topics) :]:
+        other_topics.join(tallies[topic])
+    rows: dict[str | None, _ReplicaTally] = {topic: tallies[topic] for topic in listed_topics}
+    if len(ordered_topics) > len(listed_topics):
+        rows[None] = other_topics
+    broker_ids = {*racks, *(b for before, after in placements.values() for b in (*before, *after))}
+    brokers = sorted(broker_ids, key=lambda b: (b not in racks, racks.get(b, ""), b))
+    replicas_by_cell = {
+        (t, b): row.held(id_) for t, row in enumerate(rows.values()) for b, id_ in enumerate(brokers)
+    }
+    return ReplicaAssignments(
         brokers=tuple(brokers),
         racks=racks,
         topics=tuple(rows),
-        held={place: found for place, found in held.items() if found != Held()},
-        partitions=len(placed),
+        held={place: found for place, found in replicas_by_cell.items() if found != BrokerReplicas()},
+        partitions=len(placements),
         copied=sum(tally.copied for tally in tallies.values()),
-        narrowed=narrowed,
-        others=len(order) - len(named),
-        unplaced=unplaced,
+        narrowed_count=narrowed_count,
+        others=len(ordered_topics) - len(listed_topics),
+        unplaced_count=unplaced_count,
     )
 
 
-_Placed = dict[tuple[str, int], tuple[Sequence[int], Sequence[int]]]
+_PlacementsByPartition = dict[tuple[str, int], tuple[Sequence[int], Sequence[int]]]
 
 
-def _placed(operations: Iterable[Operation]) -> tuple[_Placed, int]:
+def _collect_placements(operations: Iterable[Operation]) -> tuple[_PlacementsByPartition, int]:
     """Replicas before and after by topic and partition, and how many new topics say nothing of theirs."""
-    found: _Placed = {}
-    unplaced = 0
+    by_partition: _PlacementsByPartition = {}
+    unplaced_count = 0
     for op in operations:
-        placements = type_of(op).list_placements(op)
+        placements = get_operation_type(op).list_placements(op)
         if placements is None:
             continue
-        unplaced += not placements
+        unplaced_count += not placements
         for item in placements:
-            place = item.name, item.number
-            first, _ = found.get(place, (item.before, item.after))  # of two moves, the first knows what was
-            found[place] = first, item.after
-    return found, unplaced
+            partition = item.name, item.number
+            original, _ = by_partition.get(
+                partition, (item.before, item.after)
+            )  # of two moves, the first knows what was
+            by_partition[partition] = original, item.after
+    return by_partition, unplaced_count
 
 
 def _is_narrowed(before: Sequence[int], after: Sequence[int], racks: Mapping[int, str]) -> bool:

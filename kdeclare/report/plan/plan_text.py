@@ -7,29 +7,29 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.provider import PlanSection
-from kdeclare.core.provider.registry import describe_plan, type_of
+from kdeclare.core.provider.registry import describe_plan, get_operation_type
 from kdeclare.core.resources.capabilities import is_move
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.resources.owned_record import is_protected
-from kdeclare.core.units import plural
+from kdeclare.core.units import format_count
 from kdeclare.report.elements.diagnostics_text import (
-    diagnostics_text,
-    hint_of,
-    policies_text,
-    spoken,
-    tally,
-    verdict_lines,
+    find_denial_hint,
+    format_severity_counts,
+    render_diagnostics,
+    render_policies,
+    render_verdict_lines,
+    select_notable_verdicts,
 )
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, key_of, show
-from kdeclare.report.outcome import adopting, fields_denied, plan_outcome, to_do
-from kdeclare.report.plan.plan_graph import graph_text
-from kdeclare.report.plan.risks import GRAVE, causes_of, deletions_first, names_of_risks
+from kdeclare.report.elements.values import format_value, sanitize_for_terminal, strip_configs_prefix
+from kdeclare.report.outcome import count_adopted, find_denied_fields, format_planned_counts, plan_outcome
+from kdeclare.report.plan.plan_graph import render_graph_text
+from kdeclare.report.plan.risks import SEVERE_RISKS, list_risk_causes, list_risk_names, sort_deletions_first
 
-ORPHANED = "orphaned"
+ORPHANED_CODE = "orphaned"
 """The code of the diagnostic about an orphan; the text has a paragraph of its own for them."""
 
-_MANY = 20
+_MAX_UNMANAGED = 20
 _ICONS = {
     Action.CREATE: "+",
     Action.UPDATE: "~",
@@ -37,10 +37,10 @@ _ICONS = {
     Action.FORGET: "○",
     Action.NO_OP: "·",
 }
-_MOVE = "↻"
-_WIDEST = 44  # a longer value does not push the arrows of its neighbours
+_MOVE_ICON = "↻"
+_MAX_ALIGNED_WIDTH = 44  # a longer value does not push the arrows of its neighbours
 
-_WHY = {
+_REASON_TEXTS = {
     (Action.UPDATE, Reason.DECLARED): "not managed before",
     (Action.UPDATE, Reason.CHANGED): "manifest changed",
     (Action.UPDATE, Reason.ADOPT): "adopt: exists, not owned so far",
@@ -54,251 +54,277 @@ _WHY = {
     (Action.FORGET, Reason.FORGOTTEN): "released by --forget, stays in the cluster",
 }
 
-_STRIKING = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
+_HIGHLIGHTED_REASONS = (Reason.DRIFTED, Reason.ADOPT, Reason.RECREATED)
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, graph: bool = False) -> str:
     """The whole text, ending in a new line. ``graph`` adds the order of execution."""
-    blocks = [_headline(plan, style), changes_text(plan, style)]
+    blocks = [_render_headline(plan, style), render_changes(plan, style)]
     if graph:
-        blocks.append(graph_text(plan.operations, style))
+        blocks.append(render_graph_text(plan.operations, style))
     blocks += [
-        *(_section(section, style) for section in describe_plan(plan.operations)),
-        _policies(plan, style),
-        _irreversible(plan, style),
-        _unmanaged(plan, style),
-        adoption(plan) if plan.has_changes else "",
-        _orphans(plan, style),
-        _diagnostics(plan, style),
-        _last_line(plan, style),
+        *(_render_section(section, style) for section in describe_plan(plan.operations)),
+        _render_policies(plan, style),
+        _render_irreversible(plan, style),
+        _render_unmanaged(plan, style),
+        format_adoption(plan) if plan.has_changes else "",
+        _render_orphans(plan, style),
+        _render_diagnostics(plan, style),
+        _render_summary(plan, style),
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def icon(change: Change) -> str:
+def get_icon(change: Change) -> str:
     """``+ ~ - ○ ·``, or ``↻`` when all that changes is where data is."""
     if change.action is Action.UPDATE and is_move(change):
-        return _MOVE
+        return _MOVE_ICON
     return _ICONS[change.action]
 
 
-def why(change: Change, plan: Plan) -> str:
+def explain_change(change: Change, plan: Plan) -> str:
     """The reason in words; empty where the action says it all."""
     if change.reason is Reason.ROLLBACK:
         return f"undoing run {plan.undoes}" if plan.undoes else "rollback"
-    return _WHY.get((change.action, change.reason), "").format(noun=change.id.kind.lower())
+    return _REASON_TEXTS.get((change.action, change.reason), "").format(noun=change.id.kind.lower())
 
 
-def _headline(plan: Plan, style: Style) -> str:
+def _render_headline(plan: Plan, style: Style) -> str:
     outcome = plan_outcome(plan)
     paint = style.red if outcome.exit_code in (ExitCode.ERROR, ExitCode.DENIED) else style.bold
-    return f"{paint(outcome.headline)}\n{'' if plan.has_changes else adoption(plan)}"
+    return f"{paint(outcome.headline)}\n{'' if plan.has_changes else format_adoption(plan)}"
 
 
-def changes_text(plan: Plan, style: Style = PLAIN) -> str:
+def render_changes(plan: Plan, style: Style = PLAIN) -> str:
     """The changes with their fields, one paragraph each; empty when there are none."""
-    said = defaultdict(list)
-    for verdict in spoken(plan.verdicts):
-        said[verdict.resource].append(verdict)
-    denied = fields_denied(plan)
+    verdicts_by_resource = defaultdict(list)
+    for verdict in select_notable_verdicts(plan.verdicts):
+        verdicts_by_resource[verdict.resource].append(verdict)
+    denied_fields = find_denied_fields(plan)
     targets = find_targets(plan)
     lines: list[str] = []
-    for change in deletions_first(plan.changes):
+    for change in sort_deletions_first(plan.changes):
         if change.action is not Action.NO_OP:
-            lines.append(_title(change, plan, style))
-            lines += _rows(change, style, denied.get(str(change.id), ()))
-            lines += _causes(change, style)
+            lines.append(_render_title(change, plan, style))
+            lines += _render_fields(change, style, denied_fields.get(str(change.id), ()))
+            lines += _render_causes(change, style)
             lines += [f"      {what}  {target}" for what, target in targets.get(str(change.id), ())]
-            lines += [f"      {line}" for line in verdict_lines(said.get(str(change.id), ()), style)]
+            lines += [
+                f"      {line}"
+                for line in render_verdict_lines(verdicts_by_resource.get(str(change.id), ()), style)
+            ]
             lines.append("")
     return "\n".join(lines)
 
 
-def _title(change: Change, plan: Plan, style: Style) -> str:
-    paint = _paint(change, style)
-    parts = [f"  {paint(icon(change))} {style.bold(clean(str(change.id)))}"]
+def _render_title(change: Change, plan: Plan, style: Style) -> str:
+    paint = _get_color(change, style)
+    parts = [f"  {paint(get_icon(change))} {style.bold(sanitize_for_terminal(str(change.id)))}"]
     if change.blocked:
-        parts.append(style.red(f"BLOCKED: {clean(change.blocked)}"))
-    reason = why(change, plan)
+        parts.append(style.red(f"BLOCKED: {sanitize_for_terminal(change.blocked)}"))
+    reason = explain_change(change, plan)
     if reason:
-        parts.append(style.yellow(reason) if change.reason in _STRIKING else clean(reason))
-    for risk in names_of_risks(change):
-        parts.append((style.red if risk in GRAVE else style.yellow)(risk))
+        parts.append(
+            style.yellow(reason) if change.reason in _HIGHLIGHTED_REASONS else sanitize_for_terminal(reason)
+        )
+    for risk in list_risk_names(change):
+        parts.append((style.red if risk in SEVERE_RISKS else style.yellow)(risk))
     title = parts[0] + ("  " + " · ".join(parts[1:]) if parts[1:] else "")
-    return title + (style.dim(f"  ({clean(str(change.source))})") if change.source else "")
+    return title + (style.dim(f"  ({sanitize_for_terminal(str(change.source))})") if change.source else "")
 
 
 def find_targets(plan: Plan) -> Mapping[str, Sequence[tuple[str, str]]]:
     """What changes act on, by resource, where no name or field says it; what it is called comes first."""
-    found: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
+    targets_by_resource: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for op in plan.operations:
-        target = type_of(op).name_target(op)
+        target = get_operation_type(op).describe_target(op)
         if target is not None:
-            found[str(op.resource)][clean(target[0]), clean(target[1])] = None
-    return {resource: tuple(targets) for resource, targets in found.items()}
+            targets_by_resource[str(op.resource)][
+                sanitize_for_terminal(target[0]), sanitize_for_terminal(target[1])
+            ] = None
+    return {resource: tuple(targets) for resource, targets in targets_by_resource.items()}
 
 
-def _causes(change: Change, style: Style) -> list[str]:
+def _render_causes(change: Change, style: Style) -> list[str]:
     """Why records can be lost, or a change cannot be undone, and by which fields."""
     if change.blocked:
         return []
-    grave = (c for c in causes_of(change) if c.risk in GRAVE and c.text)
-    return [f"      {style.red(f'{c.risk.value}:')} {c.text}" for c in grave]
+    severe_causes = (c for c in list_risk_causes(change) if c.risk in SEVERE_RISKS and c.text)
+    return [f"      {style.red(f'{c.risk.value}:')} {c.text}" for c in severe_causes]
 
 
-def _rows(change: Change, style: Style, denied: Collection[str]) -> list[str]:
+def _render_fields(change: Change, style: Style, denied_paths: Collection[str]) -> list[str]:
     """denied: paths of fields that stay as they are."""
     if change.action in (Action.CREATE, Action.DELETE, Action.FORGET):
-        rows = [(_name(f), show(one_side(change, f), f.path)) for f in change.fields]
+        rows = [(_format_name(f), format_value(get_only_value(change, f), f.path)) for f in change.fields]
         width = max((len(name) for name, _ in rows), default=0)
         return [f"      {name:<{width}}  {value}" for name, value in rows]
     cells = [
-        (_name(f), "" if f.op is FieldOp.CHANGE else f.op.value, show(f.before, f.path), f)
+        (_format_name(f), "" if f.op is FieldOp.CHANGE else f.op.value, format_value(f.before, f.path), f)
         for f in change.fields
     ]
-    names = max((len(name) for name, _, _, _ in cells), default=0)
-    ops = max((len(op) for _, op, _, _ in cells), default=0)
-    befores = max((len(before) for _, _, before, _ in cells if len(before) <= _WIDEST), default=0)
-    op_column = ops + 2 if ops else 0
-    adopted = adopted_fields(change)
+    name_width = max((len(name) for name, _, _, _ in cells), default=0)
+    op_width = max((len(op) for _, op, _, _ in cells), default=0)
+    before_width = max(
+        (len(before) for _, _, before, _ in cells if len(before) <= _MAX_ALIGNED_WIDTH), default=0
+    )
+    op_column = op_width + 2 if op_width else 0
+    adopted_paths = find_adopted_fields(change)
     lines = []
     for name, op, before, f in cells:
-        start = f"      {name:<{names}}  {op:<{op_column}}{before:<{befores}}"
-        if f.path in denied:
-            lines.append(f"{style.dim(f'{start} → {_after(f, PLAIN)}')}  {style.red('denied')}")
+        line_start = f"      {name:<{name_width}}  {op:<{op_column}}{before:<{before_width}}"
+        if f.path in denied_paths:
+            lines.append(f"{style.dim(f'{line_start} → {_format_after(f, PLAIN)}')}  {style.red('denied')}")
         else:
-            mark = f"  {style.yellow('adopt')}" if f.path in adopted else ""
-            lines.append(f"{start} {style.dim('→')} {_after(f, style)}{mark}")
+            adoption_mark = f"  {style.yellow('adopt')}" if f.path in adopted_paths else ""
+            lines.append(f"{line_start} {style.dim('→')} {_format_after(f, style)}{adoption_mark}")
     return lines
 
 
-def adopted_fields(change: Change) -> frozenset[str]:
+def find_adopted_fields(change: Change) -> frozenset[str]:
     """Return the paths of the fields that are adopted where others of the same change are not."""
     if change.reason is not Reason.ADOPT or all(field.reason is None for field in change.fields):
         return frozenset()
     return frozenset(field.path for field in change.fields if field.reason is None)
 
 
-def _after(field: FieldChange, style: Style) -> str:
-    after = show(field.after, field.path)
+def _format_after(field: FieldChange, style: Style) -> str:
+    after = format_value(field.after, field.path)
     if field.op is FieldOp.DELETE and field.after is None:
         return f"{after}{style.dim(' (back to the default)')}"
-    parts = parts_of(field)
-    return f"{after}  {style.dim(parts)}" if parts else after
+    list_edits = format_list_edits(field)
+    return f"{after}  {style.dim(list_edits)}" if list_edits else after
 
 
-def parts_of(field: FieldChange) -> str:
+def format_list_edits(field: FieldChange) -> str:
     """The elements of an APPEND or SUBTRACT: ``+compact -delete``; empty for other ops."""
     if field.value is None or field.op not in (FieldOp.APPEND, FieldOp.SUBTRACT):
         return ""
     elements = field.value if isinstance(field.value, list | tuple) else [field.value]
     sign = "+" if field.op is FieldOp.APPEND else "-"
-    return " ".join(sign + show(element) for element in elements)
+    return " ".join(sign + format_value(element) for element in elements)
 
 
-def one_side(change: Change, field: FieldChange) -> JsonValue:
+def get_only_value(change: Change, field: FieldChange) -> JsonValue:
     """The value of a field where a resource comes or goes as a whole."""
     return field.after if change.action is Action.CREATE else field.before
 
 
-def _name(field: FieldChange) -> str:
-    return clean(key_of(field.path))
+def _format_name(field: FieldChange) -> str:
+    return sanitize_for_terminal(strip_configs_prefix(field.path))
 
 
-def _paint(change: Change, style: Style) -> Callable[[str], str]:
-    if icon(change) == _MOVE:
+def _get_color(change: Change, style: Style) -> Callable[[str], str]:
+    if get_icon(change) == _MOVE_ICON:
         return style.cyan
     return {Action.CREATE: style.green, Action.UPDATE: style.yellow, Action.DELETE: style.red}.get(
         change.action, style.dim
     )
 
 
-def _section(section: PlanSection, style: Style) -> str:
-    lines = [style.bold(f"{clean(section.title)}:")]
+def _render_section(section: PlanSection, style: Style) -> str:
+    lines = [style.bold(f"{sanitize_for_terminal(section.title)}:")]
     for line in section.lines:
-        text = f"  {clean(line.text)}"
+        text = f"  {sanitize_for_terminal(line.text)}"
         lines.append(style.dim(text) if line.is_secondary else text)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _policies(plan: Plan, style: Style) -> str:
+def _render_policies(plan: Plan, style: Style) -> str:
     """How many were asked, what they said of resources that are in order, and what to do about a denial."""
-    shown = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
-    others = [v for v in spoken(plan.verdicts) if v.resource not in shown]
-    return policies_text(plan.verdicts, others, style, hint_of(plan))
+    changed_resources = {str(c.id) for c in plan.changes if c.action is not Action.NO_OP}
+    other_verdicts = [
+        v for v in select_notable_verdicts(plan.verdicts) if v.resource not in changed_resources
+    ]
+    return render_policies(plan.verdicts, other_verdicts, style, find_denial_hint(plan))
 
 
-def _irreversible(plan: Plan, style: Style) -> str:
+def _render_irreversible(plan: Plan, style: Style) -> str:
     lines = (
-        f"{clean(str(o.resource))}: {clean(o.irreversible)} {style.dim(f'({clean(o.verb)})')}"
+        f"{sanitize_for_terminal(str(o.resource))}: {sanitize_for_terminal(o.irreversible)} "
+        f"{style.dim(f'({sanitize_for_terminal(o.verb)})')}"
         for o in plan.operations
         if o.irreversible is not None
     )
-    return _block(style.red("Cannot be rolled back:"), lines)
+    return _render_block(style.red("Cannot be rolled back:"), lines)
 
 
-def adoption(plan: Plan) -> str:
+def format_adoption(plan: Plan) -> str:
     """What apply takes into ownership without changing it; empty where there is nothing."""
-    count = adopting(plan)
+    count = count_adopted(plan)
     if count:
-        taken = f"{plural(count, 'resource')} will be taken into ownership by apply.\n"
-        return taken + _given_up(plan)
+        adopted = f"{format_count(count, 'resource')} will be taken into ownership by apply.\n"
+        return adopted + _render_released(plan)
     if plan.ownership and not plan.has_changes:
-        records = plural(len(plan.ownership), "record")
-        return f"{records} of ownership will be brought up to date by apply.\n{_given_up(plan)}"
-    return _given_up(plan)
+        record_count = format_count(len(plan.ownership), "record")
+        return f"{record_count} of ownership will be brought up to date by apply.\n{_render_released(plan)}"
+    return _render_released(plan)
 
 
-def _given_up(plan: Plan) -> str:
+def _render_released(plan: Plan) -> str:
     """What is no longer owned or protected, and has no change that says so."""
-    shown = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
+    changed_ids = {c.id for c in plan.changes if c.action in (Action.DELETE, Action.FORGET)}
     lines = []
     for item in plan.ownership:
-        if item.before is not None and item.after is None and item.id not in shown:
-            lines.append(f"{clean(str(item.id))} will no longer be owned.\n")
+        if item.before is not None and item.after is None and item.id not in changed_ids:
+            lines.append(f"{sanitize_for_terminal(str(item.id))} will no longer be owned.\n")
         elif item.after is not None and is_protected(item.before) and not is_protected(item.after):
-            lines.append(f"{clean(str(item.id))} will no longer be protected from deletion.\n")
+            lines.append(
+                f"{sanitize_for_terminal(str(item.id))} will no longer be protected from deletion.\n"
+            )
     return "".join(lines)
 
 
-def _orphans(plan: Plan, style: Style) -> str:
+def _render_orphans(plan: Plan, style: Style) -> str:
     orphans = [c for c in plan.changes if c.action is Action.NO_OP]
     if not orphans:
         return ""
-    title = f"{plural(len(orphans), 'orphan')}: owned, but no longer declared"
+    title = f"{format_count(len(orphans), 'orphan')}: owned, but no longer declared"
     lines = [f"{style.yellow('warning:')} {style.bold(title)}"]
-    lines += [style.dim(f"  {_ICONS[c.action]} {clean(str(c.id))}") for c in orphans]
-    name = clean(str(orphans[0].id)) if len(orphans) == 1 else "KIND/NAME"
+    lines += [style.dim(f"  {_ICONS[c.action]} {sanitize_for_terminal(str(c.id))}") for c in orphans]
+    name = sanitize_for_terminal(str(orphans[0].id)) if len(orphans) == 1 else "KIND/NAME"
     hint = f"--allow-deletes deletes, --forget {name} lets go of it and keeps it in the cluster."
     lines.append(f"  {style.cyan('hint:')} {hint}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _unmanaged(plan: Plan, style: Style) -> str:
-    found = [(id_, keys) for id_, keys in plan.unmanaged_configs.items() if keys]
-    lines = [f"{clean(id_)}  {clean(', '.join(keys))}" for id_, keys in found[:_MANY]]
-    if len(found) > _MANY:
-        lines.append(f"… and on {plural(len(found) - _MANY, 'more resource')}")
+def _render_unmanaged(plan: Plan, style: Style) -> str:
+    unmanaged_keys = [(id_, keys) for id_, keys in plan.unmanaged_configs.items() if keys]
+    lines = [
+        f"{sanitize_for_terminal(id_)}  {sanitize_for_terminal(', '.join(keys))}"
+        for id_, keys in unmanaged_keys[:_MAX_UNMANAGED]
+    ]
+    if len(unmanaged_keys) > _MAX_UNMANAGED:
+        lines.append(f"… and on {format_count(len(unmanaged_keys) - _MAX_UNMANAGED, 'more resource')}")
     title = "Set on declared resources, neither declared nor owned, left alone:"
-    return _block(style.dim(title), (style.dim(line) for line in lines))
+    return _render_block(style.dim(title), (style.dim(line) for line in lines))
 
 
-def _diagnostics(plan: Plan, style: Style) -> str:
+def _render_diagnostics(plan: Plan, style: Style) -> str:
     orphans = {str(c.id) for c in plan.changes if c.action is Action.NO_OP}
-    said = (d for d in plan.diagnostics if not (d.code == ORPHANED and d.resource in orphans))
-    return diagnostics_text(said, style)
+    remaining_diagnostics = (
+        d for d in plan.diagnostics if not (d.code == ORPHANED_CODE and d.resource in orphans)
+    )
+    return render_diagnostics(remaining_diagnostics, style)
 
 
-def _last_line(plan: Plan, style: Style) -> str:
+def _render_summary(plan: Plan, style: Style) -> str:
     if not plan.has_changes and not plan.has_errors:
         return ""
-    s = plan.summary
-    rest = [(s.unchanged, "unchanged"), (s.orphaned, "orphaned"), (s.unmanaged, "unmanaged")]
-    parts = [to_do(plan) or "nothing to do", *(f"{count:,} {word}" for count, word in rest if count)]
-    problems = tally(plan.diagnostics)
-    return f"{style.bold('Summary:')} {' · '.join([*parts, problems] if problems else parts)}\n"
+    summary = plan.summary
+    other_counts = [
+        (summary.unchanged, "unchanged"),
+        (summary.orphaned, "orphaned"),
+        (summary.unmanaged, "unmanaged"),
+    ]
+    parts = [
+        format_planned_counts(plan) or "nothing to do",
+        *(f"{count:,} {word}" for count, word in other_counts if count),
+    ]
+    problem_counts = format_severity_counts(plan.diagnostics)
+    return f"{style.bold('Summary:')} {' · '.join([*parts, problem_counts] if problem_counts else parts)}\n"
 
 
-def _block(title: str, lines: Iterator[str]) -> str:
+def _render_block(title: str, lines: Iterator[str]) -> str:
     body = [f"  {line}\n" for line in lines]
     return f"{title}\n{''.join(body)}" if body else ""

@@ -11,26 +11,26 @@ from kdeclare.core.documents import (
     FORMAT_VERSION,
     Diagnostics,
     OneOf,
-    describe_as,
+    build_document,
     dump_document,
     publish_schemas,
 )
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import ClusterRef, Summary
-from kdeclare.core.plans.run import MoveProgress, OperationResult, RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, MoveProgress, OperationResult, Status
 from kdeclare.core.plans.state import LockInfo
-from kdeclare.engine.planning.plan_document import plan_id
-from kdeclare.engine.planning.planfile_schema import CLOSED, ShownVerdict
-from kdeclare.report.outcome import adopting, run_outcome
+from kdeclare.engine.planning.plan_document import compute_plan_id
+from kdeclare.engine.planning.planfile_schema import CLOSED, SerializedVerdict
+from kdeclare.report.outcome import count_adopted, run_outcome
 from kdeclare.report.run.history_text import HistoryDiff
 from kdeclare.report.run.views import (
-    Counts,
     History,
-    Problem,
+    ProblemDocument,
     RunDetail,
     RunSummary,
+    StatusCounts,
     StatusView,
     UnfinishedRun,
     ValidationView,
@@ -38,7 +38,7 @@ from kdeclare.report.run.views import (
 
 
 @dataclass(frozen=True, slots=True)
-class EndedOperation:
+class OperationResultDocument:
     """How one operation ended; ``cause`` is the operation whose failure made it be skipped."""
 
     schema_name = "OperationResultDocument"
@@ -70,22 +70,24 @@ class RunDocument:
     seconds: float | None
     summary: Annotated[Summary, Field(description="What the plan was to do.")]
     adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")]
-    counts: Counts
-    operations: tuple[EndedOperation, ...]
+    counts: StatusCounts
+    operations: tuple[OperationResultDocument, ...]
     verdicts: Annotated[
-        tuple[ShownVerdict, ...],
+        tuple[SerializedVerdict, ...],
         Field(description="Of the plan, and what the systems' own policies refused during the run."),
     ]
     diagnostics: Diagnostics
 
 
-def describe_run(run: RunResult, identity: str | None = None, seconds: float | None = None) -> RunDocument:
+def build_run_document(
+    run: ApplyResult, known_plan_id: str | None = None, seconds: float | None = None
+) -> RunDocument:
     """Return the result of apply or rollback (docs/schemas/run.schema.json).
 
-    identity: the plan's id where it was read from a file; else it is the one that the run knows.
+    known_plan_id: the plan's id where it was read from a file; else it is the one that the run knows.
     """
     outcome, plan = run_outcome(run), run.plan
-    operations = tuple(_describe_operation(o, run.results.get(o.id)) for o in plan.operations)
+    operations = tuple(_build_operation_document(o, run.results.get(o.id)) for o in plan.operations)
     return RunDocument(
         format_version=FORMAT_VERSION,
         run_id=run.run_id,
@@ -96,11 +98,11 @@ def describe_run(run: RunResult, identity: str | None = None, seconds: float | N
         project=plan.project,
         env=plan.env,
         cluster=plan.cluster,
-        plan_id=identity or run.identity or plan_id(plan),
+        plan_id=known_plan_id or run.identity or compute_plan_id(plan),
         undoes=plan.undoes,
         seconds=seconds,
         summary=plan.summary,
-        adopted=adopting(plan),
+        adopted=count_adopted(plan),
         counts=Counter(operation.status for operation in operations),
         operations=operations,
         verdicts=run.verdicts,
@@ -108,10 +110,14 @@ def describe_run(run: RunResult, identity: str | None = None, seconds: float | N
     )
 
 
-def _describe_operation(operation: Operation, result: OperationResult | None) -> EndedOperation:
-    ended = result or OperationResult(operation.id, Status.INTERRUPTED)
+def _build_operation_document(
+    operation: Operation, result: OperationResult | None
+) -> OperationResultDocument:
+    known_result = result or OperationResult(operation.id, Status.INTERRUPTED)
     id_, verb, resource = operation.id, operation.verb, str(operation.resource)
-    return EndedOperation(id_, verb, resource, ended.status, ended.error, ended.message, ended.cause)
+    return OperationResultDocument(
+        id_, verb, resource, known_result.status, known_result.error, known_result.message, known_result.cause
+    )
 
 
 @with_config(CLOSED)
@@ -156,15 +162,15 @@ class StatusDocument:
     last: RunSummary | None
 
 
-def status_document(view: StatusView) -> dict[str, JsonValue]:
+def dump_status(view: StatusView) -> dict[str, JsonValue]:
     """Return what goes on right now; systems add what else there is to say of them."""
     progress = next((activity.progress for activity in view.activities if activity.progress), None)
     moves = tuple(work.document for work in view.ongoing if work.document)
-    others = tuple(
+    other_work = tuple(
         WorkInProgress(work.name, work.verb, work.run_id) for work in view.ongoing if not work.document
     )
     document = dump_document(
-        describe_as(StatusDocument, view, moves=moves, work=others, progress=progress, throttles=0)
+        build_document(StatusDocument, view, moves=moves, work=other_work, progress=progress, throttles=0)
     )
     for activity in view.activities:
         document |= activity.fields
@@ -172,21 +178,21 @@ def status_document(view: StatusView) -> dict[str, JsonValue]:
 
 
 @dataclass(frozen=True, slots=True)
-class LockShown:
+class LockStatusDocument:
     """Who holds the lock of a state."""
 
     lock: Annotated[LockInfo | None, Field(description="null where nobody does.")]
 
 
-def run_schemas() -> dict[str, dict[str, Any]]:
+def build_run_schemas() -> dict[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas(
         {
             "history": History,
             "history-diff": HistoryDiff,
             "history-run": RunDetail,
-            "lock": LockShown,
-            "problem": Problem,
+            "lock": LockStatusDocument,
+            "problem": ProblemDocument,
             "run": RunDocument,
             "status": StatusDocument,
             "validation": ValidationView,

@@ -1,116 +1,144 @@
 """What goes on right now, for people: unfinished runs, the work of systems, who holds the lock."""
 
-from kdeclare.core.plans.run import MoveProgress, Waiting
+from kdeclare.core.plans.run import MoveProgress, PendingPart
 from kdeclare.core.provider.provider import Activity
 from kdeclare.report.elements.terminal import PLAIN, Style
-from kdeclare.report.elements.values import clean, duration, listed, plural, show, size
-from kdeclare.report.run.history_text import moment
+from kdeclare.report.elements.values import (
+    format_count,
+    format_duration,
+    format_size,
+    format_value,
+    join_nonempty,
+    sanitize_for_terminal,
+)
+from kdeclare.report.run.history_text import format_time
 from kdeclare.report.run.views import StatusView, UnfinishedRun
 
-_MANY = 50
+_MAX_LINES = 50
 
 
-def status_text(view: StatusView, style: Style = PLAIN) -> str:
+def render_status_text(view: StatusView, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. The first line says whether anything goes on at all."""
     blocks = [
-        _headline(view, style),
-        "\n".join(_unfinished(run, style) for run in view.unfinished),
-        *(_activity(activity, style) for activity in view.activities),
-        _lock(view, style),
-        _last(view, style),
+        _render_headline(view, style),
+        "\n".join(_render_unfinished_run(run, style) for run in view.unfinished),
+        *(_render_activity(activity, style) for activity in view.activities),
+        _render_lock(view, style),
+        _render_last_run(view, style),
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def _headline(view: StatusView, style: Style) -> str:
-    on = f" on {view.cluster}" if view.cluster not in ("", view.env) else ""
-    place = clean(f"{view.project}/{view.env}{on}")
+def _render_headline(view: StatusView, style: Style) -> str:
+    cluster_note = f" on {view.cluster}" if view.cluster not in ("", view.env) else ""
+    target = sanitize_for_terminal(f"{view.project}/{view.env}{cluster_note}")
     parts = []
     if view.unfinished:
-        parts.append(plural(len(view.unfinished), "unfinished run"))
-    parts += [clean(phrase) for activity in view.activities for phrase in activity.headline]
+        parts.append(format_count(len(view.unfinished), "unfinished run"))
+    parts += [sanitize_for_terminal(phrase) for activity in view.activities for phrase in activity.headline]
     if view.lock:
         parts.append("locked")
     if not parts:
-        quiet = ", ".join(["no unfinished run", *(a.quiet for a in view.activities if a.quiet), "not locked"])
-        return style.green(f"All quiet. {place}: {quiet}.") + "\n"
-    return style.bold(f"{place}: {', '.join(parts)}.") + "\n"
+        idle_states = ", ".join(
+            ["no unfinished run", *(a.quiet for a in view.activities if a.quiet), "not locked"]
+        )
+        return style.green(f"All quiet. {target}: {idle_states}.") + "\n"
+    return style.bold(f"{target}: {', '.join(parts)}.") + "\n"
 
 
-def _unfinished(run: UnfinishedRun, style: Style) -> str:
-    title = f"Unfinished run {clean(run.run_id)}, begun {moment(run.started)} by {clean(run.user)}"
-    lines = [style.yellow(title), style.dim(f"  {clean(run.command)}")]
-    counts = f"{run.done:,} of {plural(run.operations, 'operation')} done"
-    lines.append(f"  {counts}, {len(run.unknown):,} under way, {run.not_begun:,} not begun")
-    for step in run.unknown[:_MANY]:
-        begun = f"  {style.dim(f'begun {moment(step.begun)}')}" if step.begun else ""
-        lines.append(f"  ? {clean(step.verb)} {clean(step.resource)}{begun}")
-    if len(run.unknown) > _MANY:
-        lines.append(style.dim(f"  … and {len(run.unknown) - _MANY:,} more"))
+def _render_unfinished_run(run: UnfinishedRun, style: Style) -> str:
+    title = (
+        f"Unfinished run {sanitize_for_terminal(run.run_id)}, begun {format_time(run.started)} "
+        f"by {sanitize_for_terminal(run.user)}"
+    )
+    lines = [style.yellow(title), style.dim(f"  {sanitize_for_terminal(run.command)}")]
+    progress = f"{run.done:,} of {format_count(run.operations, 'operation')} done"
+    lines.append(f"  {progress}, {len(run.unknown):,} under way, {run.not_begun:,} not begun")
+    for step in run.unknown[:_MAX_LINES]:
+        begun_note = f"  {style.dim(f'begun {format_time(step.begun)}')}" if step.begun else ""
+        lines.append(
+            f"  ? {sanitize_for_terminal(step.verb)} {sanitize_for_terminal(step.resource)}{begun_note}"
+        )
+    if len(run.unknown) > _MAX_LINES:
+        lines.append(style.dim(f"  … and {len(run.unknown) - _MAX_LINES:,} more"))
     lines.append(f"  {style.cyan('next:')} 'kdeclare apply' settles what was under way and goes on.")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _activity(activity: Activity, style: Style) -> str:
+def _render_activity(activity: Activity, style: Style) -> str:
     ongoing = activity.ongoing
     if not ongoing:
         return ""
-    names = [clean(work.name) for work in ongoing[:_MANY]]
+    names = [sanitize_for_terminal(work.name) for work in ongoing[:_MAX_LINES]]
     width = max(len(name) for name in names)
-    far = f" {progress_text(activity.progress)}" if activity.progress else ""
-    lines = [f"{style.cyan(clean(activity.title))}{far}"]
+    progress_note = f" {format_progress(activity.progress)}" if activity.progress else ""
+    lines = [f"{style.cyan(sanitize_for_terminal(activity.title))}{progress_note}"]
     for name, work in zip(names, ongoing, strict=False):
-        whose = style.dim(f"  run {clean(work.run_id)}" if work.run_id else "  not by kdeclare")
-        note = f"  {clean(work.note or work.verb)}" if work.note or work.verb else ""
+        owner_note = style.dim(
+            f"  run {sanitize_for_terminal(work.run_id)}" if work.run_id else "  not by kdeclare"
+        )
+        note = f"  {sanitize_for_terminal(work.note or work.verb)}" if work.note or work.verb else ""
         has_values = work.before is not None or work.after is not None
-        values = f"  {show(work.before)} → {show(work.after)}" if has_values else ""
-        lines.append(f"  ↻ {name:<{width}}{values}{whose}{note}")
-    if len(ongoing) > _MANY:
-        lines.append(style.dim(f"  … and {len(ongoing) - _MANY:,} more"))
-    lines += [style.dim(f"  {clean(note)}") for note in activity.notes]
+        values = f"  {format_value(work.before)} → {format_value(work.after)}" if has_values else ""
+        lines.append(f"  ↻ {name:<{width}}{values}{owner_note}{note}")
+    if len(ongoing) > _MAX_LINES:
+        lines.append(style.dim(f"  … and {len(ongoing) - _MAX_LINES:,} more"))
+    lines += [style.dim(f"  {sanitize_for_terminal(note)}") for note in activity.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lock(view: StatusView, style: Style) -> str:
+def _render_lock(view: StatusView, style: Style) -> str:
     lock = view.lock
     if lock is None:
         return ""
-    who = f"{clean(lock.who)} (process {lock.pid}) since {clean(lock.since)}: {clean(lock.what)}"
-    return f"{style.yellow('Locked')} by {who}\n"
+    holder = (
+        f"{sanitize_for_terminal(lock.who)} (process {lock.pid}) since "
+        f"{sanitize_for_terminal(lock.since)}: {sanitize_for_terminal(lock.what)}"
+    )
+    return f"{style.yellow('Locked')} by {holder}\n"
 
 
-def _last(view: StatusView, style: Style) -> str:
+def _render_last_run(view: StatusView, style: Style) -> str:
     if view.last is None:
         return ""
     run = view.last
     text = (
-        f"Last run: {clean(run.run_id)}, {moment(run.ended or run.started)}, {clean(run.gist or run.outcome)}"
+        f"Last run: {sanitize_for_terminal(run.run_id)}, "
+        f"{format_time(run.ended or run.started)}, {sanitize_for_terminal(run.gist or run.outcome)}"
     )
     return style.dim(text) + "\n"
 
 
-_NAMED = 3
+_MAX_NAMED = 3
 
 
-def progress_text(moves: MoveProgress) -> str:
+def format_progress(progress: MoveProgress) -> str:
     """``12 of 40 partitions, 1.2 GiB of 4.0 GiB, 48.0 MiB/s, about 58.2 s left``, and who waits."""
     parts = [
-        f"{moves.partitions:,} of {plural(moves.partitions_total, moves.noun)}",
-        f"{size(moves.bytes)} of {size(moves.bytes_total)}" if moves.bytes_total else "",
-        f"{size(moves.rate)}/s" if moves.rate else "",
-        f"about {duration(moves.left_s)} left" if moves.left_s is not None and moves.left_s >= 1 else "",
+        f"{progress.partitions:,} of {format_count(progress.partitions_total, progress.noun)}",
+        f"{format_size(progress.bytes)} of {format_size(progress.bytes_total)}"
+        if progress.bytes_total
+        else "",
+        f"{format_size(progress.rate)}/s" if progress.rate else "",
+        f"about {format_duration(progress.left_s)} left"
+        if progress.left_s is not None and progress.left_s >= 1
+        else "",
     ]
-    return "; ".join([listed(parts), *waiting_texts(moves)])
+    return "; ".join([join_nonempty(parts), *format_waiting_parts(progress)])
 
 
-def waiting_texts(moves: MoveProgress) -> list[str]:
+def format_waiting_parts(progress: MoveProgress) -> list[str]:
     """The partitions that need a look, a few of them by name."""
-    found = [_waiting(item, moves.member) for item in moves.waiting[:_NAMED]]
-    more = len(moves.waiting) - _NAMED
-    return [*found, f"and {plural(more, f'more {moves.noun}')}"] if more > 0 else found
+    waiting_texts = [_format_waiting_part(item, progress.member) for item in progress.waiting[:_MAX_NAMED]]
+    omitted_count = len(progress.waiting) - _MAX_NAMED
+    return (
+        [*waiting_texts, f"and {format_count(omitted_count, f'more {progress.noun}')}"]
+        if omitted_count > 0
+        else waiting_texts
+    )
 
 
-def _waiting(item: Waiting, member: str) -> str:
+def _format_waiting_part(item: PendingPart, member: str) -> str:
     brokers = ", ".join(f"{member} {b}{', which is down' if b in item.down else ''}" for b in item.brokers)
-    stalled = " (nothing has arrived lately)" if item.stalled and not item.down else ""
-    return f"{clean(item.partition)} waits for {brokers or 'its end'}{stalled}"
+    stall_note = " (nothing has arrived lately)" if item.stalled and not item.down else ""
+    return f"{sanitize_for_terminal(item.partition)} waits for {brokers or 'its end'}{stall_note}"

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainSerializer
 
 from kdeclare.core.documents import Diagnostics, Hidden, OneOf, Second
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Plan, Summary
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import LockInfo
@@ -34,11 +34,11 @@ class CountsDocument:
     interrupted: int
 
 
-def _count_all(counts: Mapping[Status, int]) -> CountsDocument:
+def _build_counts_document(counts: Mapping[Status, int]) -> CountsDocument:
     return CountsDocument(*(counts.get(status, 0) for status in Status))
 
 
-Counts = Annotated[Mapping[Status, int], PlainSerializer(_count_all)]
+StatusCounts = Annotated[Mapping[Status, int], PlainSerializer(_build_counts_document)]
 _Second = Annotated[Second | None, Field(description="UTC, ISO 8601.")]
 
 
@@ -68,7 +68,7 @@ class RunSummary:
     summary: Summary = field(default_factory=Summary)
     adopted: Annotated[int, Field(description="Resources taken into ownership without a change.")] = 0
     operations: Annotated[int, Field(description="How many the plan has.")] = 0
-    counts: Counts = field(default_factory=dict)
+    counts: StatusCounts = field(default_factory=dict)
     problem: Annotated[str, Field(description="Why the run cannot be read; empty if it can.")] = ""
     gist: Hidden[str] = ""
 
@@ -191,11 +191,11 @@ class ValidationView:
     diagnostics: Diagnostics = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "valid", not any(d.blocks for d in self.diagnostics))
+        object.__setattr__(self, "valid", not any(d.is_blocking for d in self.diagnostics))
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ProblemDocument:
     """A command that failed as a whole."""
 
     outcome: Literal["error"]

@@ -20,21 +20,21 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _PROVIDERS = "org.apache.kafka.common.config.provider."
 
 
-def worker_properties(
+def build_worker_properties(
     settings: SandboxSettings, worker_id: int, files: ConnectFiles, extensions: Iterable[str]
 ) -> dict[str, str]:
     """The settings of one worker. ``extensions``: the classes of the REST extensions that it loads."""
-    copies = str(min(3, settings.brokers))
-    port = str(settings.worker_port(worker_id))
-    made = {
+    replication_factor = str(min(3, settings.brokers))
+    port = str(settings.get_worker_port(worker_id))
+    properties = {
         "bootstrap.servers": settings.bootstrap,
         "group.id": GROUP,
         "config.storage.topic": f"{GROUP}-configs",
         "offset.storage.topic": f"{GROUP}-offsets",
         "status.storage.topic": f"{GROUP}-status",
-        "config.storage.replication.factor": copies,
-        "offset.storage.replication.factor": copies,
-        "status.storage.replication.factor": copies,
+        "config.storage.replication.factor": replication_factor,
+        "offset.storage.replication.factor": replication_factor,
+        "status.storage.replication.factor": replication_factor,
         "offset.storage.partitions": "5",
         "status.storage.partitions": "2",
         "key.converter": _JSON,
@@ -44,7 +44,7 @@ def worker_properties(
         "plugin.path": str(files.plugins),
         # All that is here says what it offers; looking into every class of every jar takes seconds.
         "plugin.discovery": "service_load",
-        "listeners": settings.worker_url(worker_id),
+        "listeners": settings.get_worker_url(worker_id),
         "rest.advertised.listener": "https",
         "rest.advertised.host.name": HOST,
         "rest.advertised.port": port,
@@ -61,14 +61,14 @@ def worker_properties(
         # Five minutes by default, for which the tasks of a worker that is gone run nowhere.
         "scheduled.rebalance.max.delay.ms": "3000",
     }
-    named = ",".join(extensions)
-    if not named:
-        return made
+    extension_names = ",".join(extensions)
+    if not extension_names:
+        return properties
     # Everybody on this machine may change the workers. The sandbox's brokers ask for no login either: all of
     # them listen on the loopback address only.
-    return {**made, "rest.extension.classes": named, PLUGIN_OPEN: "true"}
+    return {**properties, "rest.extension.classes": extension_names, PLUGIN_OPEN: "true"}
 
 
-def worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:
+def build_worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:
     """The environment variables that placeholders in a worker's settings name."""
     return {FOLDER_VARIABLE: str(files.worker(worker_id).folder), PASSWORD_VARIABLE: KEYSTORE_PASSWORD}

@@ -11,7 +11,7 @@ import pytest
 
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.sandbox import SandboxSettings, broker_properties, is_free
-from kdeclare.sandbox.connect_jars import connect_jars, install
+from kdeclare.sandbox.connect_jars import install, resolve_connect_jars
 from tests.conftest import free_port
 from tests.kafka.connect import certificates
 from tests.kafka.connect.asking import HOST
@@ -24,11 +24,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     folder = tmp_path_factory.mktemp("connect")
     plugins = folder / "plugins"
     settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(2))
-    login = f"{HOST}:{settings.broker_port(2)}"
+    login = f"{HOST}:{settings.get_broker_port(2)}"
     with ThreadPoolExecutor(2) as pool:
         building = pool.submit(install, plugins)
         making = pool.submit(certificates.make, _made(folder / "certificates"))
-        jars = connect_jars()
+        jars = resolve_connect_jars()
         made, _ = making.result(), building.result()
     (plugins / "file").mkdir()
     shutil.copy(jars.file_connectors, plugins / "file")

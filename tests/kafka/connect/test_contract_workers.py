@@ -11,14 +11,23 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.connect.client import port
-from kdeclare.providers.connect.client.port import ConnectWorkers, check, read_workers, through_any
+from kdeclare.providers.connect.client.port import (
+    ConnectWorkers,
+    patch_through_any,
+    read_workers,
+    require_valid,
+)
 from kdeclare.providers.connect.client.rest import open_rest_workers
 from kdeclare.providers.connect.testing import MemoryWorkers
 from kdeclare.providers.connect.testing.workers import LOCATION, PASSWORD, Keystore
-from kdeclare.providers.connect.worker_health import differing, not_reached, silent
-from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkersSeen, overrides_hash
+from kdeclare.providers.connect.worker_health import (
+    find_certificate_mismatches,
+    find_silent,
+    find_unconverged,
+)
+from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, WorkerGroup, hash_overrides
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.cases import case
 from tests.engine.world import World, desired
@@ -41,12 +50,12 @@ class Bed:
     def rotated(self, location: str) -> dict[str, str | None]:
         return {LOCATION: location, PASSWORD: self.password, TYPE: "PKCS12"}
 
-    def settled(self, wanted: dict[str, str]) -> WorkersSeen:
+    def settled(self, wanted: dict[str, str]) -> GroupSnapshot:
         """All workers once they have followed."""
         deadline = time.monotonic() + 15
         while True:
             seen = read_workers(self.workers)
-            late = not_reached(seen, wanted)
+            late = find_unconverged(seen, wanted)
             if not late or time.monotonic() > deadline:
                 assert not late
                 return seen
@@ -59,7 +68,7 @@ def memory() -> Bed:
     for name in ("/a", "/b", "/lacking"):
         shown = Certificate(name[1:].encode().hex().ljust(64, "0"), f"CN={name}", "CN=ca", begin, end)
         workers.files[name] = Keystore(shown, "changeit")
-    workers.workers[workers.urls[-1]].lacks = {"/lacking"}
+    workers.workers[workers.urls[-1]].missing_paths = {"/lacking"}
     workers.placeholders = {"${env:PW}": "changeit"}
     return Bed(workers, "/a", "/b", "/lacking", "${env:PW}")
 
@@ -99,8 +108,8 @@ def fault(call: Callable[[], Any]) -> Fault:
 def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> None:
     seen = bed.settled({})
     assert seen.overrides == {}
-    assert not silent(seen)
-    assert not list(differing(seen))
+    assert not find_silent(seen)
+    assert not list(find_certificate_mismatches(seen))
     assert [worker.status.leader for worker in seen.workers if worker.status].count(True) == 1
     for worker in seen.workers:
         assert worker.status
@@ -109,7 +118,7 @@ def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> N
 
 @case("CON-01")
 def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
-    after = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     assert after == bed.rotated(bed.a)  # placeholders as they are
     seen = bed.settled(after)
     assert seen.overrides == after
@@ -118,7 +127,7 @@ def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
     for worker in seen.workers:
         assert worker.status
         assert worker.status.applied
-        assert worker.status.applied.sha256 == overrides_hash(after)
+        assert worker.status.applied.sha256 == hash_overrides(after)
         assert set(worker.status.overrides) == set(after)
         assert LOCATION in worker.status.whitelist
     for url in bed.workers.urls:
@@ -127,7 +136,7 @@ def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
     second = {worker.served for worker in bed.settled(merged).workers}
     assert len(second) == 1
     assert second != first
-    nothing = dict(through_any(bed.workers, dict.fromkeys(merged)))
+    nothing = dict(patch_through_any(bed.workers, dict.fromkeys(merged)))
     assert nothing == {}
     bed.settled({})
 
@@ -139,7 +148,7 @@ def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
 def test_what_no_worker_could_apply_is_refused_and_nothing_is_written(
     bed: Bed, wrong: dict[str, str | None]
 ) -> None:
-    before = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    before = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     shown = {worker.served for worker in bed.settled(before).workers}
     for url in bed.workers.urls:
         found = bed.workers.validate(url, wrong)
@@ -154,7 +163,7 @@ def test_what_no_worker_could_apply_is_refused_and_nothing_is_written(
 
 def test_what_one_worker_lacks_is_found_before_anything_is_written(bed: Bed) -> None:
     *others, last = bed.workers.urls
-    found = fault(lambda: check(bed.workers, bed.rotated(bed.lacking)))
+    found = fault(lambda: require_valid(bed.workers, bed.rotated(bed.lacking)))
     assert found.error == port.INVALID
     assert last in found.message
     assert not any(url in found.message for url in others)
@@ -162,7 +171,7 @@ def test_what_one_worker_lacks_is_found_before_anything_is_written(bed: Bed) -> 
 
 
 def test_a_key_is_taken_away_and_is_not_there_then(bed: Bed) -> None:
-    after = dict(through_any(bed.workers, bed.rotated(bed.a)))
+    after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
     bed.settled(after)
     for url in bed.workers.urls:
         assert fault(partial(bed.workers.delete, url, "no.such.key")).error == port.NO_OVERRIDE
@@ -174,7 +183,7 @@ def test_a_key_is_taken_away_and_is_not_there_then(bed: Bed) -> None:
 # through the engine
 
 
-def declared(bed: Bed, location: str) -> Desired:
+def declared(bed: Bed, location: str) -> DesiredResource:
     return desired("ConnectWorkerConfig", "eu", workers=list(bed.workers.urls), config=bed.rotated(location))
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.providers.connect.client.plugin.jar import EXTENSION, compile_sources, jar_name
+from kdeclare.providers.connect.client.plugin.jar import EXTENSION, compile_sources, get_jar_name
 from kdeclare.sandbox.connect_jars import find_compiler
-from kdeclare.sandbox.jars import silent
+from kdeclare.sandbox.jars import ignore_progress
 
 pytestmark = pytest.mark.kafka
 
@@ -22,12 +22,12 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
 
 def test_no_compiler_warns(tmp_path: Path) -> None:
     strict = ("-Xlint:all,-classfile,-processing", "-Werror")
-    compile_sources(find_compiler(silent, os.environ), tmp_path, *strict)
+    compile_sources(find_compiler(ignore_progress, os.environ), tmp_path, *strict)
 
 
 def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:
     built = run("connect", "plugin", "build", "--out", str(tmp_path / "out"))
-    assert (built.returncode, built.stdout) == (0, f"{tmp_path / 'out' / jar_name()}\n")
+    assert (built.returncode, built.stdout) == (0, f"{tmp_path / 'out' / get_jar_name()}\n")
     installed = run("connect", "plugin", "install", "--plugin-path", str(tmp_path / "plugins"))
     assert installed.stdout.splitlines() == [
         f"plugin.path={tmp_path / 'plugins'}",
@@ -35,5 +35,5 @@ def test_the_commands_build_and_install_the_same_jar(tmp_path: Path) -> None:
         "kdeclare.worker.config.admins.file=/etc/connect/kdeclare-admins.properties",
     ]
     assert "kdeclare.worker.config.open=true" in installed.stderr
-    jars = [(tmp_path / folder / jar_name()).read_bytes() for folder in ("out", "plugins")]
+    jars = [(tmp_path / folder / get_jar_name()).read_bytes() for folder in ("out", "plugins")]
     assert jars[0] == jars[1]

@@ -14,7 +14,7 @@ from kdeclare.providers.connect.client.plugin.jar import EXTENSION
 from kdeclare.sandbox import processes
 from kdeclare.sandbox.broker_properties import render
 from kdeclare.sandbox.connect_jars import ConnectJars
-from kdeclare.sandbox.processes import Recorded
+from kdeclare.sandbox.processes import ProcessRecord
 from tests.kafka.connect.asking import HOST, Asking, trusting
 from tests.kafka.connect.certificates import PASSWORD, Certificates
 from tests.startup_cache import WORKER, archive_options
@@ -61,7 +61,7 @@ class Worker:
     jars: ConnectJars
     properties: dict[str, str]
     main: str = _DISTRIBUTED
-    running: Recorded | None = None
+    running: ProcessRecord | None = None
     tls: bool = True
 
     @property
@@ -113,14 +113,14 @@ class Worker:
     def kill(self) -> None:
         """End it as a crash does."""
         if self.running is not None:
-            processes.send(self.running, signal.SIGKILL)
-            processes.wait_gone([self.running], 10)
+            processes.send_signal(self.running, signal.SIGKILL)
+            processes.await_exit([self.running], 10)
             self.running = None
 
     def stop(self) -> None:
         """End it as an operator does."""
         if self.running is not None:
-            processes.end([self.running], 20, 20)
+            processes.terminate([self.running], 20, 20)
             self.running = None
 
 
@@ -149,7 +149,7 @@ class Workshop:
     def close(self) -> None:
         """End all of them."""
         running = [w.running for w in self.made if w.running is not None]
-        processes.end(running, 10, 5)
+        processes.terminate(running, 10, 5)
 
     def _worker(self, name: str, more: Mapping[str, str], main: str) -> Worker:
         port = next(self.ports)
@@ -256,6 +256,6 @@ def started(workers: Sequence[Worker]) -> Iterator[None]:
             worker.await_ready()
         yield
     finally:
-        processes.end([w.running for w in workers if w.running is not None], 10, 5)
+        processes.terminate([w.running for w in workers if w.running is not None], 10, 5)
         for worker in workers:
             worker.running = None

@@ -18,11 +18,11 @@ import pytest
 
 from kdeclare import api
 from kdeclare.api import (
+    ApplyOptions,
     FleetOptions,
-    How,
     KdeclareError,
-    Options,
-    Scope,
+    PlanScope,
+    WorkspaceOptions,
     apply_manifests,
     apply_saved,
     audit_fleet,
@@ -105,7 +105,7 @@ def test_words_of_the_library_lead_to_nothing_that_is_not_in_it(name: str) -> No
 def test_manifests_that_cannot_be_loaded_are_told_of_and_not_raised(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     (kdeclare.folder / "bad.yaml").write_text("{")
-    loaded = load_manifests(open_workspace(Options()), [Path("nothing.yaml"), Path("bad.yaml")])
+    loaded = load_manifests(open_workspace(WorkspaceOptions()), [Path("nothing.yaml"), Path("bad.yaml")])
     missing, syntax = (found for found in loaded.diagnostics if found.is_error)
     assert "nothing.yaml" in missing.detail
     assert (syntax.code, syntax.place and syntax.place.file) == ("yaml-syntax", "bad.yaml")
@@ -133,26 +133,28 @@ def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
     """Validate, plan, save, apply, look back, roll back and import; the folder is a project in memory."""
     file = kdeclare.topic("orders", partitions=3, configs={"retention.ms": 1000})
     assert validation_outcome(validate()).headline == "Valid: 1 resource in 1 file."
-    workspace = open_workspace(Options())
+    workspace = open_workspace(WorkspaceOptions())
     assert [str(found.id) for found in load_manifests(workspace).desired] == ["Topic/orders"]
     plan = make_plan(workspace).plan
     assert plan_outcome(plan).status == "changes"
     identity = save_plan(plan, Path("it.plan"))
     saved = load_plan(Path("it.plan"))
     assert saved.plan_id == identity
-    run = apply_saved(workspace, saved, How("a test"))
+    run = apply_saved(workspace, saved, ApplyOptions("a test"))
     assert run is not None
     assert run.run_id is not None
     assert kdeclare.topics == {"orders"}
     assert list_runs(workspace)[0].command == "a test"
     assert show_run(workspace, run.run_id).run.outcome == "done"
     file.unlink()
-    deleted = apply_manifests(workspace, (), Scope(allow_deletes=True), How("a test", lambda p, n: False))
+    deleted = apply_manifests(
+        workspace, (), PlanScope(allow_deletes=True), ApplyOptions("a test", lambda p, n: False)
+    )
     assert deleted is None, "whoever confirms said no"
-    assert roll_back(workspace, None, How("a test")) is not None
+    assert roll_back(workspace, None, ApplyOptions("a test")) is not None
     assert kdeclare.topics == set()
     kdeclare.topic("refunds")
-    assert apply_manifests(workspace, (), Scope(), How("a test")) is not None
+    assert apply_manifests(workspace, (), PlanScope(), ApplyOptions("a test")) is not None
     written = import_cluster(workspace, "refu.*")
     write_manifests(written, Path("copy"))
     assert (Path("copy") / "topics" / "refunds.yaml").read_text() == written[0].text
@@ -161,11 +163,11 @@ def test_a_whole_life_from_code(kdeclare: CommandLine) -> None:
 def test_a_run_in_a_thread_of_its_own(kdeclare: CommandLine) -> None:
     """Python gives handlers of signals to the main thread only, and a server has many."""
     kdeclare.topic("orders")
-    workspace = open_workspace(Options())
+    workspace = open_workspace(WorkspaceOptions())
     ended: list[object] = []
 
     def work() -> None:
-        ended.append(apply_manifests(workspace, (), Scope(), How("a server")))
+        ended.append(apply_manifests(workspace, (), PlanScope(), ApplyOptions("a server")))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -178,7 +180,7 @@ def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
     """A program's tests need no broker."""
     cluster = MemoryCluster()
 
-    options = Options(bootstrap_server="nowhere:9092", state=str(tmp_path))
+    options = WorkspaceOptions(bootstrap_server="nowhere:9092", state=str(tmp_path))
     workspace = open_workspace(options, {}, Connections(KafkaConnection(cluster)))
     assert make_plan(workspace).plan.cluster.name == "nowhere:9092"
 
@@ -186,7 +188,7 @@ def test_a_cluster_of_ones_own(tmp_path: Path) -> None:
 def test_what_goes_wrong_is_data(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders", partitons=3)
     with pytest.raises(KdeclareError) as wrong:
-        make_plan(open_workspace(Options()))
+        make_plan(open_workspace(WorkspaceOptions()))
     [found] = wrong.value.diagnostics
     assert (found.code, found.place is not None) == ("unknown-field", True)
     with pytest.raises(KdeclareError):

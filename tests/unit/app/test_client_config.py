@@ -8,7 +8,7 @@ import pytest
 
 from kdeclare.app.connections import ProjectReferences
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
-from kdeclare.providers.kafka.client.properties import client_arguments
+from kdeclare.providers.kafka.client.properties import build_client_arguments
 from kdeclare.providers.kafka.connection import read_client_config
 
 
@@ -61,7 +61,7 @@ def test_a_secret_arrives_whole_whatever_is_in_it(tmp_path: Path, secret: str) -
         sasl_mechanism="PLAIN",
         sasl_jaas_config=f'{module} required username="u" password="${{env.SECRET}}";',
     )
-    arguments, _ = client_arguments(read(path, {"SECRET": secret}))
+    arguments, _ = build_client_arguments(read(path, {"SECRET": secret}))
     assert arguments["sasl_plain_password"] == secret
 
 

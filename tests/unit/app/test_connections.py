@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kdeclare.app.connections import Connecting, Opener, explain_fault
+from kdeclare.app.connections import Opener, PendingConnections, explain_fault
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.parts import Connections
@@ -51,7 +51,7 @@ def unreachable() -> object:
 
 def test_a_connection_is_opened_when_it_is_first_needed_and_once() -> None:
     opens = Counted(Depot)
-    connecting = Connecting([Opener(Depot, opens)])
+    connecting = PendingConnections([Opener(Depot, opens)])
     connections = connecting.get()
     assert opens.times == 0
     depot = connections.get(Depot)
@@ -64,7 +64,7 @@ def test_a_connection_is_opened_when_it_is_first_needed_and_once() -> None:
 
 def test_what_nobody_needed_is_neither_opened_nor_closed() -> None:
     opens = Counted(Depot)
-    connecting = Connecting([Opener(Depot, opens)])
+    connecting = PendingConnections([Opener(Depot, opens)])
     connecting.get()
     connecting.close()
     assert opens.times == 0
@@ -77,7 +77,7 @@ def test_what_every_command_needs_is_opened_meanwhile_and_closed_although_nobody
         assert may_go_on.wait(5)
         return depot
 
-    connecting = Connecting([Opener(Depot, slowly, is_always_needed=True)])
+    connecting = PendingConnections([Opener(Depot, slowly, is_always_needed=True)])
     connecting.close()  # waits for nothing
     assert not depot.closed.is_set()
     may_go_on.set()
@@ -85,7 +85,7 @@ def test_what_every_command_needs_is_opened_meanwhile_and_closed_although_nobody
 
 
 def test_what_every_command_needs_is_refused_before_anything_is_done() -> None:
-    connecting = Connecting([Opener(Depot, unreachable, is_always_needed=True), Opener(Shop, Shop)])
+    connecting = PendingConnections([Opener(Depot, unreachable, is_always_needed=True), Opener(Shop, Shop)])
     for _ in range(2):
         with pytest.raises(KdeclareError, match="It cannot be reached"):
             connecting.get()
@@ -93,20 +93,20 @@ def test_what_every_command_needs_is_refused_before_anything_is_done() -> None:
 
 
 def test_what_the_environment_does_not_name_takes_no_part_but_says_why_when_it_is_asked_for() -> None:
-    connecting = Connecting([Opener(Depot, unreachable, is_always_needed=True, is_named=False)])
+    connecting = PendingConnections([Opener(Depot, unreachable, is_always_needed=True, is_named=False)])
     connections = connecting.get().with_part(Shop())
-    assert connections.leaves_out(Depot)
+    assert connections.is_unconfigured(Depot)
     assert not connections.offers(Depot)
-    assert not Connecting([Opener(Depot, unreachable, is_named=False)]).get().is_empty
+    assert not PendingConnections([Opener(Depot, unreachable, is_named=False)]).get().is_empty
     assert connections.find(Depot) is None
     with pytest.raises(KdeclareError, match="It cannot be reached"):
         connections.get(Depot)
-    assert not connections.with_part(Depot()).leaves_out(Depot)
+    assert not connections.with_part(Depot()).is_unconfigured(Depot)
     connecting.close()
 
 
 def test_one_that_cannot_be_reached_keeps_nobody_from_the_others() -> None:
-    connections = Connecting([Opener(Depot, unreachable), Opener(Shop, Shop)]).get()
+    connections = PendingConnections([Opener(Depot, unreachable), Opener(Shop, Shop)]).get()
     assert isinstance(connections.get(Shop), Shop)
     with pytest.raises(KdeclareError, match="It cannot be reached"):
         connections.get(Depot)
@@ -114,7 +114,7 @@ def test_one_that_cannot_be_reached_keeps_nobody_from_the_others() -> None:
 
 def test_what_is_given_is_neither_opened_nor_closed() -> None:
     opens, given = Counted(Depot), Depot()
-    connecting = Connecting([Opener(Depot, opens, is_always_needed=True)], Connections(given))
+    connecting = PendingConnections([Opener(Depot, opens, is_always_needed=True)], Connections(given))
     assert connecting.get().get(Depot) is given
     connecting.close()
     assert opens.times == 0
@@ -123,14 +123,14 @@ def test_what_is_given_is_neither_opened_nor_closed() -> None:
 
 @pytest.mark.parametrize("made", [Depot(), KeepableDepot()])
 def test_only_what_can_be_kept_is_left_to_its_keeper(made: Depot) -> None:
-    connecting = Connecting([Opener(Depot, lambda: made, is_kept=True)])
+    connecting = PendingConnections([Opener(Depot, lambda: made, is_kept=True)])
     connecting.get().find(Depot)
     connecting.close()
     assert made.closed.wait(0.2) is not isinstance(made, KeepableDepot)
 
 
 def test_no_provider_has_such_a_connection() -> None:
-    connections = Connecting([Opener(Shop, Shop)]).get()
+    connections = PendingConnections([Opener(Shop, Shop)]).get()
     assert connections.find(Depot) is None
     with pytest.raises(LookupError):
         connections.get(Depot)

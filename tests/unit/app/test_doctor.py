@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.doctor import examined
-from kdeclare.app.workspace import Options
+from kdeclare.app.doctor import run_doctor
+from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.state import State
-from kdeclare.core.provider.provider import Check, Standing
-from kdeclare.engine.state.local import open_store
+from kdeclare.core.provider.provider import Check, CheckStatus
+from kdeclare.engine.state.local_store import open_store
 from kdeclare.providers.kafka import doctor
-from kdeclare.providers.kafka.doctor import features, rights
+from kdeclare.providers.kafka.doctor import check_features, check_rights
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examinable, Examination
 from kdeclare.report.doctor import DoctorView
 
-OK, SKIPPED, WARNING, FAILED = Standing.OK, Standing.SKIPPED, Standing.WARNING, Standing.FAILED
+OK, SKIPPED, WARNING, FAILED = CheckStatus.OK, CheckStatus.SKIPPED, CheckStatus.WARNING, CheckStatus.FAILED
 ALL = frozenset({"CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"})
 VERSIONS = {34: 2, 35: 4, 43: 2, 44: 1, 45: 1, 60: 2}
 WELL = Examination(VERSIONS, {"eligible.leader.replicas.version": 1}, ALL, {"orders": ALL})
@@ -64,10 +64,10 @@ class Fake:
 
 
 def look(fake: Fake, servers: str | None = "b1:9092", **more: object) -> DoctorView:
-    options = replace(Options(bootstrap_server=servers), **more)  # type: ignore[arg-type]
+    options = replace(WorkspaceOptions(bootstrap_server=servers), **more)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doctor, "reach_cluster", fake)
-        view = examined(options, lambda *_: None, os.environ)
+        view = run_doctor(options, lambda *_: None, os.environ)
     assert fake.open == 0, "all that was opened is closed"
     return view
 
@@ -108,7 +108,7 @@ def test_java_and_its_compiler(jdk: Path) -> None:
 def test_all_is_well() -> None:
     fake = Fake()
     view = look(fake)
-    assert (view.worst, view.exit_code) == (OK, ExitCode.OK)
+    assert (view.worst_status, view.exit_code) == (OK, ExitCode.OK)
     assert only(view, "Cluster").what == "the-id, Kafka 4.3, 2 brokers; you are User:ann"
     assert [check.what for check in checks(view, "Address", "Broker 1", "Broker 2")] == [
         "b1:9092 answers",
@@ -126,7 +126,7 @@ def test_without_any_cluster_nothing_is_asked() -> None:
         "no cluster is named: its brokers, what you may do there and its features were not looked at"
     )
     assert "--bootstrap-server HOST:PORT, or bootstrapServers" in only(view, "Address").hint
-    assert view.not_looked_at == ("Cluster",)
+    assert view.skipped_titles == ("Cluster",)
 
 
 def test_what_client_properties_leave_to_providers_is_shown_as_it_is_used(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_client_properties_leave_to_providers_is_shown_as_it_is_used(tmp_pa
 def test_what_is_not_in_use_is_not_missed() -> None:
     view = look(Fake())
     assert only(view, "Project file").standing is SKIPPED
-    assert view.not_looked_at == ()
+    assert view.skipped_titles == ()
 
 
 def test_an_address_that_does_not_answer_is_a_warning_beside_one_that_does() -> None:
@@ -211,7 +211,7 @@ def test_properties_that_cannot_be_used_are_no_matter_of_the_network(monkeypatch
         raise KdeclareError(error("client-properties", "No", "ssl.provider: it is not supported."))
 
     monkeypatch.setattr(doctor, "reach_cluster", refusing)
-    view = examined(Options(bootstrap_server="b:1"), lambda *_: None, os.environ)
+    view = run_doctor(WorkspaceOptions(bootstrap_server="b:1"), lambda *_: None, os.environ)
     assert only(view, "Client properties").what == "ssl.provider: it is not supported."
     assert checks(view, "Network") == []
 
@@ -309,7 +309,7 @@ def test_connect_workers_that_do_not_answer(tmp_path: Path) -> None:
 
 
 def test_every_right_and_feature_is_there() -> None:
-    assert {check.standing for check in (*rights(WELL), *features(WELL))} == {OK}
+    assert {check.standing for check in (*check_rights(WELL), *check_features(WELL))} == {OK}
 
 
 @pytest.mark.parametrize(
@@ -323,9 +323,9 @@ def test_every_right_and_feature_is_there() -> None:
         ("DELETE", {"Delete topics"}, WARNING),
     ],
 )
-def test_a_right_that_is_missing(missing: str, names: set[str], standing: Standing) -> None:
+def test_a_right_that_is_missing(missing: str, names: set[str], standing: CheckStatus) -> None:
     granted = ALL - {missing}
-    found = rights(Examination(VERSIONS, {}, granted, {"a": granted, "b": ALL}))
+    found = check_rights(Examination(VERSIONS, {}, granted, {"a": granted, "b": ALL}))
     lacking = [check for check in found if check.standing is not OK]
     assert {check.name for check in lacking} == names
     for check in lacking:
@@ -336,8 +336,8 @@ def test_a_right_that_is_missing(missing: str, names: set[str], standing: Standi
 
 
 def test_what_brokers_do_not_tell_is_neither_good_nor_bad() -> None:
-    assert {check.standing for check in rights(Examination(VERSIONS))} == {SKIPPED}
-    none = rights(Examination(VERSIONS, {}, ALL, {}))
+    assert {check.standing for check in check_rights(Examination(VERSIONS))} == {SKIPPED}
+    none = check_rights(Examination(VERSIONS, {}, ALL, {}))
     assert [check.what for check in none if check.standing is SKIPPED] == [
         "there are no topics that you may see"
     ] * 4
@@ -353,9 +353,9 @@ def test_what_brokers_do_not_tell_is_neither_good_nor_bad() -> None:
     ],
 )
 def test_a_feature_that_brokers_do_not_have(
-    versions: dict[int, int], name: str, standing: Standing, since: str
+    versions: dict[int, int], name: str, standing: CheckStatus, since: str
 ) -> None:
-    found = features(Examination(VERSIONS | versions, WELL.features))
+    found = check_features(Examination(VERSIONS | versions, WELL.features))
     (lacking,) = [check for check in found if check.standing is not OK]
     assert (lacking.name, lacking.standing) == (name, standing)
     assert f"since {since}" in lacking.what
@@ -363,16 +363,16 @@ def test_a_feature_that_brokers_do_not_have(
 
 
 def test_eligible_leader_replicas_are_a_choice() -> None:
-    *_, elr = features(Examination(VERSIONS))
+    *_, elr = check_features(Examination(VERSIONS))
     assert (elr.standing, "not turned on" in elr.what) == (SKIPPED, True)
 
 
 def test_nothing_of_the_properties_is_in_the_document(tmp_path: Path) -> None:
     from kdeclare.core.documents import dump_document
-    from kdeclare.report.doctor import describe_examination
+    from kdeclare.report.doctor import build_doctor_document
 
     file = tmp_path / "client.properties"
     file.write_text('sasl.jaas.config=x required password="s3cret";\nssl.key.password=s3cret\n')
     fake = Fake()
-    assert "s3cret" not in json.dumps(dump_document(describe_examination(look(fake, command_config=file))))
+    assert "s3cret" not in json.dumps(dump_document(build_doctor_document(look(fake, command_config=file))))
     assert "s3cret" in fake.config["ssl.key.password"]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from kdeclare.app.fleet.saved_plans import _narrowed
-from kdeclare.cli.commands.fleet import without_settings
+from kdeclare.app.fleet.saved_plans import _merge_selectors
+from kdeclare.cli.commands.fleet import redact_spark_settings
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.fleet.overview import AppliedCluster, AppliedStatus, FleetApply
-from kdeclare.report.fleet.fleet_runs import apply_exit
+from kdeclare.report.fleet.fleet_runs import compute_apply_exit
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,21 @@ from kdeclare.report.fleet.fleet_runs import apply_exit
 )
 def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: ExitCode) -> None:
     clusters = tuple(AppliedCluster(word, 1, AppliedStatus(word)) for word in statuses.split())
-    assert apply_exit(FleetApply("shop", 1.0, None, clusters)) is code
+    assert compute_apply_exit(FleetApply("shop", 1.0, None, clusters)) is code
 
 
 def test_an_interrupted_apply_says_so_whatever_was_done() -> None:
     for status in AppliedStatus:
         clusters = (AppliedCluster("eu-1", 1, status),)
         run = FleetApply("shop", 1.0, "It was interrupted.", clusters, interrupted=True)
-        assert apply_exit(run) is ExitCode.INTERRUPTED
+        assert compute_apply_exit(run) is ExitCode.INTERRUPTED
 
 
 def test_settings_of_spark_are_not_recorded() -> None:
     typed = (
         "kdeclare fleet apply f.yaml --conf spark.hadoop.fs.s3a.secret.key=XXX --conf=a=YYY --out 's3a://b'"
     )
-    told = without_settings(typed)
+    told = redact_spark_settings(typed)
     assert "spark.hadoop.fs.s3a.secret.key=…" in told
     assert "XXX" not in told
     assert "YYY" not in told
@@ -52,7 +52,7 @@ def test_settings_of_spark_are_not_recorded() -> None:
 
 
 def test_a_selector_never_widens_what_the_fleet_file_narrows_down() -> None:
-    assert _narrowed({"team": "checkout"}, {"tier": "gold"}) == {"team": "checkout", "tier": "gold"}
-    assert _narrowed({"team": "checkout"}, {"team": "checkout"}) == {"team": "checkout"}
+    assert _merge_selectors({"team": "checkout"}, {"tier": "gold"}) == {"team": "checkout", "tier": "gold"}
+    assert _merge_selectors({"team": "checkout"}, {"team": "checkout"}) == {"team": "checkout"}
     with pytest.raises(KdeclareError, match=r"narrows this cluster down to team=checkout"):
-        _narrowed({"team": "checkout"}, {"team": "search"})
+        _merge_selectors({"team": "checkout"}, {"team": "search"})

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kdeclare.app.fleet.audit import judge_objects
+from kdeclare.app.fleet.audit import evaluate_objects
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.fleet.cluster_pass import Judged
-from kdeclare.fleet.encoding import live_rows
+from kdeclare.fleet.cluster_pass import ClusterEvaluation
 from kdeclare.fleet.live_state import decode_cluster
-from kdeclare.policy.checking import check_live
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.fleet.row_builder import read_live_rows
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.resource_checks import check_live
 from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -81,7 +81,7 @@ def cluster() -> MemoryCluster:
 
 @pytest.fixture
 def live(cluster: MemoryCluster) -> LiveState:
-    itself, *rows = live_rows(connections_to(cluster), "eu-1", {}, NOW)
+    itself, *rows = read_live_rows(connections_to(cluster), "eu-1", {}, NOW)
     objects = [(LiveKey(row["kind"], row["name"]), row["body"]) for row in rows]
     return decode_cluster(itself["body"], objects)
 
@@ -91,7 +91,7 @@ def of(*policies: TopicActionsPolicy, **more: object) -> tuple[ConfiguredPolicy,
     return tuple(ConfiguredPolicy(type(p).__name__, p, **made) for p in policies)  # type: ignore[arg-type]
 
 
-def objections(said: Judged) -> list[tuple[str, str, str]]:
+def objections(said: ClusterEvaluation) -> list[tuple[str, str, str]]:
     found: Sequence[tuple[str, str, str]] = [
         (v.policy, v.resource, v.message) for v in said.verdicts if v.outcome is not VerdictOutcome.ALLOW
     ]
@@ -100,7 +100,7 @@ def objections(said: Judged) -> list[tuple[str, str, str]]:
 
 def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: LiveState) -> None:
     policies = of(Tall(), Budget())
-    said = judge_objects(policies, live, TOPICS, LABELS)
+    said = evaluate_objects(policies, live, TOPICS, LABELS)
     context = PolicyContext(connections_to(cluster), labels=LABELS)
     checked = check_live(policies, TOPICS, context, lambda done: None)
     assert list(said.verdicts) == list(checked.verdicts)
@@ -116,14 +116,14 @@ def test_it_says_what_a_check_of_the_cluster_says(cluster: MemoryCluster, live: 
 def test_what_no_snapshot_holds_is_open_and_the_others_are_told(
     live: LiveState, curious: TopicActionsPolicy
 ) -> None:
-    said = judge_objects((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
+    said = evaluate_objects((*of(curious, actions=MODIFIES), *of(Tall())), live, TOPICS, LABELS)
     assert list(said.open) == [type(curious).__name__]
     assert objections(said) == [("Tall", "Topic/orders", "too tall")]
 
 
 def test_there_are_no_records_in_what_would_be_created(live: LiveState) -> None:
-    assert judge_objects(of(Empty()), live, TOPICS, LABELS).open == []
+    assert evaluate_objects(of(Empty()), live, TOPICS, LABELS).open == []
 
 
 def test_no_policies(live: LiveState) -> None:
-    assert objections(judge_objects((), live, TOPICS, LABELS)) == []
+    assert objections(evaluate_objects((), live, TOPICS, LABELS)) == []

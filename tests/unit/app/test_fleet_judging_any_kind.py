@@ -5,20 +5,26 @@ from dataclasses import replace
 
 import pytest
 
-from kdeclare.app.fleet.audit import judge_objects
+from kdeclare.app.fleet.audit import evaluate_objects
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Verdict
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import find_providers, load_providers, use_providers
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
-from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.cluster_pass import (
+    ClusterEvaluation,
+    ClusterTables,
+    KnownResources,
+    LabelsByResource,
+    find_in_cluster,
+)
+from kdeclare.fleet.row_builder import Row
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.checking import check_live
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.resource_checks import check_live
 from kdeclare.policy.subjects import PolicyContext, read_existing
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -44,7 +50,7 @@ def rule(kind: str, text: str, **selector: object) -> ConfiguredPolicy:
     )
     body, problems = policies.parse("p", spec)
     assert not problems, problems
-    return replace(policies.configured(Desired(ResourceId("Policy", "p"), body)), name=kind)
+    return replace(policies.configured(DesiredResource(ResourceId("Policy", "p"), body)), name=kind)
 
 
 def verdicts_of(
@@ -54,14 +60,14 @@ def verdicts_of(
     said: list[Verdict] = []
 
     def judge(
-        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
-        judged = judge_objects(policies, state, objects, labels, known)
+        state: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
+        judged = evaluate_objects(policies, state, objects, labels, known)
         said.extend(judged.verdicts)
         return judged
 
     (own, *mine), (itself, *theirs) = declared, live
-    found = found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge)
+    found = find_in_cluster(ClusterTables("eu-1", own["owned"], itself["body"], mine, theirs), judge)
     return said, tuple(found.notices)
 
 
@@ -89,12 +95,12 @@ def test_verdicts_are_findings_of_the_resource_with_its_labels() -> None:
     rows, live = declared_of([kettle("tea", "k1", 90)]), live_of(KETTLES)
 
     def judge(
-        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
-        return judge_objects([rule("Kettle", "after.heat < 80")], state, objects, labels, known)
+        state: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
+        return evaluate_objects([rule("Kettle", "after.heat < 80")], state, objects, labels, known)
 
     (own, *mine), (itself, *theirs) = rows, live
-    found = found_in_cluster(WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs), judge).found
+    found = find_in_cluster(ClusterTables("eu-1", own["owned"], itself["body"], mine, theirs), judge).found
     assert {(str(id_), labels.get("team"), item.path) for id_, labels, item in found} == {
         ("Kettle/tea", "tea", "policies.Kettle"),
         ("Kettle/k3", None, "policies.Kettle"),
@@ -137,7 +143,7 @@ def test_kind_of_which_snapshots_have_nothing_is_open() -> None:
     assert notices == (f"Policy 'ConnectWorkerConfig' {why}",)
 
 
-def quotas_and_brokers() -> tuple[QuotaCluster, list[Desired], dict[str, OwnedRecord]]:
+def quotas_and_brokers() -> tuple[QuotaCluster, list[DesiredResource], dict[str, OwnedRecord]]:
     """A cluster with two declared quotas, one of them gone, one that nobody declared, and broker configs."""
     made = QuotaCluster(cluster=MemoryCluster({1: "a", 2: "b"}, cluster_id="id-1"))
     made.set(entity(user="alice"), producer_byte_rate=5)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from kdeclare.app.fleet.archive import pack
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.fleet.reading import read_declared
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.cluster_rows import read_declared
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.plans.state import State
-from kdeclare.engine.state.local import open_store
-from kdeclare.fleet.spark.tasks import package_zip
+from kdeclare.engine.state.local_store import open_store
+from kdeclare.fleet.spark.tasks import build_package_zip
 from kdeclare.manifests.fleet import open_fleet
 from kdeclare.providers.kafka.topic.record import TopicRecord
 
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_packed(driver: Path) -> None:
         pack(fleet, ENVIRON)
 
 
-def read(reach: Reach, name: str) -> list[dict[str, Any]]:
+def read(reach: ClusterLocator, name: str) -> list[dict[str, Any]]:
     return [row for batch in read_declared(reach, name) for row in batch.to_pylist()]
 
 
@@ -164,7 +164,7 @@ import json, os, pickle, sys
 from pathlib import Path
 sys.path.insert(0, "./kdeclare.zip")  # as Spark has it
 import kdeclare
-from kdeclare.app.fleet.reading import read_declared
+from kdeclare.app.fleet.cluster_rows import read_declared
 assert kdeclare.__file__.startswith("./kdeclare.zip/")
 reach = pickle.loads(bytes.fromhex(sys.stdin.read()))
 before = os.getcwd()
@@ -180,7 +180,7 @@ print(json.dumps(found))
 """
 
 
-def elsewhere(driver: Path, tmp_path: Path, reach: Reach) -> Any:
+def elsewhere(driver: Path, tmp_path: Path, reach: ClusterLocator) -> Any:
     """What tasks give in a process that has the archive, none of the files and no variables."""
     import pickle
 
@@ -189,9 +189,9 @@ def elsewhere(driver: Path, tmp_path: Path, reach: Reach) -> Any:
     task, temporary = tmp_path / "task", tmp_path / "blockmgr"
     task.mkdir()
     temporary.mkdir()
-    (task / "kdeclare.zip").write_bytes(package_zip())
+    (task / "kdeclare.zip").write_bytes(build_package_zip())
     driver.rename(tmp_path / "hidden")
-    packed_reach = reach.packed(archive)
+    packed_reach = reach.with_archive(archive)
     assert repr(packed_reach) == repr(reach)
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT],
@@ -214,7 +214,7 @@ def test_a_task_reads_there_what_it_would_read_here(
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, Reach(str(FLEET)))
+    here, there = elsewhere(driver, tmp_path, ClusterLocator(str(FLEET)))
     assert there == here
     assert [(row["kind"], row["name"]) for row in there[0]] == [
         ("Cluster", "eu-1"),
@@ -234,7 +234,7 @@ def test_a_fleet_named_by_an_absolute_path(
 ) -> None:
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
-    here, there = elsewhere(driver, tmp_path, Reach(str(driver / "ops/fleet.yaml")))
+    here, there = elsewhere(driver, tmp_path, ClusterLocator(str(driver / "ops/fleet.yaml")))
     for of_here, of_there in zip(here[:2], there[:2], strict=True):
         assert [row["name"] for row in of_there] == [row["name"] for row in of_here]
         assert [row["error"] for row in of_there] == [None] * len(of_here)
@@ -244,5 +244,5 @@ def test_no_room_to_unpack_is_the_row_of_the_cluster(
     driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    (row,) = read(Reach(str(FLEET)).packed(packed() + b"-"), "eu-1")
+    (row,) = read(ClusterLocator(str(FLEET)).with_archive(packed() + b"-"), "eu-1")
     assert "cannot be unpacked where this task runs: No such file or directory" in row["error"]

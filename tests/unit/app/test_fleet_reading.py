@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.fleet.reading import read_declared, read_live
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.cluster_rows import read_declared, read_live
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.state import State
-from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, matches
-from kdeclare.engine.state.local import open_store
+from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, is_hash_of
+from kdeclare.engine.state.local_store import open_store
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.connect.worker_config.diff import WorkerConfigRecord
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 
@@ -58,7 +58,7 @@ spec: {partitions: 3}
 
 
 @pytest.fixture
-def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reach:
+def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterLocator:
     for name, text in {
         "fleet.yaml": FLEET,
         "payments/kdeclare.yaml": PROJECT,
@@ -69,7 +69,7 @@ def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reach:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.chdir(tmp_path)
-    return Reach("fleet.yaml", timeout_s=0.5)
+    return ClusterLocator("fleet.yaml", timeout_s=0.5)
 
 
 @pytest.fixture
@@ -79,7 +79,9 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> MemoryCluster:
     return cluster
 
 
-def rows(read: Callable[[Reach, str], Iterator[Any]], reach: Reach, name: str) -> dict[str, dict[str, Any]]:
+def rows(
+    read: Callable[[ClusterLocator, str], Iterator[Any]], reach: ClusterLocator, name: str
+) -> dict[str, dict[str, Any]]:
     batches = list(partial(read, reach)(name))
     assert all(batch.schema == (LIVE if read is read_live else DECLARED) for batch in batches)
     return {f"{row['kind']}/{row['name']}": row for batch in batches for row in batch.to_pylist()}
@@ -94,7 +96,7 @@ def owns(location: str, project: str, env: str, *ids: str) -> None:
         store.write(State("l", 1, "id-1", records))
 
 
-def test_a_cluster_is_read(reach: Reach, connected: MemoryCluster) -> None:
+def test_a_cluster_is_read(reach: ClusterLocator, connected: MemoryCluster) -> None:
     connected.create_topics([NewTopic("orders", 3, 1, None, {})])
     found = rows(read_live, reach, "eu-1")
     assert found["Cluster/eu-1"]["error"] is None
@@ -102,7 +104,7 @@ def test_a_cluster_is_read(reach: Reach, connected: MemoryCluster) -> None:
     assert connected.closed
 
 
-def test_what_brokers_do_not_hold_is_left_out(reach: Reach) -> None:
+def test_what_brokers_do_not_hold_is_left_out(reach: ClusterLocator) -> None:
     workers = "apiVersion: kdeclare/v1\nkind: ConnectWorkerConfig\nmetadata: {name: eu}\n"
     Path("payments/manifests/b.yaml").write_text(workers + "spec: {workers: ['https://w:8083']}\n")
     owns("payments/state", "payments", "d", "Topic/orders", "ConnectWorkerConfig/gone")
@@ -112,7 +114,7 @@ def test_what_brokers_do_not_hold_is_left_out(reach: Reach) -> None:
     assert "Topic/orders" in found
 
 
-def test_one_that_does_not_permit_it(reach: Reach, connected: MemoryCluster) -> None:
+def test_one_that_does_not_permit_it(reach: ClusterLocator, connected: MemoryCluster) -> None:
     connected.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "not you"), nth=None, method="moves")
     found = rows(read_live, reach, "eu-1")
     assert list(found) == ["Cluster/eu-1"]
@@ -132,24 +134,24 @@ def test_one_that_does_not_permit_it(reach: Reach, connected: MemoryCluster) -> 
     ],
 )
 def test_what_cannot_be_read_is_a_row(
-    reach: Reach, read: Callable[[Reach, str], Iterator[Any]], name: str, error: str
+    reach: ClusterLocator, read: Callable[[ClusterLocator, str], Iterator[Any]], name: str, error: str
 ) -> None:
     found = rows(read, reach, name)
     assert list(found) == [f"Cluster/{name}"]
     assert found[f"Cluster/{name}"]["error"] == error
 
 
-def test_the_fleet_file_is_gone(reach: Reach) -> None:
+def test_the_fleet_file_is_gone(reach: ClusterLocator) -> None:
     Path("fleet.yaml").unlink()
     assert "cannot be read" in rows(read_live, reach, "eu-1")["Cluster/eu-1"]["error"]
 
 
-def test_nobody_listens(reach: Reach) -> None:
+def test_nobody_listens(reach: ClusterLocator) -> None:
     error = rows(read_live, reach, "lab")["Cluster/lab"]["error"]
     assert error == "127.0.0.1:1: connection refused."
 
 
-def test_one_that_hangs_costs_its_time_and_no_more(reach: Reach) -> None:
+def test_one_that_hangs_costs_its_time_and_no_more(reach: ClusterLocator) -> None:
     kept: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -175,7 +177,7 @@ def test_one_that_hangs_costs_its_time_and_no_more(reach: Reach) -> None:
     assert 1.9 < took < 25, "without the timeout it takes 30 s or more"
 
 
-def test_what_is_declared_and_owned(reach: Reach) -> None:
+def test_what_is_declared_and_owned(reach: ClusterLocator) -> None:
     owns("payments/state", "payments", "d", "Topic/orders", "Topic/old", "Later/kind")
     found = rows(read_declared, reach, "eu-1")
     assert list(found) == ["Cluster/eu-1", "Topic/orders", "Topic/clicks", "Topic/old"]
@@ -189,7 +191,7 @@ def test_what_is_declared_and_owned(reach: Reach) -> None:
     assert (old["desired"], json.loads(old["owned"])["partitions"]) == (None, 3)
 
 
-def test_a_selector_is_about_a_part(reach: Reach) -> None:
+def test_a_selector_is_about_a_part(reach: ClusterLocator) -> None:
     owns("state", "lab", "default", "Topic/clicks", "Topic/old")
     found = rows(read_declared, reach, "lab")
     assert found["Topic/orders"]["desired"]
@@ -202,23 +204,25 @@ def test_a_selector_is_about_a_part(reach: Reach) -> None:
     assert (clicks["labels"], old["labels"]) == ([("team", "b")], [("team", "was")]), "rules count them"
 
 
-def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: Reach) -> None:
+def test_moves_that_kdeclare_has_begun_are_the_clusters(reach: ClusterLocator) -> None:
     assert rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"] is None
     store = open_store("payments/state", "payments", "d")
     with store.lock("test"):
-        store.write(State("l", 1, "id-1", pending_cleanup=Leftovers(moves=("orders-0",)).write_to({})))
+        store.write(
+            State("l", 1, "id-1", pending_cleanup=PendingMoveCleanup(moves=("orders-0",)).merge_into({}))
+        )
     cleanup = json.loads(rows(read_declared, reach, "eu-1")["Cluster/eu-1"]["owned"])
     assert cleanup["moves"] == ["orders-0"]
 
 
-def test_errors_in_manifests(reach: Reach) -> None:
+def test_errors_in_manifests(reach: ClusterLocator) -> None:
     Path("payments/manifests/b.yaml").write_text("kind: Topik\n---\nkind: Topic\n")
     (row,) = rows(read_declared, reach, "eu-1").values()
     assert row["error"].startswith("payments/manifests/b.yaml:1:")
     assert row["error"].endswith("more)")
 
 
-def test_a_key_that_only_the_cluster_can_know_is_no_error(reach: Reach) -> None:
+def test_a_key_that_only_the_cluster_can_know_is_no_error(reach: ClusterLocator) -> None:
     text = TOPIC.replace("partitions: 3", "configs: {no.such.key: 1}") % ("x", "a")
     Path("payments/manifests/b.yaml").write_text(text)
     found = rows(read_declared, reach, "eu-1")
@@ -226,14 +230,14 @@ def test_a_key_that_only_the_cluster_can_know_is_no_error(reach: Reach) -> None:
     assert "Topic/x" in found
 
 
-def test_a_corrupt_state(reach: Reach) -> None:
+def test_a_corrupt_state(reach: ClusterLocator) -> None:
     owns("payments/state", "payments", "d", "Topic/orders")
     Path("payments/state/payments/d/state.json").write_text("{")
     (row,) = rows(read_declared, reach, "eu-1").values()
     assert "state.json" in row["error"]
 
 
-def test_projects_with_policies_are_marked(reach: Reach) -> None:
+def test_projects_with_policies_are_marked(reach: ClusterLocator) -> None:
     policies = "policies: [{name: m, class: 'kdeclare.policy.rules:PartitionBounds', config: {max: 3}}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
     found = rows(read_declared, reach, "eu-1")
@@ -241,20 +245,20 @@ def test_projects_with_policies_are_marked(reach: Reach) -> None:
     assert found["Cluster/eu-1"]["always"] is True
 
 
-def test_a_policy_that_cannot_be_asked_is_the_clusters_error(reach: Reach) -> None:
+def test_a_policy_that_cannot_be_asked_is_the_clusters_error(reach: ClusterLocator) -> None:
     policies = "policies: [{name: m, class: 'no.such:Rule'}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
     (row,) = rows(read_declared, reach, "eu-1").values()
     assert "There is no module 'no'" in row["error"]
 
 
-def test_a_state_for_all(reach: Reach) -> None:
+def test_a_state_for_all(reach: ClusterLocator) -> None:
     owns("elsewhere", "payments", "d", "Topic/old")
     assert "Topic/old" in rows(read_declared, replace(reach, state="elsewhere"), "eu-1")
 
 
 def test_what_travels_is_small_and_holds_no_secret(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch, connected: MemoryCluster
+    reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch, connected: MemoryCluster
 ) -> None:
     monkeypatch.setenv("NOT_SET", "hunter2")
     rows(read_live, reach, "secret")
@@ -264,7 +268,7 @@ def test_what_travels_is_small_and_holds_no_secret(
     assert pickle.loads(sent).args == (reach,)
 
 
-def test_files_are_read_once_a_process(reach: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_once_a_process(reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     plain = Path.read_bytes
 
@@ -292,7 +296,7 @@ spec:
 
 
 def test_hashes_are_made_with_the_key_but_where_tasks_without_it_have_to_compare(
-    reach: Reach, monkeypatch: pytest.MonkeyPatch
+    reach: ClusterLocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"PASSWORD": "hunter2", "TOKEN": "hunter3", KEY_VARIABLE: "a key of the team"}.items():
         monkeypatch.setenv(name, value)
@@ -303,4 +307,4 @@ def test_hashes_are_made_with_the_key_but_where_tasks_without_it_have_to_compare
     configs = json.loads(row["desired"])["configs"]
     assert configs["listener.name.internal.ssl.keystore.password"]["secret"].startswith("hmac$")
     assert configs["plugin.token"]["secret"].startswith("pbkdf2$")
-    assert matches(configs["plugin.token"]["secret"], "hunter3")
+    assert is_hash_of(configs["plugin.token"]["secret"], "hunter3")

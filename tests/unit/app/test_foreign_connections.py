@@ -9,19 +9,26 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from kdeclare.app.authoring.schema import manifest_schema
-from kdeclare.app.connections import KeptConnections, explain_fault
-from kdeclare.app.doctor import examined
-from kdeclare.app.workspace import Options, Workspace, open_workspace
+from kdeclare.app.authoring.schema import build_manifest_schema
+from kdeclare.app.connections import ConnectionCache, explain_fault
+from kdeclare.app.doctor import run_doctor
+from kdeclare.app.workspace import Workspace, WorkspaceOptions, open_workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
 from kdeclare.core.provider import entry_points
-from kdeclare.core.provider.connection import ConnectionType, Surroundings
+from kdeclare.core.provider.connection import ConnectionContext, ConnectionType
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
 from kdeclare.core.provider.installed_providers import GROUP
-from kdeclare.core.provider.provider import Check, ExaminationRequest, Examined, Provider, Section, Standing
+from kdeclare.core.provider.provider import (
+    Check,
+    CheckSection,
+    CheckStatus,
+    ExaminationRequest,
+    ExaminationResult,
+    Provider,
+)
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -64,7 +71,7 @@ class LibraryTarget:
 OPENED: list[tuple[LibraryTarget, LibraryConnection]] = []
 
 
-def locate(settings: LibrarySettings, surroundings: Surroundings) -> LibraryTarget:
+def locate(settings: LibrarySettings, surroundings: ConnectionContext) -> LibraryTarget:
     return LibraryTarget(settings.url, settings.token.value if settings.token else "")
 
 
@@ -100,7 +107,7 @@ class BakeryTarget:
         return BakeryConnection(self.oven)
 
 
-def find_oven(settings: BakerySettings, surroundings: Surroundings) -> BakeryTarget:
+def find_oven(settings: BakerySettings, surroundings: ConnectionContext) -> BakeryTarget:
     return BakeryTarget(settings.oven)
 
 
@@ -108,12 +115,12 @@ TO_LIBRARY = ConnectionType(LibraryConnection, LibrarySettings, locate, explain=
 TO_BAKERY = ConnectionType(BakeryConnection, BakerySettings, find_oven)
 
 
-def examine(request: ExaminationRequest) -> Examined:
+def examine(request: ExaminationRequest) -> ExaminationResult:
     if request.surroundings is None:
-        return Examined()
-    settings = request.settings_of(LibrarySettings)
-    check = Check("Address", Standing.FAILED, f"{settings.url} is shut")
-    return Examined((Section("Library", (check,)),))
+        return ExaminationResult()
+    settings = request.get_settings(LibrarySettings)
+    check = Check("Address", CheckStatus.FAILED, f"{settings.url} is shut")
+    return ExaminationResult((CheckSection("Library", (check,)),))
 
 
 LIBRARY = Provider("library", (), (), connection=TO_LIBRARY, examine=examine)
@@ -150,8 +157,10 @@ def write(tmp_path: Path) -> Write:
     return project
 
 
-def workspace(keeper: KeptConnections | None = None, **environ: str) -> Workspace:
-    return open_workspace(Options(), environ, Connections(KafkaConnection(MemoryCluster())), keeper=keeper)
+def workspace(keeper: ConnectionCache | None = None, **environ: str) -> Workspace:
+    return open_workspace(
+        WorkspaceOptions(), environ, Connections(KafkaConnection(MemoryCluster())), keeper=keeper
+    )
 
 
 def problem(act: Callable[[], object]) -> Diagnostic:
@@ -171,7 +180,7 @@ providers:
 
 
 def connected(found: Workspace) -> tuple[LibraryConnection, BakeryConnection]:
-    with found.connected() as connections:
+    with found.open_connections() as connections:
         assert connections.get(LibraryConnection) is connections.get(LibraryConnection)
         return connections.get(LibraryConnection), connections.get(BakeryConnection)
 
@@ -194,7 +203,7 @@ def test_what_is_not_needed_is_not_opened_and_its_secrets_not_read(write: Write)
 
 def test_a_connection_is_kept_between_the_commands_of_a_shell(write: Write) -> None:
     write(STATED)
-    kept = KeptConnections()
+    kept = ConnectionCache()
     first, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
     again, _ = connected(workspace(kept, LIBRARY_TOKEN="one"))
     other, _ = connected(workspace(kept, LIBRARY_TOKEN="two"))
@@ -251,7 +260,7 @@ def test_a_reference_that_leads_nowhere_is_reported_where_it_stands(write: Write
 
 
 def test_schema_has_the_settings_with_their_descriptions() -> None:
-    definitions = manifest_schema("Project")["$defs"]
+    definitions = build_manifest_schema("Project")["$defs"]
     assert set(definitions["ProviderSettings"]["properties"]) == {"library", "bakery"}
     library = definitions["LibrarySettings"]["properties"]
     assert library["url"]["description"] == "Where the library is."
@@ -265,7 +274,7 @@ def test_faults_are_explained_by_their_own_provider() -> None:
 
 def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write("providers:\n  library:\n    url: https://books")
-    view = examined(Options(), lambda *_: None, {})
+    view = run_doctor(WorkspaceOptions(), lambda *_: None, {})
     assert [section.title for section in view.sections][-2:] == ["State", "Library"]
     (check,) = view.sections[-1].checks
     assert (check.what, view.exit_code) == ("https://books is shut", ExitCode.ERROR)
@@ -274,23 +283,23 @@ def test_doctor_shows_what_a_provider_examines(write: Write, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("oven", "standing", "what"),
     [
-        ("electric", Standing.OK, "it can be connected to"),
-        ("cold", Standing.FAILED, "The oven is cold"),
-        ("wood", Standing.FAILED, "no wood is left"),
+        ("electric", CheckStatus.OK, "it can be connected to"),
+        ("cold", CheckStatus.FAILED, "The oven is cold"),
+        ("wood", CheckStatus.FAILED, "no wood is left"),
     ],
 )
 def test_doctor_tries_to_connect_where_a_provider_examines_nothing(
-    write: Write, oven: str, standing: Standing, what: str
+    write: Write, oven: str, standing: CheckStatus, what: str
 ) -> None:
     write(f"providers:\n  bakery:\n    oven: {oven}")
-    sections = examined(Options(), lambda *_: None, {}).sections
+    sections = run_doctor(WorkspaceOptions(), lambda *_: None, {}).sections
     (found,) = [section for section in sections if section.title == "Bakery"]
-    assert found == Section("Bakery", (Check("Connection", standing, what),))
+    assert found == CheckSection("Bakery", (Check("Connection", standing, what),))
 
 
 def test_doctor_leaves_out_a_system_of_which_nothing_is_said(write: Write) -> None:
     write("variables: {a: 1}")
-    titles = [section.title for section in examined(Options(), lambda *_: None, {}).sections]
+    titles = [section.title for section in run_doctor(WorkspaceOptions(), lambda *_: None, {}).sections]
     assert titles == ["This machine", "Project", "State", "Cluster"]
 
 
@@ -298,7 +307,7 @@ def test_connections_that_are_given_stand_beside_those_that_are_opened(write: Wr
     write(STATED)
     cluster = MemoryCluster()
     environ = {"LIBRARY_TOKEN": "x"}
-    found = open_workspace(Options(), environ, Connections(KafkaConnection(cluster)))
-    with found.connected() as connections:
+    found = open_workspace(WorkspaceOptions(), environ, Connections(KafkaConnection(cluster)))
+    with found.open_connections() as connections:
         assert connections.get(KafkaConnection).cluster is cluster
         assert connections.get(LibraryConnection).url == "https://books"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.connections import KeptConnections
-from kdeclare.app.workspace import Options
+from kdeclare.app.connections import ConnectionCache
+from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.provider.connection import Target
@@ -72,8 +72,8 @@ def network() -> Network:
 
 
 @pytest.fixture
-def kept() -> Iterator[KeptConnections]:
-    made = KeptConnections()
+def kept() -> Iterator[ConnectionCache]:
+    made = ConnectionCache()
     yield made
     made.close()
 
@@ -86,7 +86,7 @@ def done(_: object) -> None:
     pass
 
 
-def test_the_same_cluster_is_given_again(network: Network, kept: KeptConnections) -> None:
+def test_the_same_cluster_is_given_again(network: Network, kept: ConnectionCache) -> None:
     first = kept.open(network.at("a:1", "1"), 5.0)
     assert kept.open(network.at("a:1", "1"), 5.0) is first
     assert kept.open(network.at("a:1", "2"), 5.0) is not first
@@ -94,7 +94,7 @@ def test_the_same_cluster_is_given_again(network: Network, kept: KeptConnections
     assert len(network.opened) == 3
 
 
-def test_what_broke_is_opened_anew(network: Network, kept: KeptConnections) -> None:
+def test_what_broke_is_opened_anew(network: Network, kept: ConnectionCache) -> None:
     first = kept.open(network.at("a:1"), 5.0)
     network.opened[0][1].asking = gone
     network.down = True
@@ -106,7 +106,7 @@ def test_what_broke_is_opened_anew(network: Network, kept: KeptConnections) -> N
     assert kept.open(network.at("a:1"), 5.0) is not first
 
 
-def test_silence_does_not_use_up_the_time(network: Network, kept: KeptConnections) -> None:
+def test_silence_does_not_use_up_the_time(network: Network, kept: ConnectionCache) -> None:
     kept.open(network.at("a:1"), 5.0)
     silence = threading.Event()
     network.opened[0][1].asking = lambda: done(silence.wait(10))
@@ -119,7 +119,7 @@ def test_silence_does_not_use_up_the_time(network: Network, kept: KeptConnection
     silence.set()
 
 
-def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: KeptConnections) -> None:
+def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: ConnectionCache) -> None:
     first = kept.open(network.at("a:1"), 5.0)
 
     def bug() -> None:
@@ -129,7 +129,7 @@ def test_whatever_goes_wrong_is_tried_anew(network: Network, kept: KeptConnectio
     assert kept.open(network.at("a:1"), 5.0) is not first
 
 
-def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
+def test_only_some_are_kept(network: Network, kept: ConnectionCache) -> None:
     for number in range(5):
         kept.open(network.at(f"a:{number}"), 5.0)
     first, *others = [cluster for _, cluster in network.opened]
@@ -138,7 +138,7 @@ def test_only_some_are_kept(network: Network, kept: KeptConnections) -> None:
 
 
 def test_all_are_closed_at_the_end(network: Network) -> None:
-    kept = KeptConnections()
+    kept = ConnectionCache()
     kept.open(network.at("a:1"), 5.0)
     kept.open(network.at("b:1"), 5.0)
     kept.close()
@@ -152,7 +152,7 @@ def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
         both.wait(5)
         return network.open(servers, timeout_s)
 
-    kept = KeptConnections()
+    kept = ConnectionCache()
     slow = At("a:1", "", slowly)
     threads = [threading.Thread(target=kept.open, args=(slow, 5.0)) for _ in range(2)]
     for thread in threads:
@@ -172,13 +172,21 @@ def test_two_that_open_at_the_same_time_leave_one(network: Network) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (Options(), Options(Path("p"), "lab", "a:1", Path("c"), "s", 5)),
-        (Options(bootstrap_server="b:1"), Options(Path("p"), "lab", "b:1", Path("c"), "s", 5)),
-        (Options(timeout_s=1), Options(Path("p"), "lab", "a:1", Path("c"), "s", 1)),
-        (Options(env="live"), Options(Path("p"), "live", state="s", timeout_s=5)),
-        (Options(env="live", bootstrap_server="b:1"), Options(Path("p"), "live", "b:1", None, "s", 5)),
-        (Options(Path("q")), Options(Path("q"), timeout_s=5)),
+        (WorkspaceOptions(), WorkspaceOptions(Path("p"), "lab", "a:1", Path("c"), "s", 5)),
+        (
+            WorkspaceOptions(bootstrap_server="b:1"),
+            WorkspaceOptions(Path("p"), "lab", "b:1", Path("c"), "s", 5),
+        ),
+        (WorkspaceOptions(timeout_s=1), WorkspaceOptions(Path("p"), "lab", "a:1", Path("c"), "s", 1)),
+        (WorkspaceOptions(env="live"), WorkspaceOptions(Path("p"), "live", state="s", timeout_s=5)),
+        (
+            WorkspaceOptions(env="live", bootstrap_server="b:1"),
+            WorkspaceOptions(Path("p"), "live", "b:1", None, "s", 5),
+        ),
+        (WorkspaceOptions(Path("q")), WorkspaceOptions(Path("q"), timeout_s=5)),
     ],
 )
-def test_whoever_names_another_place_means_its_servers_too(given: Options, expected: Options) -> None:
-    assert given.over(Options(Path("p"), "lab", "a:1", Path("c"), "s", 5)) == expected
+def test_whoever_names_another_place_means_its_servers_too(
+    given: WorkspaceOptions, expected: WorkspaceOptions
+) -> None:
+    assert given.over(WorkspaceOptions(Path("p"), "lab", "a:1", Path("c"), "s", 5)) == expected

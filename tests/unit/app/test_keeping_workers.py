@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.connections import KeptConnections, ProjectReferences
+from kdeclare.app.connections import ConnectionCache, ProjectReferences
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.rest import PATH
@@ -13,7 +13,7 @@ from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.unit.connect.https_stub import https, pair
 
 
-def connect(folder: Path, kept: KeptConnections) -> ConnectClients:
+def connect(folder: Path, kept: ConnectionCache) -> ConnectClients:
     """What a command in a shell is given."""
     connection = kept.open(ConnectTarget(folder, ProjectReferences(folder, {})), 5.0)
     assert isinstance(connection, ConnectClients)
@@ -21,7 +21,7 @@ def connect(folder: Path, kept: KeptConnections) -> ConnectClients:
 
 
 def test_a_replaced_file_is_read_by_the_next_command_in_a_shell(tmp_path: Path) -> None:
-    kept = KeptConnections()
+    kept = ConnectionCache()
     good, key = pair(tmp_path, "worker")
     other, _ = pair(tmp_path, "other")
     ca, token = tmp_path / "ca.pem", tmp_path / "token"
@@ -43,7 +43,7 @@ def test_one_command_reads_them_once(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     group = WorkerGroup(("https://w1",), headers=(("Authorization", "${file.token}"),))
-    clients = connect(tmp_path, KeptConnections())
+    clients = connect(tmp_path, ConnectionCache())
     workers = clients.open(group)
     token.unlink()
     assert clients.open(group) is workers

@@ -8,23 +8,23 @@ from typing import Annotated
 
 import pytest
 
-from kdeclare.api import ExitCode, KdeclareError, PlanOptions, Scope, choose_options
+from kdeclare.api import ExitCode, KdeclareError, PlanOptions, PlanScope, choose_options
 from kdeclare.core.provider import entry_points
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
-from kdeclare.core.provider.plan_options import GROUP, PlanOption, find_plan_options, read_options
-from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, find_kafka_options
+from kdeclare.core.provider.plan_options import GROUP, PlanOption, collect_options, find_plan_options
+from kdeclare.providers.kafka.plan_options import KafkaPlanOptions, get_kafka_options
 
 
 def test_options_are_chosen_by_the_names_of_the_command_line() -> None:
     chosen = choose_options(rf_guard="client", await_reassignments=True, delete_by_name=True)
     assert chosen == PlanOptions(KafkaPlanOptions("client", await_reassignments=True, delete_by_name=True))
-    assert find_kafka_options(Scope(options=chosen).options).rf_guard == "client"
+    assert get_kafka_options(PlanScope(options=chosen).options).rf_guard == "client"
 
 
 def test_nothing_chosen_leaves_the_defaults() -> None:
     assert choose_options() == PlanOptions()
-    assert find_kafka_options(Scope().options) == KafkaPlanOptions()
-    assert Scope() == Scope(options=choose_options())
+    assert get_kafka_options(PlanScope().options) == KafkaPlanOptions()
+    assert PlanScope() == PlanScope(options=choose_options())
 
 
 def test_unknown_option_is_named_with_a_guess() -> None:
@@ -41,7 +41,7 @@ def test_value_of_another_type_is_refused() -> None:
 
 def test_fields_of_a_scope_have_no_position() -> None:
     with pytest.raises(TypeError):
-        Scope(True)  # type: ignore[call-arg]
+        PlanScope(True)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)
@@ -94,4 +94,4 @@ def test_fields_without_an_annotation_are_no_options() -> None:
     class Hidden:
         number: int = 1
 
-    assert read_options("hidden", Hidden) == ()
+    assert collect_options("hidden", Hidden) == ()

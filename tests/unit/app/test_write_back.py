@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.authoring.write_back import check_outcome, declared_places, sources_of
+from kdeclare.app.authoring.write_back import check_outcome, find_declared_positions, read_project_sources
 from kdeclare.app.plan import load_manifests
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.resources.changes import Action
-from kdeclare.core.secrets.secret_refs import SHOWN
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 from tests.unit.app.write_back_project import (
     PROJECT,
     Place,
@@ -63,7 +63,7 @@ def test_exactly_the_changed_lines_change(here: Place) -> None:
         ),
         changed("other", change("replicationFactor", 3, 1)),
     )
-    check_golden("manifest-diff", manifest_diff(prepared.files), "diff")
+    check_golden("manifest-diff", render_manifest_diff(prepared.files), "diff")
     prepared.write()
     assert not here.prepared(changed("orders", put_key("retention.ms", "3600000"))).files
 
@@ -82,7 +82,7 @@ def test_a_file_that_comes_and_one_that_goes(here: Place) -> None:
             action=Action.CREATE,
         ),
     )
-    check_golden("manifest-diff-files", manifest_diff(prepared.files), "diff")
+    check_golden("manifest-diff-files", render_manifest_diff(prepared.files), "diff")
     prepared.write()
     assert not Path("manifests/topics/old.yaml").exists()
     assert names(here) == {"orders", "other", "orders.new"}
@@ -228,7 +228,7 @@ def test_an_edit_goes_where_the_value_stands(here: Place) -> None:
             put_key("max.message.bytes", "5"),
         )
     )
-    check_golden("manifest-diff-overlays", manifest_diff(prepared.files), "diff")
+    check_golden("manifest-diff-overlays", render_manifest_diff(prepared.files), "diff")
 
 
 def test_what_an_overlay_says_goes_with_null_where_the_manifest_says_it_too(here: Place) -> None:
@@ -289,7 +289,7 @@ def test_an_alias_is_never_followed(here: Place) -> None:
 
 
 def test_a_secret_is_never_written(here: Place) -> None:
-    secret = put_key("ssl.key.password", SHOWN)
+    secret = put_key("ssl.key.password", SENSITIVE_MASK)
     put("manifests/b.yaml", "apiVersion: kdeclare/v1\nkind: BrokerConfig\nmetadata: {name: '1'}\nspec: {}\n")
     for resource in (changed("1", secret, kind="BrokerConfig"), changed("new", secret, action=Action.CREATE)):
         assert [d.code for d in here.refused(resource)] == ["secret-not-written"]
@@ -451,7 +451,7 @@ def test_where_the_changed_fields_are_declared(here: Place) -> None:
         changed("b", change("partitions", 2), change("assignments.0", [2]), change("assignments.1", [2])),
         changed("nope", put_key("retention.ms", "5")),
     ]
-    found = declared_places(sources_of(here.workspace()), changes)
+    found = find_declared_positions(read_project_sources(here.workspace()), changes)
     assert {(named.name, path): str(place) for (named, path), place in found.items()} == {
         ("orders", ""): "manifests/topics/orders.yaml:4:18",
         ("orders", "partitions"): "manifests/topics/orders.yaml:7:3",

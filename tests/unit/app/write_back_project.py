@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kdeclare.app.authoring.write_back import Prepared, prepare
-from kdeclare.app.connections import Connecting
+from kdeclare.app.authoring.write_back import PreparedEdits, prepare_edits
+from kdeclare.app.connections import PendingConnections
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import open_project
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 from tests.jsontypes import Json
 
 HEAD = "apiVersion: kdeclare/v1\nkind: {}\nmetadata: {{name: {}}}\n"
@@ -38,18 +38,18 @@ class Place:
     environ: Mapping[str, str]
 
     def workspace(self, env: str | None = None) -> Workspace:
-        def connect() -> Connecting:
+        def connect() -> PendingConnections:
             raise AssertionError("nothing is asked of a cluster")
 
         project = open_project(None, env, self.environ)
         return Workspace(project, MemoryStore(), "memory", connect, self.environ)
 
-    def prepared(self, *changes: Change, env: str | None = None) -> Prepared:
-        return prepare(self.workspace(env), changes)
+    def prepared(self, *changes: Change, env: str | None = None) -> PreparedEdits:
+        return prepare_edits(self.workspace(env), changes)
 
     def diff(self, *changes: Change) -> str:
         """The lines that change, without where they stand."""
-        lines = manifest_diff(self.prepared(*changes).files).splitlines(keepends=True)
+        lines = render_manifest_diff(self.prepared(*changes).files).splitlines(keepends=True)
         return "".join(line for line in lines if line[0] in "+-" and line[:3] not in ("---", "+++"))
 
     def refused(self, *changes: Change) -> list[Diagnostic]:

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kdeclare.app.fleet.reach import Reach
-from kdeclare.app.fleet.saved_plans import plan_file, read_plan
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.fleet.saved_plans import build_plan_file_name, plan_cluster
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.plan import Summary
-from kdeclare.engine.planning.request import Scope
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.fleet.overview import FleetPlan, PlanExit, PlannedCluster
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -56,8 +56,10 @@ class Fleet:
         out.mkdir(exist_ok=True)
         planned = []
         for name in names or NAMES:
-            row = next(read_plan(Reach("fleet.yaml"), Scope(adopt=adopt), "test", name)).to_pylist()[0]
-            (out / plan_file(name)).write_text(row["text"])
+            row = next(
+                plan_cluster(ClusterLocator("fleet.yaml"), PlanScope(adopt=adopt), "test", name)
+            ).to_pylist()[0]
+            (out / build_plan_file_name(name)).write_text(row["text"])
             exit_, summary = PlanExit(row["exit"]), Summary(**json.loads(row["summary"]))
             planned.append(PlannedCluster(name, row["plan_id"], summary, row["changes"], exit_))
         overview = dump_document(FleetPlan("shop", datetime.now(UTC), 1.0, adopt, tuple(planned)))
@@ -92,7 +94,7 @@ def test_all_is_applied(fleet: Fleet) -> None:
 def test_another_plan_in_the_place_of_one_is_refused(fleet: Fleet) -> None:
     fleet.plan()
     fleet.line.topic("payments")
-    assert fleet.line("plan", "--env", "eu-2", "--out", f"plans/{plan_file('eu-2')}").code == 0
+    assert fleet.line("plan", "--env", "eu-2", "--out", f"plans/{build_plan_file_name('eu-2')}").code == 0
     ran = fleet.apply()
     assert ran.code == 1
     assert "eu-2.plan.json is plan " in said(ran)
@@ -131,7 +133,7 @@ def press(_: MemoryCluster) -> None:
 def test_ctrl_c(fleet: Fleet) -> None:
     """What is under way is finished, and no other cluster begun."""
     fleet.plan()
-    fleet.clusters["eu-1"].faults.meanwhile(press)
+    fleet.clusters["eu-1"].faults.run_before(press)
     ran = fleet.apply("--batch-size", "1")
     assert ran.code == 130
     assert "Stopped: It was interrupted." in ran.out
@@ -150,7 +152,7 @@ def test_ctrl_c_twice_ends_at_once(fleet: Fleet) -> None:
         answers.wait(120)
         answered.set()
 
-    fleet.clusters["eu-1"].faults.meanwhile(hang)
+    fleet.clusters["eu-1"].faults.run_before(hang)
     try:
         ran = fleet.apply("--batch-size", "1")
         waited = answered.is_set()
@@ -202,7 +204,7 @@ def test_apply_stops_after_a_locked_canary_whatever_max_failures_is(fleet: Fleet
 
 def test_apply_stops_after_a_canary_that_failed(fleet: Fleet) -> None:
     fleet.plan()
-    fleet.clusters["eu-1"].faults.meanwhile(break_brokers)
+    fleet.clusters["eu-1"].faults.run_before(break_brokers)
     ran = fleet.apply(*CANARIES)
     assert statuses(ran)["us-1"] == "not-begun", ran.out
     assert statuses(ran)["eu-1"] in ("failed", "partial")

@@ -55,7 +55,7 @@ def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
         for method in ("describe", "topics", "configs", "moves"):
             kdeclare.cluster.faults.fail(gone, method=method, nth=None)
 
-    kdeclare.cluster.faults.meanwhile(lose_it)
+    kdeclare.cluster.faults.run_before(lose_it)
     kdeclare.cluster.faults.time_out(after_effect=False)
     kdeclare.hurry()
     ran = kdeclare("apply", "--yes", "--no-preflight")

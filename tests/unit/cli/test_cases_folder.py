@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 from jsonschema import Draft202012Validator
 
-from kdeclare.engine.planning.planfile_schema import plan_schema
-from kdeclare.report.run.documents import run_schemas
+from kdeclare.engine.planning.planfile_schema import build_plan_schema
+from kdeclare.report.run.documents import build_run_schemas
 from tests.unit.cli.cases_folder import FOLDER, FORMATS, Case, bring_about, cases, golden, index, page, run
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_file
@@ -51,8 +51,8 @@ def test_every_case_has_a_page(case: Case) -> None:
 
 def _schema(document: dict[str, object]) -> Mapping[str, object]:
     if "operations" in document:
-        return run_schemas()["run"] if "run_id" in document else plan_schema()
-    return run_schemas()["problem"]
+        return build_run_schemas()["run"] if "run_id" in document else build_plan_schema()
+    return build_run_schemas()["problem"]
 
 
 def test_the_folder_has_a_page() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.resources.kind import Problem
+from kdeclare.core.resources.kind import SpecProblem
 from kdeclare.providers.kafka.client_quota.kind import ClientQuotaKind
-from kdeclare.providers.kafka.client_quota.spec import ClientQuotaSpec, decode_quota, encode_quota
+from kdeclare.providers.kafka.client_quota.spec import ClientQuotaSpec, bind_quota, dump_quota
 from tests.unit.cli.command_line import CommandLine
 
 DOCUMENT = """apiVersion: kdeclare/v1
@@ -102,8 +102,8 @@ def test_a_reference_is_not_resolved_in_a_message(kdeclare: CommandLine) -> None
 def test_bodies_can_be_written_as_plain_data(spec: dict[str, Any]) -> None:
     body, problems = parsed(**spec)
     assert problems == ()
-    assert decode_quota(encode_quota(body)) == body
+    assert bind_quota(dump_quota(body)) == body
 
 
-def parsed(**spec: Any) -> tuple[Any, tuple[Problem, ...]]:
+def parsed(**spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
     return ClientQuotaKind().parse("q", ClientQuotaSpec.model_validate(spec))

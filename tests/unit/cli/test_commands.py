@@ -14,16 +14,16 @@ from jsonschema import Draft202012Validator
 from kdeclare import sandbox
 from kdeclare.app import status
 from kdeclare.app.recovery import recover_if_possible
-from kdeclare.app.workspace import Options, open_workspace
+from kdeclare.app.workspace import WorkspaceOptions, open_workspace
 from kdeclare.cli import run_output
 from kdeclare.core.clock import SystemClock
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, NewTopic
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
-from kdeclare.report.run.documents import run_schemas
+from kdeclare.report.run.documents import build_run_schemas
 from kdeclare.sandbox import BrokerStatus, SandboxSettings, SandboxStatus
 from tests.engine.moving import throttles
 from tests.unit.cli.command_line import CommandLine
@@ -177,7 +177,7 @@ def test_applying_again_after_ctrl_c_leaves_no_throttle(kdeclare: CommandLine) -
             os.kill(os.getpid(), signal.SIGINT)
 
     pressed = Event()
-    kdeclare.cluster.faults.meanwhile(press_once, method="moves", nth=None)
+    kdeclare.cluster.faults.run_before(press_once, method="moves", nth=None)
     assert kdeclare("apply", "--yes").code == 130
     assert throttles(kdeclare.cluster)
     kdeclare.cluster.tick(60)  # the first move goes on while the second apply begins
@@ -204,7 +204,7 @@ def test_status_watches_until_it_has_tidied_up(kdeclare: CommandLine, nth: int) 
     moving(kdeclare)
     kdeclare("apply", "--yes", "--no-wait")
     assert throttles(kdeclare.cluster)
-    kdeclare.cluster.faults.meanwhile(lambda other: other.tick(200), method="moves", nth=nth)
+    kdeclare.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=nth)
     ran = kdeclare("status", "--watch")
     assert ran.code == 0
     assert "All quiet." in ran.out
@@ -221,7 +221,7 @@ def test_the_look_that_sees_the_last_move_is_followed_by_one_that_tidies(kdeclar
         return notices
 
     kdeclare.monkeypatch.setattr("kdeclare.app.status.recover_if_possible", recover_and_arrive)
-    looks = status.looks(open_workspace(Options(), os.environ), tidies=True)
+    looks = status.watch_status(open_workspace(WorkspaceOptions(), os.environ), clean_up=True)
     first, _ = next(looks)
     assert [work.document["partition"] for work in first.ongoing] == [0]
     assert throttles(kdeclare.cluster)
@@ -264,7 +264,7 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(pause)
 
-    kdeclare.cluster.faults.meanwhile(press_twice)
+    kdeclare.cluster.faults.run_before(press_twice)
     ran = kdeclare("apply", "--yes")
     assert ran.code == 130
     assert "cut short" in ran.err
@@ -277,7 +277,7 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
 
 
 def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
-    run_output.stopping()
+    run_output.announce_stop()
     assert "Ctrl-C again ends at once" in capfd.readouterr().err
 
 
@@ -320,7 +320,7 @@ def test_import_says_what_it_left_out(kdeclare: CommandLine) -> None:
         (ConfigResource(ConfigScope.BROKER, "1"), "leader.replication.throttled.rate", "1000"),
         (ConfigResource(ConfigScope.BROKER, "1"), "listener.name.tls.ssl.keystore.password", "hunter2"),
     ]
-    ops = [Alteration(entity, (ConfigOp(key, FieldOp.SET, value),)) for entity, key, value in set_]
+    ops = [ConfigAlteration(entity, (ConfigOp(key, FieldOp.SET, value),)) for entity, key, value in set_]
     assert not any(any(kdeclare.cluster.alter_configs([op]).values()) for op in ops)
     told = kdeclare("import").err
     assert "2 throttles (which moves bring with them), 1 secret (which Kafka shows to nobody;" in told
@@ -339,13 +339,13 @@ def test_what_import_prints_is_a_manifest(kdeclare: CommandLine) -> None:
 def test_lock(kdeclare: CommandLine) -> None:
     assert kdeclare("lock", "show").out == "Not locked.\n"
     nobody = json.loads(kdeclare("lock", "show", "--format", "json").out)
-    Draft202012Validator(run_schemas()["lock"]).validate(nobody)
+    Draft202012Validator(build_run_schemas()["lock"]).validate(nobody)
     assert kdeclare("lock", "break").out == "Not locked.\n"
     with LocalStore(kdeclare.folder / "state" / "shop" / "lab").lock("apply by hand"):
         assert "apply by hand" in kdeclare("lock", "show").out
         shown = json.loads(kdeclare("lock", "show", "--format", "json").out)
         assert shown["lock"]["pid"] == os.getpid()
-        Draft202012Validator(run_schemas()["lock"]).validate(shown)
+        Draft202012Validator(build_run_schemas()["lock"]).validate(shown)
         assert "locked" in kdeclare("status").out
         assert kdeclare("lock", "break").code == 64
         assert kdeclare("lock", "break", answer="no\n").code == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.connect.worker_config.spec import wrong_url
+from kdeclare.providers.connect.worker_config.spec import explain_url_problem
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.cli.test_connect_worker_config import WORKERS, declare, typed, worker_config, workers
 
@@ -53,7 +53,7 @@ def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
 
 @pytest.mark.parametrize("url", SAYING_MORE)
 def test_what_says_more_than_where_it_is_is_refused(url: str) -> None:
-    assert "says more than where the worker is" in wrong_url(url)
+    assert "says more than where the worker is" in explain_url_problem(url)
 
 
 @pytest.mark.parametrize("url", WITH_USERS)
@@ -82,13 +82,13 @@ def test_a_password_in_a_url_is_refused_and_not_repeated(typed: CommandLine, url
     ],
 )
 def test_what_can_be(url: str) -> None:
-    assert wrong_url(url) == ""
+    assert explain_url_problem(url) == ""
 
 
 @given(st.text("a-_.1:[]", max_size=70))
 def test_whatever_passes_can_be_looked_up(text: str) -> None:
     """The way of socket.getaddrinfo: it raises UnicodeError for what it cannot look up."""
-    if not wrong_url(f"https://{text}"):
+    if not explain_url_problem(f"https://{text}"):
         host = text.rstrip("/").rpartition(":")[0] or text.rstrip("/")
         host.strip("[]").encode("idna")
 

@@ -83,7 +83,7 @@ def test_patch_changes_nothing_without_a_yes(typed: CommandLine, workers: Memory
 def test_one_worker_that_cannot_apply_it_keeps_it_from_all(
     typed: CommandLine, workers: MemoryWorkers
 ) -> None:
-    workers.workers[URLS[1]].lacks = {"/new"}
+    workers.workers[URLS[1]].missing_paths = {"/new"}
     words = ("patch", *change("/new"), *WORKERS, "--yes")
     code, out, _ = worker_config(typed, *words)
     assert code == 1

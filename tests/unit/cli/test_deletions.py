@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.engine.planning.request import DeletionLimit, default_count
+from kdeclare.engine.planning.request import DeletionLimit, compute_default_count
 from tests.unit.cli.command_line import CommandLine, Ran
 
 
@@ -74,7 +74,7 @@ def test_last_resource_can_be_released_or_deleted_by_name(kdeclare: CommandLine)
     ("owned", "allowed"), [(1, 3), (30, 3), (39, 3), (40, 4), (100, 10), (500, 50), (5000, 50)]
 )
 def test_default_limit_is_ten_percent_between_three_and_fifty(owned: int, allowed: int) -> None:
-    assert default_count(owned) == allowed
+    assert compute_default_count(owned) == allowed
 
 
 @pytest.mark.parametrize(("text", "count"), [("0", 0), ("7", 7), ("0%", 0), ("10%", 4), ("100%", 40)])

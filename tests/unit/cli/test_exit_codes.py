@@ -13,7 +13,7 @@ import pytest
 
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -116,7 +116,7 @@ def overtaken(k: CommandLine) -> Ran:
     """Another apply, with a state of its own, creates the topic while this one is being planned."""
     k.topic("orders")
     new = NewTopic("orders", 1, 1, None, {})
-    k.cluster.faults.meanwhile(lambda other: other.create_topics([new]), method="create_topics")
+    k.cluster.faults.run_before(lambda other: other.create_topics([new]), method="create_topics")
     return k("apply", "--yes")
 
 
@@ -168,7 +168,7 @@ def ctrl_c(k: CommandLine) -> Ran:
     def press(_: MemoryCluster) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    k.cluster.faults.meanwhile(press)
+    k.cluster.faults.run_before(press)
     return k("apply", "--yes", "--no-preflight")
 
 

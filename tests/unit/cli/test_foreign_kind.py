@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.app.authoring.scaffolds import SpecLine
 from kdeclare.cli.command import command
-from kdeclare.cli.commands.new import write_new
+from kdeclare.cli.commands.new import write_new_manifest
 from kdeclare.cli.console import Console
 from kdeclare.cli.installed_commands import NEW_GROUP, find_commands
-from kdeclare.cli.options import Setting
+from kdeclare.cli.options import ProjectOptions
 from kdeclare.core.diagnostics import Diagnostic
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.jsontypes import JsonValue
@@ -24,13 +24,13 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.provider import entry_points, plan_options
 from kdeclare.core.provider.entry_points import InstalledEntryPoint
 from kdeclare.core.provider.installed_providers import load_providers
-from kdeclare.core.provider.plan_options import OfferedOptions, PlanOption, read_options
+from kdeclare.core.provider.plan_options import OfferedOptions, PlanOption, collect_options
 from kdeclare.core.provider.provider import Activity, OngoingWork, RecentRuns
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.editing import project_edits
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 from tests import foreign
 from tests.foreign import QueueKind, Shed, shed
 from tests.unit.app.write_back_project import PROJECT, Place, put
@@ -94,9 +94,9 @@ def test_status_shows_what_goes_on_in_its_system(
 
 
 def register_new(app: typer.Typer) -> None:
-    def queue(name: str, *, setting: Setting, console: Console) -> ExitCode:
+    def queue(name: str, *, setting: ProjectOptions, console: Console) -> ExitCode:
         """Write the manifest of a queue."""
-        return write_new(console, setting, ResourceId("Queue", name), [SpecLine("size: 7", "NAME")])
+        return write_new_manifest(console, setting, ResourceId("Queue", name), [SpecLine("size: 7", "NAME")])
 
     command(app, "queue")(queue)
 
@@ -169,7 +169,7 @@ def test_option_with_a_name_of_kdeclares_own_is_refused(
     class Greedy:
         yes: Annotated[bool, PlanOption("Say yes to everything.")] = False
 
-    (option,) = read_options("shed", Greedy)
+    (option,) = collect_options("shed", Greedy)
     monkeypatch.setattr(plan_options, "find_plan_options", cache(lambda: OfferedOptions({"yes": option})))
     assert "Do not ask." in kdeclare("apply", "--help").out
     refused = kdeclare("apply", "--yes")
@@ -280,7 +280,7 @@ def test_change_is_written_back(here: Place) -> None:
 def test_no_secret_is_shown_with_the_change(here: Place) -> None:
     secrets = "  password: hunter2\n  combination: 12-34\n"
     after = QUEUE.replace("  durable: false\n", "  durable: false\n" + secrets)
-    shown = manifest_diff([FileEdit("it.yaml", None, after.encode())])
+    shown = render_manifest_diff([FileEdit("it.yaml", None, after.encode())])
     assert "hunter2" not in shown
     assert "12-34" not in shown
     assert shown.count("(sensitive)") == 2

@@ -16,12 +16,12 @@ from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources import kind as kinds
 from kdeclare.core.resources.changes import Change
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow
 from kdeclare.core.resources.objects import ObjectKind, ObjectSpec
 from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
 from kdeclare.core.resources.raw_text import RawText
-from kdeclare.core.secrets.secret_refs import Secret, SecretText, Steps
-from kdeclare.manifests.load import load
+from kdeclare.core.secrets.secret_refs import Secret, SecretText, ValuePath
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import open_project
 from tests import foreign
 from tests.foreign import shed
@@ -100,7 +100,7 @@ class BridgeKind:
     spec: type[BaseModel] = BridgeSpec
     record: type[OwnedRecord] = NoRecord
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[BridgeBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[BridgeBody, tuple[SpecProblem, ...]]:
         stated = narrow(spec, BridgeSpec)
         settings = {
             key: Secret(str(value), getattr(value, "reference", None), doubtful=key == "maybe.key")
@@ -117,7 +117,7 @@ class BridgeKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -127,7 +127,7 @@ class BridgeKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -147,7 +147,7 @@ class BridgeKind:
 class LocatingBridgeKind(BridgeKind):
     """It knows where its secrets come from."""
 
-    def locate_secret(self, at: Steps) -> kinds.Path | None:
+    def locate_secret(self, at: ValuePath) -> kinds.SpecPath | None:
         return ("properties", *at[1:]) if at[0] == "settings" else None
 
 
@@ -184,7 +184,7 @@ def write_bridge(kdeclare: CommandLine, spec: str, after: str = "") -> None:
 
 def read_bridge(kdeclare: CommandLine, spec: str, after: str = "") -> BridgeSpec:
     write_bridge(kdeclare, spec, after)
-    loaded = load(open_project(None, None, {}), (), KINDS, {"VERSION": "1.10"})
+    loaded = load_project_manifests(open_project(None, None, {}), (), KINDS, {"VERSION": "1.10"})
     assert loaded.diagnostics == ()
     (found,) = loaded.desired
     return found.get_body(BridgeBody).spec
@@ -265,7 +265,7 @@ class TestReading:
         shown = kdeclare("show-manifest", "Bridge/b")
         assert shown.code == 0
         (kdeclare.folder / "manifests/b.yaml").write_text(shown.out)
-        (again,) = load(open_project(None, None, {}), (), KINDS, {}).desired
+        (again,) = load_project_manifests(open_project(None, None, {}), (), KINDS, {}).desired
         assert again.get_body(BridgeBody).spec == declared
         assert "is_text" not in kdeclare("show-manifest", "Bridge/b", "--format", "json").out
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.app.connections import KeptConnections
-from kdeclare.app.workspace import Options
+from kdeclare.app.connections import ConnectionCache
+from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.cli import main as command_line
 from kdeclare.cli.installed_commands import GROUP, find_commands
 from kdeclare.cli.interactive.candidates import GROUP as COMPLETIONS
-from kdeclare.cli.interactive.candidates import candidates, load_completions
-from kdeclare.cli.interactive.grammar import Command, Parameter, place_of
+from kdeclare.cli.interactive.candidates import find_candidates, load_completions
+from kdeclare.cli.interactive.grammar import Command, Parameter, parse_context
 from kdeclare.cli.interactive.names import LiveNames
-from kdeclare.cli.line import Shared
-from kdeclare.cli.options import Talk
+from kdeclare.cli.invocation import ShellContext
+from kdeclare.cli.options import OutputOptions
 from tests.unit.cli.command_line import CommandLine
 
 FITS = """
@@ -78,7 +78,7 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 def forget() -> None:
     find_commands.cache_clear()
     load_completions.cache_clear()
-    command_line._built.cache_clear()
+    command_line._build_cached_application.cache_clear()
 
 
 def listed(text: str) -> list[str]:
@@ -172,24 +172,25 @@ def test_completion_says_nothing_of_broken_commands(kdeclare: CommandLine, insta
 
 
 OFFERS = """
-from kdeclare.cli.interactive.candidates import Offer, Value
+from kdeclare.cli.interactive.candidates import CompletionOffer, CompletionValue
 
 def complete(place, names):
     if place.path != ("shelf",):
         return None
-    return Offer([Value("left"), Value("right"), *map(Value, names.live("Topic"))], place.text)
+    texts = ["left", "right", *names.live("Topic")]
+    return CompletionOffer([CompletionValue(text) for text in texts], place.text)
 """
 SHELF = Command("", commands={"shelf": Command("shelf", arguments=(Parameter("side", metavar="SIDE"),))})
 
 
 def test_installed_distribution_completes_its_own_commands(kdeclare: CommandLine, install: Install) -> None:
-    connections = KeptConnections()
-    names = LiveNames(Shared(Options(), connections, Talk()))
+    connections = ConnectionCache()
+    names = LiveNames(ShellContext(WorkspaceOptions(), connections, OutputOptions()))
     kdeclare.topic("landing")
     assert kdeclare("apply", "--yes").code == 0
     install("cellar", RAISES, {"cellar": "cellar:complete"}, COMPLETIONS)
     install("library", OFFERS, {"library": "library:complete"}, COMPLETIONS)
-    found = candidates(place_of(SHELF, ["shelf"], "l"), names)
+    found = find_candidates(parse_context(SHELF, ["shelf"], "l"), names)
     connections.close()
     assert [candidate.text for candidate in found] == ["left", "landing"]
 

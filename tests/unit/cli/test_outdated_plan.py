@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from kdeclare.engine.planning.plan_document import content_hash
+from kdeclare.engine.planning.plan_document import compute_document_id
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -15,7 +15,7 @@ def save_as_1_0(path: Path) -> None:
         for field in change["fields"]:
             for name in ("risk", "cause", "reason"):
                 del field[name]
-    path.write_text(json.dumps(document | {"plan_id": content_hash(document)}))
+    path.write_text(json.dumps(document | {"plan_id": compute_document_id(document)}))
 
 
 def test_plan_of_an_earlier_format_is_shown_and_refused_as_stale(kdeclare: CommandLine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.pager import Pager, fits, pager_of
+from kdeclare.cli.pager import Pager, find_pager, fits
 from kdeclare.core.diagnostics import KdeclareError
 from tests.unit.cli.command_line import Terminal
 
@@ -40,13 +40,13 @@ def test_a_screen_has_room_for_the_prompt_too(text: str, columns: int, lines: in
     ],
 )
 def test_which_one_it_is(environ: dict[str, str], command: tuple[str, ...] | None) -> None:
-    found = pager_of({"TERM": "xterm"} | environ)
+    found = find_pager({"TERM": "xterm"} | environ)
     assert (found and found.command) == command
 
 
 def test_a_name_that_cannot_be_read() -> None:
     with pytest.raises(KdeclareError, match="No closing quotation"):
-        pager_of({"TERM": "xterm", "PAGER": "less '"})
+        find_pager({"TERM": "xterm", "PAGER": "less '"})
 
 
 def shows(text: str, *command: str) -> bool:

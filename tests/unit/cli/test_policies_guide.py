@@ -12,11 +12,11 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from kdeclare.engine.planning.prune_denied import judge_plan
+from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.policy import RequestMetadata, TopicActionsPolicy, rules
-from kdeclare.policy.cel.vocabulary import vocabulary_of
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.judge import PolicyJudge
+from kdeclare.policy.cel.vocabulary import get_vocabulary
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.testing.case_spec import RequestSpec
 from tests.connections import connections_to
 from tests.engine.world import World, desired
@@ -139,7 +139,7 @@ def test_what_the_table_of_rules_shows_as_settings_is_taken() -> None:
 
 def test_every_variable_of_rules_stands_in_its_table() -> None:
     found = [name for row in table("variable") for name in names(row[0])]
-    assert sorted(found) == sorted(vocabulary_of("Topic").listed)
+    assert sorted(found) == sorted(get_vocabulary("Topic").all_variables)
 
 
 def test_every_field_of_a_case_is_named() -> None:
@@ -211,8 +211,8 @@ def test_what_asking_costs_once_a_plan_is_there(what: str, requests: list[str]) 
     state = here.store.read()
     assert state is not None
     before = len(here.cluster.calls)
-    policies = PolicyJudge((ConfiguredPolicy("asks", Asks(what)),))
-    judge_plan(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
+    policies = ProjectPolicyGate((ConfiguredPolicy("asks", Asks(what)),))
+    evaluate_and_prune(plan, connections_to(here.cluster), policies, state.resources, lambda verdict: None)
     assert [REQUESTS[call.method] for call in here.cluster.calls[before:]] == requests
 
 

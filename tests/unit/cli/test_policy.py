@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.report.policy import policy_schemas
+from kdeclare.report.policy import build_policy_schemas
 from tests.unit.cli.command_line import CommandLine
 
 RULES = "kdeclare.policy.rules:"
@@ -160,7 +160,7 @@ def test_a_check_as_a_document(kdeclare: CommandLine, options: list[str]) -> Non
     live(kdeclare)
     ran = kdeclare("policy", "check", *options, "--format", "json")
     document = json.loads(ran.out)
-    Draft202012Validator(policy_schemas()["policy-check"]).validate(document)
+    Draft202012Validator(build_policy_schemas()["policy-check"]).validate(document)
     assert ran.code == document["exit_code"] == 3
     assert document["cluster"] == ("lab:9092" if options else None)
     assert document["topics"] == 2
@@ -257,7 +257,7 @@ def test_cases_that_fail(kdeclare: CommandLine) -> None:
     assert lines[-1] == "3 cases: 1 passed, 2 failed."
     assert ran.err == ""
     document = json.loads(kdeclare("policy", "test", "cases.yaml", "--format", "json").out)
-    Draft202012Validator(policy_schemas()["policy-test"]).validate(document)
+    Draft202012Validator(build_policy_schemas()["policy-test"]).validate(document)
     assert (document["exit_code"], document["passed"], document["failed"]) == (1, 1, 2)
 
 

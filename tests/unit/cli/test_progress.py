@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kdeclare.cli import progress
-from kdeclare.cli.progress import Bars
-from kdeclare.core.plans.run import MoveProgress, Waiting
+from kdeclare.cli.progress import ProgressBars
+from kdeclare.core.plans.run import MoveProgress, PendingPart
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
@@ -36,7 +36,7 @@ def wait_for(text: str, terminal: io.StringIO) -> None:
 
 def test_a_bar_shows_what_is_done_right_now(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
-    bars = Bars(shown=True, colours=False)
+    bars = ProgressBars(is_shown=True, use_color=False)
     bars("Reading the cluster", 0, 0)
     wait_for("Reading the cluster", terminal)
     bars("Applying", 1234, 5000)
@@ -55,7 +55,7 @@ def test_a_bar_shows_what_is_done_right_now(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(progress, "_PATIENCE_S", 0.3)
-    bars = Bars(shown=True, colours=False)
+    bars = ProgressBars(is_shown=True, use_color=False)
     bars("Applying", 1, 2)
     bars.hide()
     time.sleep(0.5)
@@ -64,14 +64,14 @@ def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
-    bars = Bars(shown=False, colours=False)
+    bars = ProgressBars(is_shown=False, use_color=False)
     bars("Applying", 1, 2)
     time.sleep(0.1)
     assert not terminal.getvalue()
 
 
 def test_line_about_moves_is_written_when_a_broker_goes_down(capsys: pytest.CaptureFixture[str]) -> None:
-    bars = Bars(shown=False, colours=False, lines=True)
-    waiting = (Waiting("orders-0", (3,), down=(3,)),)
+    bars = ProgressBars(is_shown=False, use_color=False, log_lines=True)
+    waiting = (PendingPart("orders-0", (3,), down=(3,)),)
     bars("Moving replicas", 0, 1, MoveProgress(0, 1, 0, 100, waiting=waiting))
     assert capsys.readouterr().err.startswith("Moving replicas: ")

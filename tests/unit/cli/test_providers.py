@@ -31,7 +31,7 @@ from kdeclare.core.resources.objects import ObjectSpec, ObjectWrite
 from kdeclare.core.secrets.secret_refs import SecretText
 from kdeclare.providers.connect.provider import PROVIDER as CONNECT
 from kdeclare.providers.kafka.provider import PROVIDER as KAFKA
-from kdeclare.report.provider_list import providers_schemas
+from kdeclare.report.provider_list import build_providers_schemas
 from kdeclare.version import VERSION
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.fleet.kitchen import PROVIDER as KITCHEN
@@ -272,7 +272,7 @@ def test_command_lists_providers_with_their_kinds(kdeclare: CommandLine) -> None
     assert "Topic, BrokerConfig, Reassignment" in ran.out
     assert f"kafka     {VERSION}" in ran.out
     document = json.loads(kdeclare("providers", "--format", "json").out)
-    Draft202012Validator(providers_schemas()["providers"]).validate(document)
+    Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
     assert [item["name"] for item in document["providers"]] == ["connect", "kafka"]
 
 
@@ -298,7 +298,7 @@ def test_command_names_providers_that_cannot_be_installed_together(
     detail += "distribution theirs."
     assert f"error: {detail}" in " ".join(ran.out.split())
     document = json.loads(kdeclare("providers", "--format", "json").out)
-    Draft202012Validator(providers_schemas()["providers"]).validate(document)
+    Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
     problems = {item["name"]: item["problem"] for item in document["providers"]}
     assert problems["kafka"] is problems["connect"] is None
     assert detail in problems["theirs"]
@@ -312,7 +312,7 @@ def test_command_names_a_provider_that_cannot_be_loaded(kdeclare: CommandLine, i
     assert "error: The provider 'theirs'" in ran.out
     assert "No module named 'no_such_module_at_all'" in ran.out
     document = json.loads(kdeclare("providers", "--format", "json").out)
-    Draft202012Validator(providers_schemas()["providers"]).validate(document)
+    Draft202012Validator(build_providers_schemas()["providers"]).validate(document)
     assert [item["api_version"] for item in document["providers"]] == ["kdeclare/v1", "kdeclare/v1", None]
     assert "Topic, BrokerConfig, Reassignment" in ran.out
     plan = kdeclare("validate")
@@ -322,7 +322,7 @@ def test_command_names_a_provider_that_cannot_be_loaded(kdeclare: CommandLine, i
 
 
 def test_schema_in_the_docs_is_the_one_in_use() -> None:
-    for name, schema in providers_schemas().items():
+    for name, schema in build_providers_schemas().items():
         check_schema(name, schema)
 
 

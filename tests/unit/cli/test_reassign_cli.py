@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
 from tests.unit.cli.command_line import CommandLine, Ran

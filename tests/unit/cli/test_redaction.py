@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from kdeclare.cli import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.interactive.session import is_secret
-from kdeclare.cli.line import Line
+from kdeclare.cli.interactive.session import is_secret_line
+from kdeclare.cli.invocation import Invocation
 from kdeclare.cli.main import main
-from kdeclare.cli.options import Talk
-from kdeclare.cli.redaction import holds_secret, without_secrets
+from kdeclare.cli.options import OutputOptions
+from kdeclare.cli.redaction import has_secret, redact_arguments
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider, TypedSetting
 from kdeclare.providers.kafka.commands.completion import settings
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope
 
-SECRET_KEYS = sorted(key for key, info in catalog(ConfigScope.BROKER).keys.items() if info.is_secret)
+SECRET_KEYS = sorted(key for key, info in load_catalog(ConfigScope.BROKER).keys.items() if info.is_secret)
 OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")
 
 
@@ -49,21 +49,21 @@ OPTIONS = ("--config", "--add-config", "--append-config", "--subtract-config")
 @pytest.mark.parametrize("option", OPTIONS)
 def test_values_of_secret_keys_are_not_kept(option: str, typed: str, kept: str) -> None:
     rest = ["topic", "alter", "--topic", "orders"]
-    assert without_secrets([*rest, option, typed, "--yes"]) == [*rest, option, kept, "--yes"]
-    assert without_secrets([*rest, f"{option}={typed}", "--yes"]) == [*rest, f"{option}={kept}", "--yes"]
-    assert holds_secret([option, typed]) == (typed != kept)
+    assert redact_arguments([*rest, option, typed, "--yes"]) == [*rest, option, kept, "--yes"]
+    assert redact_arguments([*rest, f"{option}={typed}", "--yes"]) == [*rest, f"{option}={kept}", "--yes"]
+    assert has_secret([option, typed]) == (typed != kept)
 
 
 def test_only_what_follows_the_option_is_looked_at() -> None:
     line = ["plan", "--target", "ssl.key.password=x", "--config", "a.b=c", "ssl.key.password=x"]
-    assert without_secrets(line) == [*line[:4], "a.b=(sensitive)", line[5]]
-    assert without_secrets(["--config"]) == ["--config"]
+    assert redact_arguments(line) == [*line[:4], "a.b=(sensitive)", line[5]]
+    assert redact_arguments(["--config"]) == ["--config"]
 
 
 def test_settings_of_spark_are_judged_by_their_names() -> None:
     line = ["fleet", "--conf", "spark.executor.memory=4g", "--conf", "spark.hadoop.fs.s3a.secret.key=x"]
-    assert without_secrets(line) == [*line[:4], "spark.hadoop.fs.s3a.secret.key=(sensitive)"]
-    assert without_secrets(["--conf=a.password=x"]) == ["--conf=a.password=(sensitive)"]
+    assert redact_arguments(line) == [*line[:4], "spark.hadoop.fs.s3a.secret.key=(sensitive)"]
+    assert redact_arguments(["--conf=a.password=x"]) == ["--conf=a.password=(sensitive)"]
 
 
 _SECRETS = st.text(alphabet=string.ascii_uppercase, min_size=6).map(lambda text: f"~{text}~")
@@ -77,7 +77,7 @@ _SECRETS = st.text(alphabet=string.ascii_uppercase, min_size=6).map(lambda text:
 def test_no_secret_comes_through(option: str, pairs: list[tuple[str, str]], form: str) -> None:
     text = ",".join(form.format(key, value) for key, value in pairs if key != "retention.ms")
     for line in ([option, text], [f"{option}={text}"]):
-        assert "~" not in "".join(without_secrets(line))
+        assert "~" not in "".join(redact_arguments(line))
 
 
 @given(st.text(alphabet="ab=,[]"))
@@ -88,9 +88,9 @@ def test_nothing_is_lost_where_nothing_is_secret(text: str) -> None:
 def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = list[str]()
 
-    def listening(line: Line, talk: Talk, output: str) -> Console:
-        heard.append(line.typed)
-        return Console(talk, output, line.typed)
+    def listening(line: Invocation, talk: OutputOptions, output: str) -> Console:
+        heard.append(line.command_line)
+        return Console(talk, output, line.command_line)
 
     monkeypatch.setattr(command, "_console", listening)
     assert main(["schema", "--kind", "Nothing"]) == 64
@@ -110,30 +110,30 @@ def test_of_connect_workers() -> None:
         f"{password}=geheim",
         "listeners.https.ssl.keystore.type=JKS",
     ]
-    assert without_secrets(line) == [*line[:3], f"{password}=(sensitive)", line[4]]
+    assert redact_arguments(line) == [*line[:3], f"{password}=(sensitive)", line[4]]
     for value in ("${file:/etc/secrets:keystore}", "${env.STORE}"):
-        assert without_secrets([*line[:3], f"{password}={value}"])[3] == f"{password}={value}"
+        assert redact_arguments([*line[:3], f"{password}={value}"])[3] == f"{password}={value}"
 
 
 @pytest.mark.parametrize("program", [[], ["kdeclare"]])
 def test_of_connect_workers_also_where_the_program_is_named(program: list[str]) -> None:
     line = [*program, "connect", "worker-config", "patch"]
-    assert without_secrets([*line, "some.password=x"]) == [*line, "some.password=(sensitive)"]
-    assert is_secret(" ".join([*line, "some.password=x"]))
+    assert redact_arguments([*line, "some.password=x"]) == [*line, "some.password=(sensitive)"]
+    assert is_secret_line(" ".join([*line, "some.password=x"]))
 
 
 def test_arguments_of_other_commands_are_no_settings() -> None:
     line = ["plan", "--selector", "some.password=x", "a=b.yaml"]
-    assert without_secrets(line) == line
+    assert redact_arguments(line) == line
 
 
 @pytest.mark.parametrize("option", ["--password", "--api-token", "--client-secret"])
 def test_options_are_judged_by_their_names(option: str) -> None:
-    assert without_secrets(["shelf", option, "a,b=c"]) == ["shelf", option, "(sensitive)"]
-    assert without_secrets(["shelf", f"{option}=x"]) == ["shelf", f"{option}=(sensitive)"]
+    assert redact_arguments(["shelf", option, "a,b=c"]) == ["shelf", option, "(sensitive)"]
+    assert redact_arguments(["shelf", f"{option}=x"]) == ["shelf", f"{option}=(sensitive)"]
     for kept in ("${env.NAME}", "${file.PATH}"):
-        assert without_secrets(["shelf", option, kept]) == ["shelf", option, kept]
-    assert without_secrets(["shelf", f"{option}-file", "x"]) == ["shelf", f"{option}-file", "x"]
+        assert redact_arguments(["shelf", option, kept]) == ["shelf", option, kept]
+    assert redact_arguments(["shelf", f"{option}-file", "x"]) == ["shelf", f"{option}-file", "x"]
 
 
 def judge(setting: TypedSetting) -> bool | None:
@@ -145,8 +145,8 @@ def test_installed_providers_say_which_settings_are_secret(monkeypatch: pytest.M
     monkeypatch.setattr(registry, "load_providers", lambda: (*load_providers(), theirs))
     line = ["shelf", "--config", "isbn=1,code=2,retention.ms=3,other=4"]
     hidden = "isbn=1,code=(sensitive),retention.ms=3,other=(sensitive)"
-    assert without_secrets(line) == [*line[:2], hidden]
-    assert without_secrets(["shelf", "code=2", "isbn=1"]) == ["shelf", "code=(sensitive)", "isbn=1"]
+    assert redact_arguments(line) == [*line[:2], hidden]
+    assert redact_arguments(["shelf", "code=2", "isbn=1"]) == ["shelf", "code=(sensitive)", "isbn=1"]
 
 
 def test_all_is_secret_where_a_provider_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,5 +155,5 @@ def test_all_is_secret_where_a_provider_cannot_be_loaded(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(registry, "load_providers", broken)
     line = ["topic", "alter", "--config", "retention.ms=1"]
-    assert without_secrets(line) == [*line[:3], "retention.ms=(sensitive)"]
-    assert without_secrets(["shelf", "code=2"]) == ["shelf", "code=(sensitive)"]
+    assert redact_arguments(line) == [*line[:3], "retention.ms=(sensitive)"]
+    assert redact_arguments(["shelf", "code=2"]) == ["shelf", "code=(sensitive)"]

@@ -22,7 +22,7 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
         WorkerStatus(
             worker_id,
             None if worker_id == 2 else 200 + worker_id,
-            settings.worker_url(worker_id),
+            settings.get_worker_url(worker_id),
             alive=worker_id != 2,
             ready=worker_id != 2,
             log=Path(f"w{worker_id}.log"),

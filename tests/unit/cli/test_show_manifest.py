@@ -10,7 +10,7 @@ from kdeclare.app.authoring.show_manifest import show_manifest
 from kdeclare.core.documents import dump_document
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.report.manifest.effective_manifest import manifest_schemas, manifest_text
+from kdeclare.report.manifest.effective_manifest import build_manifest_schemas, render_manifest_text
 from tests.unit.cli.command_line import CommandLine
 from tests.unit.report.golden_files import check_golden, check_schema
 
@@ -108,10 +108,10 @@ def test_every_field_with_its_place(payments: CommandLine, resource: str) -> Non
 
 
 def test_as_json_it_fits_its_schema(payments: CommandLine) -> None:
-    for name, schema in manifest_schemas().items():
+    for name, schema in build_manifest_schemas().items():
         check_schema(name, schema)
     document = json.loads(payments("show-manifest", "Topic/orders", "--format", "json").out)
-    Draft202012Validator(manifest_schemas()["show-manifest"]).validate(document)
+    Draft202012Validator(build_manifest_schemas()["show-manifest"]).validate(document)
     fields = {".".join(item["path"]): item for item in document["fields"]}
     factor = fields["spec.replicationFactor"]
     assert (factor["value"], factor["by"]["origin"]) == (3, "overlay")
@@ -153,9 +153,9 @@ def test_a_number_from_outside_is_shown_where_a_number_is_due(payments: CommandL
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_it_fits_the_terminal(payments: CommandLine, width: int) -> None:
     manifest = show_manifest(None, None, ResourceId("Topic", "orders"), {})
-    text = manifest_text(manifest, width)
+    text = render_manifest_text(manifest, width)
     assert max(map(len, text.splitlines())) <= max(width, 58)  # the head of it is one line
-    assert yaml.safe_load(text) == yaml.safe_load(manifest_text(manifest)), "comments alone give way"
+    assert yaml.safe_load(text) == yaml.safe_load(render_manifest_text(manifest)), "comments alone give way"
 
 
 def test_an_environment_that_lacks_a_variable_of_defaults(payments: CommandLine) -> None:

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Talk
+from kdeclare.cli.options import OutputOptions
 from kdeclare.core.diagnostics import error, info, warning
 from tests.unit.cli.command_line import CommandLine, Terminal, keyboard
 
@@ -41,7 +41,7 @@ def test_before_a_question_quiet_leaves_what_warns(kdeclare: CommandLine, output
 
 
 def test_before_a_question_quiet_leaves_out_what_is_only_nice_to_know() -> None:
-    console = Console(Talk(quiet=True), "text", "")
+    console = Console(OutputOptions(quiet=True), "text", "")
     said: list[str] = []
     console.say = lambda text, end="\n": said.append(text)  # type: ignore[method-assign]
     console.notices([info("a", "Nice"), warning("b", "Mind"), error("c", "Wrong")], asking=True)
@@ -167,13 +167,13 @@ def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
     class Coloured(Terminal):
         pass
 
-    talk = Talk()
+    talk = OutputOptions()
     for variable in ("NO_COLOR", "TERM"):
         kdeclare.monkeypatch.delenv(variable, raising=False)
     assert not Console(talk, "text", "").style.on
     kdeclare.monkeypatch.setattr(sys, "stdout", Coloured())
     assert Console(talk, "text", "").style.on
-    assert not Console(Talk(no_color=True), "text", "").style.on
+    assert not Console(OutputOptions(no_color=True), "text", "").style.on
     kdeclare.monkeypatch.setenv("NO_COLOR", "1")
     assert not Console(talk, "text", "").style.on
 
@@ -181,7 +181,7 @@ def test_colours_are_for_terminals(kdeclare: CommandLine) -> None:
 def test_the_end_of_input_is_no_yes(kdeclare: CommandLine) -> None:
     with keyboard("") as stdin:
         kdeclare.monkeypatch.setattr(sys, "stdin", stdin)
-        assert not is_yes(Console(Talk(), "text", ""), "Well?")
+        assert not prompt_for_yes(Console(OutputOptions(), "text", ""), "Well?")
 
 
 def test_nobody_reads_any_more(kdeclare: CommandLine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.manifests.syntax.files import file_name
+from kdeclare.manifests.syntax.files import build_file_name
 from tests.unit.cli.command_line import CommandLine
 
 
@@ -82,10 +82,10 @@ def test_reference_to_what_is_not_a_plain_file_is_refused_at_once(
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "a/b", "%2F", ".hidden"])
 def test_names_of_files_do_not_lead_out_of_their_folder(tmp_path: Path, name: str) -> None:
-    file = tmp_path / file_name(ResourceId("Topic", name))
+    file = tmp_path / build_file_name(ResourceId("Topic", name))
     assert file.resolve().parent == tmp_path.resolve()
 
 
 def test_legal_names_of_files_stay_as_they_are() -> None:
-    assert file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
-    assert file_name(ResourceId("Topic", "%2F")) != file_name(ResourceId("Topic", "/"))
+    assert build_file_name(ResourceId("Topic", "checkout.orders_v2-x")) == "checkout.orders_v2-x.yaml"
+    assert build_file_name(ResourceId("Topic", "%2F")) != build_file_name(ResourceId("Topic", "/"))

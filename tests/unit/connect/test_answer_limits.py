@@ -9,8 +9,8 @@ import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client import port
-from kdeclare.providers.connect.client.answers import MAX_WORDS
-from kdeclare.providers.connect.client.rest import MAX_ANSWER_BYTES, RestWorkers, open_rest_workers
+from kdeclare.providers.connect.client.responses import MAX_MESSAGE_CHARS
+from kdeclare.providers.connect.client.rest import MAX_RESPONSE_BYTES, RestWorkers, open_rest_workers
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.unit.connect.raw_server import answering, drip, took
 
@@ -61,11 +61,11 @@ def test_status_of_a_worker_that_sends_without_end_is_refused(status: bytes) -> 
             workers(url, 60).status(url)
         assert took(begun) < 30
     assert (raised.value.error, raised.value.kind) == (port.BAD_ANSWER, FaultKind.REFUSED)
-    assert f"larger than {MAX_ANSWER_BYTES} bytes" in raised.value.message
+    assert f"larger than {MAX_RESPONSE_BYTES} bytes" in raised.value.message
 
 
 def test_patch_with_an_answer_too_large_may_have_been_made() -> None:
-    body = b" " * (MAX_ANSWER_BYTES + 1)
+    body = b" " * (MAX_RESPONSE_BYTES + 1)
     with (
         answering([_OK + b"Content-Length: %d\r\n\r\n" % len(body), body]) as url,
         pytest.raises(Fault) as raised,
@@ -76,7 +76,7 @@ def test_patch_with_an_answer_too_large_may_have_been_made() -> None:
 
 def test_status_that_is_compressed_is_not_unpacked() -> None:
     body = gzip.compress(b" " * 100_000_000, 1)
-    assert len(body) < MAX_ANSWER_BYTES
+    assert len(body) < MAX_RESPONSE_BYTES
     head = _OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
     with answering([head, body]) as url, pytest.raises(Fault) as raised:
         workers(url).status(url)
@@ -97,4 +97,4 @@ def test_a_long_message_of_a_worker_is_cut() -> None:
         pytest.raises(Fault) as raised,
     ):
         workers(url).patch(url, {})
-    assert len(raised.value.message) == MAX_WORDS + 1
+    assert len(raised.value.message) == MAX_MESSAGE_CHARS + 1

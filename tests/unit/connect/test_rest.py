@@ -14,7 +14,7 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client import port
 from kdeclare.providers.connect.client.port import read_workers
-from kdeclare.providers.connect.client.rest import PATH, RestWorkers, open_rest_workers, read_certificate
+from kdeclare.providers.connect.client.rest import PATH, RestWorkers, open_rest_workers, parse_certificate
 from kdeclare.providers.connect.worker_state import WorkerGroup
 from tests.pems import pems
 from tests.unit.connect.https_stub import Stub, https, pair
@@ -225,7 +225,11 @@ def test_nobody_at_home(certs: Path) -> None:
         free.bind(("localhost", 0))
         url = f"https://localhost:{free.getsockname()[1]}"
         at = open_rest_workers(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
-        for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
+        for call in (
+            lambda: at.patch(url, {}),
+            lambda: at.status(url),
+            lambda: at.read_served_certificate(url),
+        ):
             found = fault(call)
             assert (found.error, found.kind) == (port.UNREACHABLE, FaultKind.REFUSED)
             assert "(connection refused)" in found.message
@@ -235,7 +239,7 @@ def test_nobody_at_home(certs: Path) -> None:
 def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
     url = f"https://{host}"
     at = open_rest_workers(WorkerGroup((url,), ca_file="worker.pem"), certs, str)
-    for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.handshake(url)):
+    for call in (lambda: at.patch(url, {}), lambda: at.status(url), lambda: at.read_served_certificate(url)):
         assert fault(call).error == port.UNREACHABLE
 
 
@@ -243,11 +247,11 @@ def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
 
 
 def test_a_handshake_shows_what_is_served_trusted_or_not(stub: Stub, certs: Path) -> None:
-    served = read_certificate(ssl.PEM_cert_to_DER_cert((certs / "worker.pem").read_text()))
-    assert workers(stub, certs).handshake(stub.url) == served
-    assert workers(stub, certs, ca_file="other.pem").handshake(stub.url) == served
+    served = parse_certificate(ssl.PEM_cert_to_DER_cert((certs / "worker.pem").read_text()))
+    assert workers(stub, certs).read_served_certificate(stub.url) == served
+    assert workers(stub, certs, ca_file="other.pem").read_served_certificate(stub.url) == served
     assert served.subject == "CN=worker"
-    assert workers(stub, certs).handshake("http://localhost:1") is None
+    assert workers(stub, certs).read_served_certificate("http://localhost:1") is None
 
 
 def test_a_worker_that_is_not_trusted_is_not_asked(stub: Stub, certs: Path) -> None:
@@ -271,7 +275,7 @@ def test_a_worker_that_asks_who_one_is(certs: Path) -> None:
         assert found.error == port.NOT_TRUSTED
         own = workers(stub, certs, cert_file="client.pem", key_file="client.key")
         assert own.overrides(stub.url) == {}
-        assert own.handshake(stub.url) is not None
+        assert own.read_served_certificate(stub.url) is not None
 
 
 @pytest.mark.parametrize(

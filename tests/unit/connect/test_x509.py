@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.providers.connect.client.rest import read_certificate
+from kdeclare.providers.connect.client.rest import parse_certificate
 
 SUBJECTS = [
     "/CN=localhost",
@@ -46,7 +46,7 @@ def der(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def test_it_says_what_openssl_says(der: tuple[Path, bytes]) -> None:
     folder, data = der
-    found = read_certificate(data)
+    found = parse_certificate(data)
     options = ("-nameopt", "RFC2253,-esc_msb,utf8", "-dateopt", "iso_8601", "-fingerprint", "-sha256")
     said = dict(
         line.split("=", 1)
@@ -65,10 +65,10 @@ def test_what_is_cut_short_is_no_certificate(der: tuple[Path, bytes]) -> None:
     _, data = der
     for length in range(0, len(data), 7):
         with pytest.raises(ValueError, match=r"."):
-            read_certificate(data[:length])
+            parse_certificate(data[:length])
 
 
 @given(st.binary(max_size=200))
 def test_anything_else_is_no_certificate(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_certificate(data)
+        parse_certificate(data)

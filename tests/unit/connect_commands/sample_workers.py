@@ -5,24 +5,24 @@ from datetime import UTC, datetime
 
 from kdeclare.core.diagnostics import warning
 from kdeclare.core.resources.changes import FieldChange, FieldOp
-from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.providers.connect.commands.describe_workers import (
-    ChangedView,
+    ChangeView,
     OverridesView,
     ProposalView,
     VerdictView,
-    make_workers_view,
+    build_workers_view,
 )
-from kdeclare.providers.connect.worker_health import not_reached
+from kdeclare.providers.connect.worker_health import find_unconverged
 from kdeclare.providers.connect.worker_state import (
-    Applied,
+    AppliedUpdate,
     Certificate,
+    GroupSnapshot,
     Listener,
+    PluginStatus,
     Refusal,
-    WorkerSeen,
-    WorkersSeen,
-    WorkerStatus,
-    overrides_hash,
+    WorkerSnapshot,
+    hash_overrides,
 )
 
 LOCATION = "listeners.https.ssl.keystore.location"
@@ -41,24 +41,24 @@ NEW = _certificate("connect-2026", datetime(2027, 6, 1, tzinfo=UTC))
 OVER = _certificate("connect-2024", datetime(2026, 5, 30, tzinfo=UTC))
 
 
-def _worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSeen:
+def _worker(number: int, served: Certificate = NEW, **more: object) -> WorkerSnapshot:
     port = 8082 + number
-    status = WorkerStatus(
+    status = PluginStatus(
         worker_id=f"connect-{number}:{port}",
         leader=number == 1,
         plugin_version="0.1.0",
         mode="distributed",
         seen=12,
-        applied=Applied(12, "2026-06-01T11:59:58Z", overrides_hash(RAW)),
+        applied=AppliedUpdate(12, "2026-06-01T11:59:58Z", hash_overrides(RAW)),
         overrides=tuple(sorted(RAW)),
         whitelist=tuple(sorted(RAW)),
         listeners=(Listener("https", port, served),),
     )
-    return WorkerSeen(f"https://connect-{number}:{port}", replace(status, **more), served)  # type: ignore[arg-type]
+    return WorkerSnapshot(f"https://connect-{number}:{port}", replace(status, **more), served)  # type: ignore[arg-type]
 
 
-WELL = WorkersSeen(AT, RAW, (_worker(1), _worker(2), _worker(3)))
-ILL = WorkersSeen(
+WELL = GroupSnapshot(AT, RAW, (_worker(1), _worker(2), _worker(3)))
+ILL = GroupSnapshot(
     AT,
     RAW,
     (
@@ -66,18 +66,18 @@ ILL = WorkersSeen(
         _worker(
             2,
             OLD,
-            applied=Applied(11, "2026-05-01T00:00:00Z", "00"),
+            applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"),
             error=Refusal(12, "2026-06-01T11:59:58Z", "There is no file /etc/connect/rotated.p12."),
         ),
-        _worker(3, OLD, applied=Applied(11, "2026-05-01T00:00:00Z", "00"), leader=None),
-        WorkerSeen("https://connect-4:8086", None, OVER, "its answer did not come (no answer in time)"),
+        _worker(3, OLD, applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"), leader=None),
+        WorkerSnapshot("https://connect-4:8086", None, OVER, "its answer did not come (no answer in time)"),
         replace(_worker(5), served=OLD),
     ),
 )
-NOBODY = WorkersSeen(
-    AT, None, (WorkerSeen("https://connect-1:8083", None, None, "it cannot be reached (refused)"),)
+NOBODY = GroupSnapshot(
+    AT, None, (WorkerSnapshot("https://connect-1:8083", None, None, "it cannot be reached (refused)"),)
 )
-HOSTILE = WorkersSeen(
+HOSTILE = GroupSnapshot(
     AT,
     {"a\x1b[31m": "b"},
     (
@@ -89,15 +89,15 @@ HOSTILE = WorkersSeen(
     ),
 )
 STATUS = {
-    name: make_workers_view(seen, 30)
+    name: build_workers_view(seen, 30)
     for name, seen in {"well": WELL, "ill": ILL, "nobody": NOBODY, "hostile": HOSTILE}.items()
 }
 
 FIELDS = (
     FieldChange(f"configs.{LOCATION}", FieldOp.SET, "/etc/connect/old.p12", RAW[LOCATION]),
-    FieldChange(f"configs.{PASSWORD}", FieldOp.SET, SHOWN, RAW[PASSWORD]),
+    FieldChange(f"configs.{PASSWORD}", FieldOp.SET, SENSITIVE_MASK, RAW[PASSWORD]),
     FieldChange("configs.listeners.https.ssl.keystore.type", FieldOp.SET, "PKCS12", "PKCS12"),
-    FieldChange("configs.listeners.https.ssl.key.password", FieldOp.DELETE, SHOWN, None),
+    FieldChange("configs.listeners.https.ssl.key.password", FieldOp.DELETE, SENSITIVE_MASK, None),
 )
 _URLS = [worker.url for worker in WELL.workers]
 PROPOSALS = {
@@ -113,7 +113,7 @@ PROPOSALS = {
     ),
 }
 CHANGED = {
-    "all": ChangedView(FIELDS, STATUS["well"], 0.4),
-    "some": ChangedView(FIELDS, STATUS["ill"], 30.0, {s.url: s.why for s in not_reached(ILL, RAW)}),
+    "all": ChangeView(FIELDS, STATUS["well"], 0.4),
+    "some": ChangeView(FIELDS, STATUS["ill"], 30.0, {s.url: s.why for s in find_unconverged(ILL, RAW)}),
 }
-OVERRIDES = {"set": OverridesView({**RAW, "x.password": SHOWN}), "none": OverridesView({})}
+OVERRIDES = {"set": OverridesView({**RAW, "x.password": SENSITIVE_MASK}), "none": OverridesView({})}

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from kdeclare import api
-from kdeclare.app.authoring.schema import known_kinds
+from kdeclare.app.authoring.schema import list_schema_kinds
 from kdeclare.core.exit_codes import ExitCode
 from scripts.reference import FOLDER, pages
 from scripts.reference.documents import PRINTED_BY
@@ -30,7 +30,7 @@ def test_there_are_no_other_pages() -> None:
 def test_nothing_is_missing() -> None:
     found = pages()
     assert all(f"\n### {name}\n" in found["library.md"] for name in api.__all__)
-    assert all(f"\n## {kind}\n" in found["manifests.md"] for kind in known_kinds())
+    assert all(f"\n## {kind}\n" in found["manifests.md"] for kind in list_schema_kinds())
     assert all(f"| `{int(code)}` |" in found["exit-codes.md"] for code in ExitCode)
     assert set(re.findall(r"\n## (\S+)\n", found["documents.md"])) == set(PRINTED_BY)
     for words in ("plan", "topic create", "fleet audit", "connect worker-config patch", "sandbox start"):

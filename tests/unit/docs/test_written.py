@@ -13,7 +13,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kdeclare.app.authoring.schema import manifest_schema, overlay_schema
+from kdeclare.app.authoring.schema import build_manifest_schema, build_overlay_file_schema
 from kdeclare.cli.main import build_application
 from tests.unit.docs.written import PAGES, ROOT, blocks, command_lines, links, name_of
 
@@ -76,7 +76,7 @@ def test_the_overlay_that_is_shown_is_one() -> None:
     shown = [text for _, text in blocks(ROOT / "docs/environments.md") if text.startswith("# overlays/")]
     assert shown
     for text in shown:
-        Draft202012Validator(overlay_schema(None)).validate(yaml.safe_load(text))
+        Draft202012Validator(build_overlay_file_schema(None)).validate(yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("manifest", list(manifests()))
@@ -133,7 +133,7 @@ def _unknown(words: list[str]) -> str | None:
 
 @cache
 def _schema() -> Any:
-    return manifest_schema(None)
+    return build_manifest_schema(None)
 
 
 @cache

@@ -6,31 +6,43 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, NoReturn
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.progress import quietly
+from kdeclare.core.progress import ignore_progress
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import Secret
-from kdeclare.engine.planning.sealing import seal
-from kdeclare.fleet import encoding
-from kdeclare.fleet.encoding import Origin, Row, declared_cluster_row, declared_row, live_row, unread_row
+from kdeclare.engine.planning.secret_digests import hash_secrets
+from kdeclare.fleet import row_builder
+from kdeclare.fleet.row_builder import (
+    Row,
+    RowOrigin,
+    build_declared_cluster_row,
+    build_declared_row,
+    build_live_row,
+    build_unread_row,
+)
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.wishes import (
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_value import (
     UNKNOWN_CONFIG,
-    Parts,
+    ConfigValue,
+    ListPatch,
     Unset,
-    Wish,
     get_declared_configs,
-    may_be_secret,
+    is_secrecy_unknown,
 )
-from kdeclare.providers.kafka.fleet.codec import asked_keys, broker_object, system_json, topic_object
-from kdeclare.providers.kafka.fleet.facts import find_entity
+from kdeclare.providers.kafka.fleet.codec import (
+    build_broker_object,
+    build_topic_object,
+    dump_system,
+    list_requested_keys,
+)
+from kdeclare.providers.kafka.fleet.facts import to_config_resource
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -43,9 +55,9 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
-from kdeclare.providers.kafka.operations.alter_configs import own_source
-from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas
-from kdeclare.providers.kafka.reassignment.placement_request import Wish as PlacementWish
+from kdeclare.providers.kafka.operations.alter_configs import get_own_source
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementContext, Replicas
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest as PlacementWish
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.providers.kafka.topic.spec import TopicBody
 from tests.jsontypes import Json
@@ -91,7 +103,7 @@ class Case:
 
     cluster: str
     id: ResourceId
-    desired: Desired | None
+    desired: DesiredResource | None
     owned: OwnedRecord | None
     live: KafkaState
 
@@ -106,22 +118,22 @@ class Fleet:
 
 
 def never_asked(
-    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: PlacementWish
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementWish
 ) -> NoReturn:
     """The placer of resources that leave no broker open."""
     raise AssertionError("asked where to place replicas")
 
 
-NO_PLACEMENT = PlanContext(Placement(never_asked))
+NO_PLACEMENT = PlanContext(PlacementContext(never_asked))
 
 
-def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
     """A declared resource as the loader would make it, also of keys that only a cluster knows."""
     body, problems = KINDS[kind].parse(name, KINDS[kind].spec.model_validate(spec))
     wrong = [p.diagnostic for p in problems if p.diagnostic.is_error and p.diagnostic.code != UNKNOWN_CONFIG]
     assert not wrong, wrong
-    item = Desired(ResourceId(kind, name), body, labels or {}, Place("topics.yaml", 3, 1))
-    return seal([item], {}, SecretHasher("fleet"), quietly)[0]
+    item = DesiredResource(ResourceId(kind, name), body, labels or {}, SourcePosition("topics.yaml", 3, 1))
+    return hash_secrets([item], {}, SecretHasher("fleet"), ignore_progress)[0]
 
 
 def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: bool = False) -> Fleet:
@@ -137,38 +149,38 @@ def random_fleet(random: Random, *, clusters: int = 2, topics: int = 4, plain: b
     return fleet
 
 
-def origin(cluster: str, cluster_id: str | None = "id") -> Origin:
+def origin(cluster: str, cluster_id: str | None = "id") -> RowOrigin:
     """Where rows of a test come from."""
-    return Origin(TAKEN_AT, cluster, cluster_id, {"region": "eu", "größe": "日本"})
+    return RowOrigin(TAKEN_AT, cluster, cluster_id, {"region": "eu", "größe": "日本"})
 
 
-def cluster_row(where: Origin, info: ClusterInfo, version: str | None) -> Row:
+def cluster_row(where: RowOrigin, info: ClusterInfo, version: str | None) -> Row:
     """The row of a cluster itself."""
-    return encoding.cluster_row(where, system_json(replace(info, version=version)))
+    return row_builder.build_cluster_row(where, dump_system(replace(info, version=version)))
 
 
 def topic_row(
-    where: Origin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
+    where: RowOrigin, topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> Row:
     """The row of a topic."""
-    return live_row(where, topic_object(topic, entries, moves))
+    return build_live_row(where, build_topic_object(topic, entries, moves))
 
 
-def broker_row(where: Origin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
+def broker_row(where: RowOrigin, name: str, entries: Mapping[str, ConfigEntry]) -> Row:
     """The row of a BrokerConfig."""
-    return live_row(where, broker_object(name, entries))
+    return build_live_row(where, build_broker_object(name, entries))
 
 
 def own_entry(entity: ConfigResource, key: str, value: str | None) -> ConfigEntry:
     """A value that is set on the resource itself, as Kafka describes it; None is one that it hides."""
-    info = catalog(entity.scope).get(key)
+    info = load_catalog(entity.scope).get(key)
     if value is None:
-        return ConfigEntry(None, own_source(entity), ConfigType.PASSWORD, sensitive=True)
+        return ConfigEntry(None, get_own_source(entity), ConfigType.PASSWORD, sensitive=True)
     kind = ConfigType.LIST if info is not None and info.is_list else ConfigType.SCALAR
-    return ConfigEntry(value, own_source(entity), kind)
+    return ConfigEntry(value, get_own_source(entity), kind)
 
 
-def applied(item: Desired) -> Json:
+def applied(item: DesiredResource) -> Json:
     """What is remembered of a resource once it is applied as declared."""
     if isinstance(item.body, TopicBody) and item.body.strategy is not None:
         item = replace(item, body=replace(item.body, strategy=None))  # the record says nothing of it
@@ -186,7 +198,7 @@ class _Maker:
         self.topics: dict[str, Topic] = {}
         self.configs: dict[ConfigResource, dict[str, ConfigEntry]] = {}
         self.moves: dict[TopicPartition, Move] = {}
-        self.wanted: dict[ResourceId, tuple[Desired | None, Json]] = {}
+        self.wanted: dict[ResourceId, tuple[DesiredResource | None, Json]] = {}
 
     def often(self, share: float) -> bool:
         return self.random.random() < share
@@ -204,14 +216,16 @@ class _Maker:
         live = KafkaState(self.info, self.topics, self.configs, self.moves)
         reason = "timed out" if trouble == "declared" else None
         planned = {None: self.info.id, "other": "another"}.get(trouble)
-        own = declared_cluster_row(self.cluster, {"tier": "gold"}, reason, cluster_id=planned)
+        own = build_declared_cluster_row(self.cluster, {"tier": "gold"}, reason, cluster_id=planned)
         self.fleet.declared.append(own)
         for id_, (item, owned) in self.wanted.items():
-            self.fleet.declared.append(declared_row(self.cluster, item, id_, owned))
+            self.fleet.declared.append(build_declared_row(self.cluster, item, id_, owned))
             if trouble is None:
                 self.fleet.cases.append(Case(self.cluster, id_, item, owned, live))
         if trouble == "live":
-            self.fleet.live.append(unread_row(origin(self.cluster, None), CLUSTER, self.cluster, "kaputt"))
+            self.fleet.live.append(
+                build_unread_row(origin(self.cluster, None), CLUSTER, self.cluster, "kaputt")
+            )
         elif trouble != "gone":
             self._add_live()
 
@@ -220,7 +234,7 @@ class _Maker:
         self.fleet.live.append(cluster_row(where, self.info, "4.1"))
         for name, topic in self.topics.items():
             if not self.plain and self.often(0.03):
-                self.fleet.live.append(unread_row(where, "Topic", name, "TOPIC_AUTHORIZATION_FAILED"))
+                self.fleet.live.append(build_unread_row(where, "Topic", name, "TOPIC_AUTHORIZATION_FAILED"))
                 self.fleet.cases = [c for c in self.fleet.cases if c.id != ResourceId("Topic", name)]
                 continue
             entries = self.configs[ConfigResource(ConfigScope.TOPIC, name)]
@@ -312,7 +326,7 @@ class _Maker:
     def _broker(self, number: int) -> Broker:
         return Broker(number, "h", 9092, self.random.choice([None, "a", "b"]), self.often(0.1))
 
-    def _make_topic(self, name: str, like: Desired | None, *, internal: bool = False) -> None:
+    def _make_topic(self, name: str, like: DesiredResource | None, *, internal: bool = False) -> None:
         body = None if like is None else like.get_body(TopicBody)
         assignments = None if body is None else body.assignments
         if assignments:
@@ -348,18 +362,18 @@ class _Maker:
         self,
         kind: str,
         name: str,
-        like: Desired | None,
+        like: DesiredResource | None,
         scalars: Mapping[str, Sequence[Any]],
         lists: Mapping[str, Sequence[str]],
         unmanaged: Mapping[str, str],
     ) -> None:
         """As declared, with something else here and there."""
-        entity = find_entity(kind, name)
+        entity = to_config_resource(kind, name)
         texts: dict[str, str | None] = {}
         for key, wish in (get_declared_configs(like) if like is not None else {}).items():
-            unset = 0.5 if isinstance(wish, Parts) and not wish.append else 0.04
+            unset = 0.5 if isinstance(wish, ListPatch) and not wish.append else 0.04
             if not isinstance(wish, Unset) and not self.often(unset):
-                hidden = may_be_secret(key, wish, catalog(entity.scope))
+                hidden = is_secrecy_unknown(key, wish, load_catalog(entity.scope))
                 texts[key] = None if hidden else self._as_declared(wish, lists.get(key, ()))
         for key, values in scalars.items():
             if self.often(0.04):
@@ -371,10 +385,10 @@ class _Maker:
         entries = {key: own_entry(entity, key, text) for key, text in texts.items()}
         self.configs[entity] = self._inherited(entity) | entries
 
-    def _as_declared(self, wish: Wish, elements: Sequence[str]) -> str | None:
+    def _as_declared(self, wish: ConfigValue, elements: Sequence[str]) -> str | None:
         if isinstance(wish, Secret):
             return None
-        if isinstance(wish, Parts):
+        if isinstance(wish, ListPatch):
             more = [e for e in elements if e not in wish.subtract and self.often(0.2)]
             return ",".join(dict.fromkeys([*more, *wish.append]))
         assert not isinstance(wish, Unset)
@@ -387,10 +401,10 @@ class _Maker:
         """What a full describe shows of lists; of the cluster-wide default, nothing that is not set there."""
         if entity.scope is ConfigScope.BROKER and not entity.name:
             return {}
-        keys = catalog(entity.scope)
+        keys = load_catalog(entity.scope)
         found = {
             key: ConfigEntry(keys.keys[key].default, ConfigSource.DEFAULT, ConfigType.LIST)
-            for key in asked_keys(entity.scope)
+            for key in list_requested_keys(entity.scope)
         }
         for key in ("cleanup.policy", "log.cleanup.policy"):
             if key in found and self.often(0.3):

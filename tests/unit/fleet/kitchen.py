@@ -18,14 +18,14 @@ from kdeclare.core.live.live_codec import (
     LiveObject,
     hash_fact,
 )
-from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.audit_rules import AuditRules, Element
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from tests.jsontypes import Json
@@ -105,7 +105,7 @@ class KitchenCodec:
                 kettles[key.key] = Kettle(**json.loads(text))
         return KitchenState(kettles, frozenset(jars), json.loads(system)["volts"])
 
-    def contains(self, key: LiveKey, live: LiveState) -> bool:
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Whether the kettle or the jar is there."""
         state = live.get(KitchenState)
         return key.key in (state.jars if key.sort == "Jars" else state.kettles)
@@ -133,7 +133,7 @@ class KettleRecord(OwnedRecord):
 
     serial: str
     heat: int
-    made: Annotated[str | None, UNSTATED] = None
+    made: Annotated[str | None, OMIT_NONE] = None
 
 
 class KettleKind:
@@ -145,18 +145,22 @@ class KettleKind:
     audit_rules: AuditRules = AuditRules(identity_field="made")
     policy_words = PolicyWords({"heat": PolicyField(int)})
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         return {"heat": desired.get_body(KettleSpec).heat}
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         body = desired.get_body(KettleSpec) if desired is not None else None
         key = self.find_live_key(resource.name, body, owned).key if body or owned else resource.name
         kettle = live.get(KitchenState).kettles.get(key)
         return None if kettle is None else {"heat": kettle.heat}
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[KettleSpec, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[KettleSpec, tuple[SpecProblem, ...]]:
         return narrow(spec, KettleSpec), ()
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -166,7 +170,7 @@ class KettleKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -195,7 +199,7 @@ class KettleKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -252,7 +256,7 @@ class JarsKind:
     spec: type[BaseModel] = JarsSpec
     record: type[OwnedRecord] = JarsRecord
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[JarsSpec, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[JarsSpec, tuple[SpecProblem, ...]]:
         return narrow(spec, JarsSpec), ()
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -262,7 +266,7 @@ class JarsKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -282,7 +286,7 @@ class JarsKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,

@@ -11,15 +11,15 @@ import pyarrow as pa
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.capabilities import find_live_key
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.encoding import (
+from kdeclare.fleet.row_builder import (
     Row,
-    declared_cluster_row,
-    declared_rows,
-    left_out_rows,
-    live_rows,
-    record_batches,
+    batch_rows,
+    build_declared_cluster_row,
+    build_declared_rows,
+    build_excluded_rows,
+    read_live_rows,
 )
 from kdeclare.fleet.rows import LIVE
 from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas
@@ -41,14 +41,14 @@ def entity(**names: str | None) -> QuotaEntity:
     return QuotaEntity.of({EntityType(type_.replace("_", "-")): name for type_, name in names.items()})
 
 
-def quota(name: str, whom: QuotaEntity, remove: bool = False, **limits: float | None) -> Desired:
+def quota(name: str, whom: QuotaEntity, remove: bool = False, **limits: float | None) -> DesiredResource:
     """A declared quota."""
     stated = {key: {"default": True} if n is None else n for key, n in whom.to_json().items()}
     more: dict[str, Any] = {"unmanagedLimits": "remove"} if remove else {}
     return desired("ClientQuota", name, {"team": "edge"}, entity=stated, limits=limits, **more)
 
 
-def applied(item: Desired) -> OwnedRecord:
+def applied(item: DesiredResource) -> OwnedRecord:
     """The record of ownership once a quota was applied as declared."""
     record = diff_quota(item.id, item, QuotaState(), None).owned
     assert record is not None
@@ -61,9 +61,9 @@ class QuotaCluster:
 
     name: str = "eu-1"
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(cluster_id="id-1"))
-    desired: Sequence[Desired] = ()
+    desired: Sequence[DesiredResource] = ()
     owned: Mapping[str, OwnedRecord] = field(default_factory=dict)
-    left_out: Sequence[Desired] = ()
+    left_out: Sequence[DesiredResource] = ()
 
     def set(self, whom: QuotaEntity, **limits: float | None) -> None:
         """Change limits of an entity, as other clients do."""
@@ -71,19 +71,19 @@ class QuotaCluster:
 
     def declared_rows(self) -> list[Row]:
         """The rows of what is declared and owned."""
-        rows = [declared_cluster_row(self.name, {}, cluster_id="id-1")]
+        rows = [build_declared_cluster_row(self.name, {}, cluster_id="id-1")]
         for item in self.desired:
-            rows += declared_rows(self.name, item, item.id, self.owned.get(str(item.id)))
+            rows += build_declared_rows(self.name, item, item.id, self.owned.get(str(item.id)))
         for item in self.left_out:
-            rows += left_out_rows(self.name, item, item.id, None)
+            rows += build_excluded_rows(self.name, item, item.id, None)
         for text in sorted(self.owned.keys() - {str(item.id) for item in self.desired}):
-            rows += declared_rows(self.name, None, ResourceId.parse(text), self.owned[text])
+            rows += build_declared_rows(self.name, None, ResourceId.parse(text), self.owned[text])
         return rows
 
     def live_rows(self) -> list[Row]:
         """The rows of what is live, through Arrow as a snapshot has them."""
-        rows = live_rows(connections_to(self.cluster), self.name, {}, NOW)
-        table = pa.Table.from_batches(record_batches(rows), LIVE)
+        rows = read_live_rows(connections_to(self.cluster), self.name, {}, NOW)
+        table = pa.Table.from_batches(batch_rows(rows), LIVE)
         return [dict(row) for row in table.to_pylist(maps_as_pydicts="strict")]
 
     def live(self) -> LiveState:
@@ -109,7 +109,7 @@ _VALUES = (1, 2**53, 1000.0)
 def random_quotas(random: Random, name: str = "eu-1") -> QuotaCluster:
     """Entities that are declared, owned and live, each by chance and with limits that often agree."""
     made = QuotaCluster(name)
-    wanted: list[Desired] = []
+    wanted: list[DesiredResource] = []
     owned: dict[str, OwnedRecord] = {}
     for number, whom in enumerate((*_ENTITIES, entity(ip="10.0.0.1"), entity(ip=None))):
         item, before = (_random_quota(random, f"q{number}", whom) for _ in range(2))
@@ -132,7 +132,7 @@ def _keys(whom: QuotaEntity) -> Sequence[str]:
     return ("connection_creation_rate",) if whom.is_ip else _KEYS
 
 
-def _random_quota(random: Random, name: str, whom: QuotaEntity) -> Desired:
+def _random_quota(random: Random, name: str, whom: QuotaEntity) -> DesiredResource:
     keys = random.sample(_keys(whom), random.randint(0, len(_keys(whom))))
     limits = {key: random.choice([*_VALUES, None]) for key in keys}
     if "request_percentage" in limits and random.random() < 0.5:

@@ -11,12 +11,12 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import decode_body
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.cluster_pass import WholeCluster, found_in_cluster
-from kdeclare.fleet.encoding import Row
-from kdeclare.fleet.in_process import audit, proves_order
+from kdeclare.fleet.cluster_pass import ClusterTables, find_in_cluster
+from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_object
+from kdeclare.fleet.row_builder import Row
 from tests.unit.fleet.fleets import desired
 from tests.unit.fleet.quotas import NOWHERE, QuotaCluster, applied, entity, quota, random_quotas
 
@@ -25,7 +25,7 @@ EVERYONE, ANY_ADDRESS = entity(user=None), entity(ip=None)
 
 
 def findings(made: QuotaCluster, *, unmanaged_keys: bool = True) -> list[Row]:
-    return list(audit(made.declared_rows(), made.live_rows(), unmanaged_keys=unmanaged_keys))
+    return list(audit_rows(made.declared_rows(), made.live_rows(), unmanaged_keys=unmanaged_keys))
 
 
 def short(rows: list[Row]) -> list[tuple[str, str, str | None]]:
@@ -116,7 +116,7 @@ def test_without_the_right_to_see_quotas_the_rest_is_audited() -> None:
     assert [(row["kind"], row["name"]) for row in live if row["error"] == reason] == [("ClientQuota", "")]
     found = [
         (row["kind"], row["name"], row["finding"], row["message"])
-        for row in audit(made.declared_rows(), live)
+        for row in audit_rows(made.declared_rows(), live)
     ]
     assert found == [
         ("ClientQuota", "app", "unreachable", reason),
@@ -135,14 +135,14 @@ def test_a_snapshot_of_an_earlier_version_proves_nothing_about_quotas() -> None:
     body = json.loads(live[0]["body"])
     live[0]["body"] = json.dumps({key: body[key] for key in ("id", "version", "rf_guard", "brokers")})
     declared = made.declared_rows()
-    found = list(audit(declared, live))
+    found = list(audit_rows(declared, live))
     assert {(row["name"], row["finding"]) for row in found} == {
         ("app", "unreachable"),
         ("old", "unreachable"),
     }
     assert all("the snapshot is older" in row["message"] for row in found)
-    whole = WholeCluster("eu-1", None, live[0]["body"], declared[1:], live[1:])
-    assert {str(id_) for id_, _, _ in found_in_cluster(whole, None).found} == {"Topic/orders"}
+    whole = ClusterTables("eu-1", None, live[0]["body"], declared[1:], live[1:])
+    assert {str(id_) for id_, _, _ in find_in_cluster(whole, None).found} == {"Topic/orders"}
 
 
 def test_a_collection_costs_one_request_more() -> None:
@@ -172,7 +172,7 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster_and_facts_hide_nothing(see
         row = next(row for row in declared if row["name"] == item.id.name)
         mine = seen.get(row["live_key"])
         owned: OwnedRecord | None = made.owned.get(str(item.id))
-        read = Desired(
+        read = DesiredResource(
             item.id, decode_body("ClientQuota", json.loads(row["desired"])), item.labels, item.source
         )
         body = None if mine is None else mine["body"]
@@ -181,8 +181,8 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster_and_facts_hide_nothing(see
             item.id, item, made.live(), owned, NOWHERE
         )
         for unmanaged_keys in (True, False):
-            found = {row["name"] for row in audit(declared, live, unmanaged_keys=unmanaged_keys)}
-            if mine is not None and proves_order(row, mine, unmanaged_keys=unmanaged_keys):
+            found = {row["name"] for row in audit_rows(declared, live, unmanaged_keys=unmanaged_keys)}
+            if mine is not None and proves_no_drift(row, mine, unmanaged_keys=unmanaged_keys):
                 assert item.id.name not in found
 
 
@@ -191,6 +191,6 @@ def test_facts_prove_order() -> None:
     made.set(APP, producer_byte_rate=5, request_percentage=12.5)
     _, row = made.declared_rows()
     seen = made.live_rows()[-1]
-    assert proves_order(row, seen)
+    assert proves_no_drift(row, seen)
     made.set(APP, producer_byte_rate=6)
-    assert not proves_order(row, made.live_rows()[-1])
+    assert not proves_no_drift(row, made.live_rows()[-1])

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.fleet.in_process import audit
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.fleet.in_process_audit import audit_rows
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import BrokerConfigRecord
-from kdeclare.providers.kafka.config.config_record import AppliedWhole
+from kdeclare.providers.kafka.config.config_record import AppliedValue
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
@@ -58,7 +58,7 @@ class Drawn:
             self._set(ConfigScope.TOPIC, name, VALUES)
         for entity in ("", "1"):
             self._set(ConfigScope.BROKER, entity, BROKER_VALUES)
-        self.declared: list[Desired] = [self._topic(name) for name in names if self._often(0.8)]
+        self.declared: list[DesiredResource] = [self._topic(name) for name in names if self._often(0.8)]
         for resource in ("cluster-default", "1"):
             self.declared.append(desired("BrokerConfig", resource, configs=self._wishes(BROKER_VALUES)))
         self.state = state_with(owned=dict(self._owned()))
@@ -70,7 +70,7 @@ class Drawn:
         chosen = {key: self._random.choice(some) for key, some in values.items() if self._often(0.4)}
         self.cluster.set_overrides(ConfigResource(scope, name), chosen)
 
-    def _topic(self, name: str) -> Desired:
+    def _topic(self, name: str) -> DesiredResource:
         return topic(
             name,
             partitions=self._random.randint(1, 3),
@@ -92,7 +92,7 @@ class Drawn:
         return wishes
 
     def _owned(self) -> Iterator[tuple[str, Json]]:
-        configs = {"retention.ms": AppliedWhole("1000")}
+        configs = {"retention.ms": AppliedValue("1000")}
         known = {"Topic": TopicRecord(configs, partitions=1), "BrokerConfig": BrokerConfigRecord(configs)}
         for item in self.declared:
             if self._often(0.5) and item.id.kind in known:
@@ -101,14 +101,14 @@ class Drawn:
     def plan(self) -> Plan:
         """What a plan says of it."""
         request = PlanRequest(
-            "p", "d", "eu-1", sealed(self.declared, self.state), self.state, Scope(preflight=False)
+            "p", "d", "eu-1", sealed(self.declared, self.state), self.state, PlanScope(preflight=False)
         )
         return build_plan(request, connections_to(self.cluster), Secrets(), nothing)
 
     def found(self) -> dict[str, list[Change]]:
         """What an audit says that an apply would change, by resource."""
         changes: dict[str, list[Change]] = {}
-        for row in audit(*tables(self.cluster, self.declared, self.state)):
+        for row in audit_rows(*tables(self.cluster, self.declared, self.state)):
             if row["op"] is not None and row["kind"] != CLUSTER:
                 before, after = (
                     None if row[side] is None else json.loads(row[side]) for side in ("before", "after")

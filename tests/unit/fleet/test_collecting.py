@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kdeclare.core.live.faults import Fault, FaultKind
-from kdeclare.fleet import encoding
-from kdeclare.fleet.encoding import live_rows, record_batches, unreachable_row
+from kdeclare.fleet import row_builder
+from kdeclare.fleet.row_builder import batch_rows, build_unreachable_row, read_live_rows
 from kdeclare.fleet.rows import LIVE
 from kdeclare.providers.kafka.fleet import codec
-from kdeclare.providers.kafka.fleet.facts import topic_facts
+from kdeclare.providers.kafka.fleet.facts import compute_topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, Partition, Topic
 from kdeclare.providers.kafka.port import NewTopic
@@ -44,7 +44,7 @@ def broker(name: str) -> ConfigResource:
 
 def rows_of(cluster: MemoryCluster) -> dict[tuple[str, str], dict[str, Any]]:
     """Through Arrow, as a task gives them."""
-    batches = record_batches(live_rows(connections_to(cluster), "eu-1", {"tier": "gold"}, NOW))
+    batches = batch_rows(read_live_rows(connections_to(cluster), "eu-1", {"tier": "gold"}, NOW))
     rows = [row for batch in batches for row in batch.to_pylist()]
     found = {(row["kind"], row["name"]): row for row in rows}
     assert len(found) == len(rows)
@@ -70,7 +70,7 @@ def test_all_that_a_cluster_has() -> None:
     assert json.loads(row["body"])["configs"]["retention.ms"]["value"] == "1000"
     body, hour = json.loads(row["body"]), ConfigEntry("1000", ConfigSource.TOPIC)
     size = Topic("a", body["id"], (Partition((1, 2)), Partition((2, 3))))
-    assert row["has"] == topic_facts(size, {"retention.ms": hour}, {}).has
+    assert row["has"] == compute_topic_facts(size, {"retention.ms": hour}, {}).has
     assert json.loads(rows["BrokerConfig", "1"]["body"])["configs"]["log.cleaner.threads"]["value"] == "2"
     assert len(cluster.requests("configs")) == 2  # topics together, brokers together
 
@@ -146,27 +146,27 @@ def test_a_fenced_broker_has_an_error_only_if_it_does_not_answer() -> None:
 def test_nothing_at_all_can_be_read(method: str) -> None:
     cluster = cluster_of("a")
     cluster.faults.fail(Fault("CLUSTER_AUTHORIZATION_FAILED", "no"), nth=None, method=method)
-    rows = live_rows(connections_to(cluster), "eu-1", {}, NOW)
+    rows = read_live_rows(connections_to(cluster), "eu-1", {}, NOW)
     with pytest.raises(Fault):
         next(rows)
 
 
 def test_the_row_of_a_cluster_that_is_not_reached() -> None:
-    (batch,) = record_batches([unreachable_row("eu-1", {"a": "b"}, NOW, "It is gone.")])
+    (batch,) = batch_rows([build_unreachable_row("eu-1", {"a": "b"}, NOW, "It is gone.")])
     (row,) = batch.to_pylist()
     assert (row["kind"], row["name"], row["cluster"], row["cluster_id"]) == ("Cluster", "eu-1", "eu-1", None)
     assert (row["body"], row["error"], row["labels"]) == (None, "It is gone.", [("a", "b")])
 
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "ROWS_A_BATCH", 3)
+    monkeypatch.setattr(row_builder, "ROWS_A_BATCH", 3)
     cluster = cluster_of(*"abcdefgh")
-    batches = list(record_batches(live_rows(connections_to(cluster), "eu-1", {}, NOW)))
+    batches = list(batch_rows(read_live_rows(connections_to(cluster), "eu-1", {}, NOW)))
     assert [batch.num_rows for batch in batches] == [3, 3, 3, 3, 1]
     assert all(batch.schema == LIVE for batch in batches)
 
 
 def test_what_has_gone_meanwhile_is_no_row() -> None:
     cluster = cluster_of("a", "b")
-    cluster.faults.meanwhile(lambda other: other.delete_topics({"b": None}), method="configs")
+    cluster.faults.run_before(lambda other: other.delete_topics({"b": None}), method="configs")
     assert [name for kind, name in rows_of(cluster) if kind == "Topic"] == ["a"]

@@ -3,14 +3,14 @@
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.rows import refuse_incomplete, refuse_lost_rows_of_table
+from kdeclare.fleet.rows import require_complete_table, require_written_rows
 
 CLUSTERS = [f"c{n}" for n in range(8)]
 
 
 def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
-    refuse_incomplete("live", dict.fromkeys(CLUSTERS, 1), CLUSTERS)
-    refuse_incomplete("live", {}, [])
+    require_complete_table("live", dict.fromkeys(CLUSTERS, 1), CLUSTERS)
+    require_complete_table("live", {}, [])
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_refuse_incomplete_accepts_one_row_for_each_cluster() -> None:
 )
 def test_refuse_incomplete_names_what_is_wrong(counts: dict[str, int], words: str) -> None:
     with pytest.raises(KdeclareError) as raised:
-        refuse_incomplete("live", counts, CLUSTERS)
+        require_complete_table("live", counts, CLUSTERS)
     (item,) = raised.value.diagnostics
     assert item.code == "incomplete-table"
     assert words in item.detail
@@ -32,6 +32,6 @@ def test_refuse_incomplete_names_what_is_wrong(counts: dict[str, int], words: st
 
 @pytest.mark.parametrize("found", [0, 4, 6])
 def test_refuse_lost_rows_of_table_compares_what_was_written_with_what_is_there(found: int) -> None:
-    refuse_lost_rows_of_table("findings", 5, 5)
+    require_written_rows("findings", 5, 5)
     with pytest.raises(KdeclareError, match="wrote 5 rows of the table 'findings'"):
-        refuse_lost_rows_of_table("findings", 5, found)
+        require_written_rows("findings", 5, found)

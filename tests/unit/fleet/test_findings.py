@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.diagnostics import KdeclareError, Place
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.core.secrets.secret_refs import Referenced, SecretRef
-from kdeclare.fleet.drift import found, found_in
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, unread_row
-from kdeclare.fleet.findings import FindingKind, Found
-from kdeclare.fleet.in_process import audit, proves_order
+from kdeclare.fleet.drift import collect_findings, find_drift
+from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
+from kdeclare.fleet.row_builder import Row, build_declared_cluster_row, build_declared_row, build_unread_row
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT, BrokerConfigRecord
-from kdeclare.providers.kafka.fleet.facts import topic_facts
+from kdeclare.providers.kafka.fleet.facts import compute_topic_facts
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import (
     Broker,
@@ -72,20 +72,22 @@ def live_broker(name: str, entries: Mapping[str, ConfigEntry]) -> Row:
     return broker_row(origin("eu"), name, entries)
 
 
-def of(item: Desired | ResourceId, live: Row | None, owned: OwnedRecord | None = None) -> list[Found]:
+def of(
+    item: DesiredResource | ResourceId, live: Row | None, owned: OwnedRecord | None = None
+) -> list[Finding]:
     """What is found, and that the facts do not say otherwise."""
-    id_ = item.id if isinstance(item, Desired) else item
-    row = declared_row("eu", item if isinstance(item, Desired) else None, id_, owned)
+    id_ = item.id if isinstance(item, DesiredResource) else item
+    row = build_declared_row("eu", item if isinstance(item, DesiredResource) else None, id_, owned)
     cluster = cluster_row(origin("eu"), INFO, "4.1")["body"]
     seen = live or {"body": None, "error": None}
     bodies = row["desired"], row["owned"], seen["body"]
     manifest = row["labels"].items(), row["source"]
-    result = list(found(id_.kind, id_.name, *bodies, seen["error"], cluster, *manifest))
-    assert live is None or not (proves_order(row, live) and result)
+    result = list(find_drift(id_.kind, id_.name, *bodies, seen["error"], cluster, *manifest))
+    assert live is None or not (proves_no_drift(row, live) and result)
     return result
 
 
-def short(findings: list[Found]) -> list[tuple[str, str | None, str | None, Json, Json]]:
+def short(findings: list[Finding]) -> list[tuple[str, str | None, str | None, Json, Json]]:
     """Findings without their messages, values decoded."""
     return [
         (str(f.finding), f.path, f.op, f.before and json.loads(f.before), f.after and json.loads(f.after))
@@ -107,7 +109,7 @@ def test_what_is_as_declared_is_none_whatever_was_last_applied() -> None:
 def test_changed_is_what_differs_from_what_was_applied_and_from_what_is_declared() -> None:
     item = desired("Topic", "t", **HOUR)
     (only,) = of(item, live_topic({"retention.ms": "5"}), applied(item))
-    assert only == Found(
+    assert only == Finding(
         FindingKind.CHANGED,
         "configs.retention.ms",
         "SET",
@@ -174,14 +176,14 @@ def test_orphaned_is_what_is_owned_and_there_and_declared_no_longer() -> None:
 def test_unmanaged_is_a_topic_of_people_and_nothing_else() -> None:
     cluster = cluster_row(origin("eu"), INFO, None)["body"]
 
-    def alone(kind: str, row: Row, cluster: str | None = cluster) -> list[Found]:
-        return list(found(kind, row["name"], None, None, row["body"], row["error"], cluster))
+    def alone(kind: str, row: Row, cluster: str | None = cluster) -> list[Finding]:
+        return list(find_drift(kind, row["name"], None, None, row["body"], row["error"], cluster))
 
     assert short(alone("Topic", live_topic())) == [("unmanaged", None, None, None, None)]
     assert alone("Topic", live_topic(internal=True)) == []
     assert alone("BrokerConfig", live_broker("1", {})) == []
     assert alone("Topic", live_topic(), None) == []
-    assert alone("Topic", unread_row(origin("eu"), "Topic", "t", "timed out")) == []
+    assert alone("Topic", build_unread_row(origin("eu"), "Topic", "t", "timed out")) == []
 
 
 def test_an_internal_topic_that_is_declared_is_compared() -> None:
@@ -276,7 +278,9 @@ def test_fewer_partitions_than_there_are_block_a_topic() -> None:
 def test_an_impossible_declaration_names_the_owner_and_what_has_to_change(
     labels: dict[str, str], owner: str
 ) -> None:
-    item = replace(desired("Topic", "t", partitions=1), labels=labels, source=Place("m/a.yaml", 4, 18))
+    item = replace(
+        desired("Topic", "t", partitions=1), labels=labels, source=SourcePosition("m/a.yaml", 4, 18)
+    )
     (fewer,) = of(item, live_topic({}, ((1, 2), (2, 3))))
     assert f"{owner} has to change: declare 2 or more, or create another topic" in fewer.message
     (unknown,) = of(replace(item, body=desired("Topic", "t", assignments={0: [9]}).body), None)
@@ -302,7 +306,7 @@ def test_a_move_is_no_drift_and_blocks_what_is_in_its_way() -> None:
     live = live_topic({}, ((3, 1, 2),), moves=moves)
     item = desired("Topic", "t", replicationFactor=2)
     target = Topic("t", "uuid", (Partition((3, 2)),))
-    assert live["has"] == topic_facts(target, {}, {}).has, "what it is on its way to counts"
+    assert live["has"] == compute_topic_facts(target, {}, {}).has, "what it is on its way to counts"
     assert of(item, live, applied(item)) == []
     (blocked,) = of(desired("Topic", "t", replicationFactor=1), live)
     assert short([blocked]) == [("pending", "replicationFactor", "change", 2, 1)]
@@ -311,8 +315,8 @@ def test_a_move_is_no_drift_and_blocks_what_is_in_its_way() -> None:
 
 def test_unreachable_is_a_resource_that_somebody_cares_for() -> None:
     item = desired("Topic", "t", **HOUR)
-    row = unread_row(origin("eu"), "Topic", "t", "TOPIC_AUTHORIZATION_FAILED")
-    expected = [Found(FindingKind.UNREACHABLE, None, None, None, None, "TOPIC_AUTHORIZATION_FAILED")]
+    row = build_unread_row(origin("eu"), "Topic", "t", "TOPIC_AUTHORIZATION_FAILED")
+    expected = [Finding(FindingKind.UNREACHABLE, None, None, None, None, "TOPIC_AUTHORIZATION_FAILED")]
     assert of(item, row) == expected
     assert of(item.id, row, applied(item)) == expected
 
@@ -365,7 +369,7 @@ class TestSecrets:
 
     def test_of_a_known_key(self) -> None:
         item = desired("BrokerConfig", "1", configs={self.key: TOKEN})
-        row = declared_row("eu", item, item.id, applied(item))
+        row = build_declared_row("eu", item, item.id, applied(item))
         assert "hunter2" not in str(row)
         live = live_broker("1", {self.key: own_entry(BROKER, self.key, None)})
         assert of(item, live, applied(item)) == []
@@ -390,7 +394,7 @@ class TestSecrets:
         self, value: Any, shown: str | None, expected: list[Any]
     ) -> None:
         item = desired("BrokerConfig", "1", configs={"plugin.token": value})
-        row = declared_row("eu", item, item.id, None)
+        row = build_declared_row("eu", item, item.id, None)
         assert "hunter2" not in str(row)
         assert (row["need"], row["always"]) == ([], True), "a quick hash would give it away"
         live = live_broker("1", {"plugin.token": own_entry(BROKER, "plugin.token", shown)})
@@ -412,7 +416,7 @@ class TestSecrets:
     def test_a_topic_has_no_such_keys(self) -> None:
         """Kafka refuses what it does not know, so that a key it does know is as plain as all of them."""
         item = desired("Topic", "t", configs={"plugin.size": "5"})
-        assert json.loads(declared_row("eu", item, item.id, None)["desired"])["configs"] == {
+        assert json.loads(build_declared_row("eu", item, item.id, None)["desired"])["configs"] == {
             "plugin.size": "5"
         }
         assert of(item, live_topic({"plugin.size": "5"})) == []
@@ -437,71 +441,74 @@ def test_a_reassignment_is_pending_where_its_whole_cluster_is_compared() -> None
     item = desired("Reassignment", "r", partitions=[{"topic": "t", "partition": 0, "replicas": [2, 3]}])
     live = KafkaState(INFO, {"t": Topic("t", "uuid", (Partition((1, 2)),))})
     difference = KINDS["Reassignment"].diff(item.id, item, LiveState(live), None, NO_PLACEMENT)
-    assert short(list(found_in(item.id, difference, item, None, LiveState(live)))) == [
+    assert short(list(collect_findings(item.id, difference, item, None, LiveState(live)))) == [
         ("pending", "replicas.t-0", "change", [1, 2], [2, 3])
     ]
     nowhere = KafkaState(INFO)
     difference = KINDS["Reassignment"].diff(item.id, item, LiveState(nowhere), None, NO_PLACEMENT)
-    (blocked,) = found_in(item.id, difference, item, None, LiveState(nowhere))
+    (blocked,) = collect_findings(item.id, difference, item, None, LiveState(nowhere))
     assert (blocked.finding, blocked.path, blocked.op) == (FindingKind.PENDING, None, None)
     assert "t-0 is not in the cluster" in blocked.message
 
 
 def _audit(declared: list[Row], live: list[Row]) -> list[tuple[str, str, str, str]]:
-    return [(i["cluster"], i["kind"], i["name"], i["finding"]) for i in audit(declared, live)]
+    return [(i["cluster"], i["kind"], i["name"], i["finding"]) for i in audit_rows(declared, live)]
 
 
 def test_an_audit_goes_through_both_tables() -> None:
     item = desired("Topic", "t", **HOUR)
-    declared = [declared_cluster_row("eu", {}), declared_row("eu", item, item.id, None)]
+    declared = [build_declared_cluster_row("eu", {}), build_declared_row("eu", item, item.id, None)]
     live = [cluster_row(origin("eu"), INFO, None), live_topic(), live_topic(name="u")]
     assert _audit(declared, live) == [("eu", "Topic", "t", "pending"), ("eu", "Topic", "u", "unmanaged")]
-    assert _audit([declared_cluster_row("eu", {})], live[:1]) == []
+    assert _audit([build_declared_cluster_row("eu", {})], live[:1]) == []
     assert _audit([], []) == []
 
 
 def test_of_a_cluster_that_is_not_known_nothing_else_is_found() -> None:
     item = desired("Topic", "t", **HOUR)
     unreachable = ("eu", CLUSTER, "eu", "unreachable")
-    mine = [declared_cluster_row("eu", {}), declared_row("eu", item, item.id, None)]
-    assert _audit(mine, [unread_row(origin("eu", None), CLUSTER, "eu", "timed out")]) == [unreachable]
+    mine = [build_declared_cluster_row("eu", {}), build_declared_row("eu", item, item.id, None)]
+    assert _audit(mine, [build_unread_row(origin("eu", None), CLUSTER, "eu", "timed out")]) == [unreachable]
     assert _audit(mine, []) == [unreachable]
     there = [cluster_row(origin("eu"), INFO, None), live_topic(name="u")]
-    assert _audit([declared_cluster_row("eu", {}, "no such folder")], there) == [unreachable]
+    assert _audit([build_declared_cluster_row("eu", {}, "no such folder")], there) == [unreachable]
     assert _audit([], there) == []
 
 
 def test_both_reasons_are_told() -> None:
-    declared = [declared_cluster_row("eu", {}, "No such folder.")]
-    live = [unread_row(origin("eu", None), CLUSTER, "eu", "It timed out.")]
-    assert [i["message"] for i in audit(declared, live)] == ["It timed out. No such folder."]
+    declared = [build_declared_cluster_row("eu", {}, "No such folder.")]
+    live = [build_unread_row(origin("eu", None), CLUSTER, "eu", "It timed out.")]
+    assert [i["message"] for i in audit_rows(declared, live)] == ["It timed out. No such folder."]
 
 
 def test_a_state_of_another_cluster_is_told_and_nothing_else() -> None:
     item = desired("Topic", "t", **HOUR)
-    own = declared_cluster_row("eu", {}, cluster_id="lab-id")
-    declared = [own, declared_row("eu", item, item.id, TopicRecord())]
-    found = list(audit(declared, [cluster_row(origin("eu"), INFO, None)]))
+    own = build_declared_cluster_row("eu", {}, cluster_id="lab-id")
+    declared = [own, build_declared_row("eu", item, item.id, TopicRecord())]
+    found = list(audit_rows(declared, [cluster_row(origin("eu"), INFO, None)]))
     assert [i["message"] for i in found] == ["The state is about cluster lab-id, and this is cluster id."]
 
 
 def test_what_needs_its_whole_cluster_is_left_out() -> None:
     placed = desired("Topic", "t", partitions=1, replicationFactor=2, placement={"strategy": "cross-rack"})
     moved = desired("Reassignment", "r", topics=["/.*/"], drain=[1])
-    declared = [declared_cluster_row("eu", {}), *(declared_row("eu", i, i.id, None) for i in (placed, moved))]
+    declared = [
+        build_declared_cluster_row("eu", {}),
+        *(build_declared_row("eu", i, i.id, None) for i in (placed, moved)),
+    ]
     live = [cluster_row(origin("eu"), INFO, None), live_topic()]
     assert _audit(declared, live) == []
-    assert not any(proves_order(row, live[1]) for row in declared[2:])
+    assert not any(proves_no_drift(row, live[1]) for row in declared[2:])
 
 
 @pytest.mark.parametrize("side", ["declared", "live"])
 def test_a_resource_that_is_there_twice_is_an_error(side: str) -> None:
     item = desired("Topic", "t", **HOUR)
-    declared, live = [declared_row("eu", item, item.id, None)], [live_topic()]
+    declared, live = [build_declared_row("eu", item, item.id, None)], [live_topic()]
     rows = declared if side == "declared" else live
     rows *= 2
     with pytest.raises(KdeclareError) as problem:
-        list(audit(declared, live))
+        list(audit_rows(declared, live))
     (wrong,) = problem.value.diagnostics
     assert (wrong.code, f"in the {side} table" in wrong.detail) == ("duplicate-resource", True)
 

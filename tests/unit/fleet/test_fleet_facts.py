@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.fleet.in_process import proves_order
+from kdeclare.fleet.in_process_audit import proves_no_drift
 
 DECLARED: dict[str, Any] = {
     "alone": True,
@@ -21,7 +21,7 @@ LIVE: dict[str, Any] = {
 
 
 def test_facts_prove_that_a_row_is_in_order() -> None:
-    assert proves_order(DECLARED, LIVE)
+    assert proves_no_drift(DECLARED, LIVE)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_facts_prove_that_a_row_is_in_order() -> None:
     ],
 )
 def test_what_is_declared_otherwise_is_left_to_the_diff(other: dict[str, Any]) -> None:
-    assert not proves_order({**DECLARED, **other}, LIVE)
+    assert not proves_no_drift({**DECLARED, **other}, LIVE)
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_what_is_declared_otherwise_is_left_to_the_diff(other: dict[str, Any]) -
     ],
 )
 def test_what_is_live_otherwise_is_left_to_the_diff(other: dict[str, Any]) -> None:
-    assert not proves_order(DECLARED, {**LIVE, **other})
+    assert not proves_no_drift(DECLARED, {**LIVE, **other})

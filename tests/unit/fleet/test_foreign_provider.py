@@ -24,19 +24,25 @@ from kdeclare.core.provider.installed_providers import (
 )
 from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeCluster, found_in_cluster
-from kdeclare.fleet.encoding import (
-    Row,
-    declared_cluster_row,
-    declared_rows,
-    left_out_rows,
-    live_rows,
-    record_batches,
+from kdeclare.fleet.cluster_pass import (
+    ClusterEvaluation,
+    ClusterTables,
+    KnownResources,
+    LabelsByResource,
+    find_in_cluster,
 )
-from kdeclare.fleet.in_process import audit, proves_order
+from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_cluster, decode_object
+from kdeclare.fleet.row_builder import (
+    Row,
+    batch_rows,
+    build_declared_cluster_row,
+    build_declared_rows,
+    build_excluded_rows,
+    read_live_rows,
+)
 from kdeclare.fleet.rows import DECLARED, LIVE
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
@@ -68,28 +74,28 @@ def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1")
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
     connections = connections_to(cluster).with_part(KitchenConnection(state, fault))
-    batches = record_batches(live_rows(connections, name, {}, NOW))
+    batches = batch_rows(read_live_rows(connections, name, {}, NOW))
     rows = pa.Table.from_batches(batches, LIVE).to_pylist(maps_as_pydicts="strict")
     return [dict(row) for row in rows]
 
 
-def kettle(name: str, serial: str, heat: int) -> Desired:
-    return Desired(ResourceId("Kettle", name), KettleSpec(serial=serial, heat=heat), {"team": "tea"})
+def kettle(name: str, serial: str, heat: int) -> DesiredResource:
+    return DesiredResource(ResourceId("Kettle", name), KettleSpec(serial=serial, heat=heat), {"team": "tea"})
 
 
-def jars(name: str, *names: str) -> Desired:
-    return Desired(ResourceId("Jars", name), JarsSpec(jars=names))
+def jars(name: str, *names: str) -> DesiredResource:
+    return DesiredResource(ResourceId("Jars", name), JarsSpec(jars=names))
 
 
 def declared_of(
-    desired: Sequence[Desired], owned: Mapping[str, OwnedRecord] | None = None, name: str = "eu-1"
+    desired: Sequence[DesiredResource], owned: Mapping[str, OwnedRecord] | None = None, name: str = "eu-1"
 ) -> list[Row]:
     owned = owned or {}
-    rows = [declared_cluster_row(name, {}, cluster_id="id-1")]
+    rows = [build_declared_cluster_row(name, {}, cluster_id="id-1")]
     for item in desired:
-        rows += declared_rows(name, item, item.id, owned.get(str(item.id)))
+        rows += build_declared_rows(name, item, item.id, owned.get(str(item.id)))
     for text in owned.keys() - {str(item.id) for item in desired}:
-        rows += declared_rows(name, None, ResourceId.parse(text), owned[text])
+        rows += build_declared_rows(name, None, ResourceId.parse(text), owned[text])
     pa.Table.from_pylist(rows, DECLARED)
     return rows
 
@@ -124,7 +130,7 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
     }
     rows = declared_of(desired, owned)
     live = live_of(state)
-    assert short(audit(rows, live)) == [
+    assert short(audit_rows(rows, live)) == [
         ("Kettle", "drifted", "changed", "heat"),
         ("Kettle", "gone", "missing", None),
         ("Kettle", "k6", "unmanaged", None),
@@ -136,7 +142,7 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
         row["name"]
         for row in rows
         for seen in live
-        if (row["live_sort"], row["live_key"]) == (seen["kind"], seen["name"]) and proves_order(row, seen)
+        if (row["live_sort"], row["live_key"]) == (seen["kind"], seen["name"]) and proves_no_drift(row, seen)
     }
     assert proved == {"good"}
 
@@ -144,7 +150,7 @@ def test_findings_of_kettles_are_joined_by_serial_number() -> None:
 def test_what_was_applied_and_is_gone_is_missing_also_where_nothing_has_to_create_it() -> None:
     desired = [kettle("applied", "built-in 1", 70), kettle("new", "built-in 2", 80)]
     owned = {"Kettle/applied": KettleRecord("built-in 1", 70)}
-    found = list(audit(declared_of(desired, owned), live_of(KitchenState())))
+    found = list(audit_rows(declared_of(desired, owned), live_of(KitchenState())))
     assert short(iter(found)) == [
         ("Kettle", "applied", "missing", None),
         ("Kettle", "new", "pending", "heat"),
@@ -165,7 +171,7 @@ def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> N
         )
     }
     rows = declared_of([jars("mine", "top/salt", "top/dill", "top/new")], owned)
-    found = list(audit(rows, live_of(state)))
+    found = list(audit_rows(rows, live_of(state)))
     assert short(iter(found)) == [
         ("Jars", "low", "unmanaged", None),
         ("Jars", "mid", "unmanaged", None),
@@ -179,10 +185,10 @@ def test_sets_are_compared_by_element_and_what_nobody_declared_is_counted() -> N
 
 def test_what_a_selector_leaves_out_is_not_unmanaged() -> None:
     state = KitchenState({"k1": Kettle(5, "a")}, frozenset({"top/salt"}))
-    rows = [declared_cluster_row("eu-1", {}, cluster_id="id-1")]
+    rows = [build_declared_cluster_row("eu-1", {}, cluster_id="id-1")]
     for item in (kettle("mine", "k1", 100), jars("mine", "top/salt", "top/new")):
-        rows += left_out_rows("eu-1", item, item.id, None)
-    assert short(audit(rows, live_of(state))) == []
+        rows += build_excluded_rows("eu-1", item, item.id, None)
+    assert short(audit_rows(rows, live_of(state))) == []
 
 
 def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
@@ -192,16 +198,16 @@ def test_one_system_that_does_not_answer_costs_its_own_objects_only() -> None:
         ("Jars", "", reason),
         ("Kettle", "", reason),
     ]
-    found = list(audit(declared_of([kettle("mine", "k1", 1)]), live))
+    found = list(audit_rows(declared_of([kettle("mine", "k1", 1)]), live))
     assert [(row["name"], row["finding"], row["message"]) for row in found] == [
         ("mine", "unreachable", reason),
         ("orders", "unmanaged", "It is neither declared nor owned by kdeclare."),
     ]
 
 
-def whole(desired: Sequence[Desired], live: Sequence[Row]) -> WholeCluster:
+def whole(desired: Sequence[DesiredResource], live: Sequence[Row]) -> ClusterTables:
     (own, *mine), (itself, *theirs) = declared_of(desired), live
-    return WholeCluster("eu-1", own["owned"], itself["body"], mine, theirs)
+    return ClusterTables("eu-1", own["owned"], itself["body"], mine, theirs)
 
 
 def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_as_a_whole() -> None:
@@ -212,7 +218,7 @@ def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_a
         live_of(KitchenState(), Fault("POWER_CUT", "no power")),
         without_others(live_of(KitchenState())),
     ):
-        found = found_in_cluster(whole([placed, kettle("mine", "k1", 1)], live), None).found
+        found = find_in_cluster(whole([placed, kettle("mine", "k1", 1)], live), None).found
         assert {(str(id_), item.finding) for id_, _, item in found} == {("Topic/orders", "pending")}
 
 
@@ -227,20 +233,20 @@ def test_a_system_that_is_not_configured_is_not_missing_from_a_snapshot() -> Non
         raise KdeclareError(error(NOT_CONFIGURED, "System is not configured", "Nothing says where it is."))
 
     connections = connections_to(MemoryCluster(cluster_id="id-1")).with_openers({KitchenConnection: refuse})
-    live = list(live_rows(connections, "eu-1", {}, NOW))
+    live = list(read_live_rows(connections, "eu-1", {}, NOW))
     assert not [row for row in live if row["error"]]
-    (found,) = audit(declared_of([kettle("mine", "k1", 1)]), live)
+    (found,) = audit_rows(declared_of([kettle("mine", "k1", 1)]), live)
     assert (found["finding"], found["message"]) == ("unreachable", "Nothing says where it is.")
 
 
 def test_a_snapshot_that_was_taken_without_the_provider() -> None:
     use_providers(None)
     try:
-        live = list(live_rows(connections_to(MemoryCluster(cluster_id="id-1")), "eu-1", {}, NOW))
+        live = list(read_live_rows(connections_to(MemoryCluster(cluster_id="id-1")), "eu-1", {}, NOW))
     finally:
         use_providers((*find_providers(), KITCHEN))
     assert "kitchen" not in json.loads(live[0]["body"])["others"]
-    (found,) = audit(declared_of([kettle("mine", "k1", 1)]), live)
+    (found,) = audit_rows(declared_of([kettle("mine", "k1", 1)]), live)
     assert found["finding"] == "unreachable"
     assert found["message"].startswith("Nothing was read of such objects")
 
@@ -250,8 +256,8 @@ def test_columns_of_an_older_snapshot_prove_nothing_and_hide_nothing() -> None:
     for row in live:
         row |= {"has": None, "keys": None, "group_name": None}
     rows = declared_of([kettle("mine", "k1", 5), kettle("other", "k2", 8)])
-    assert not any(proves_order(row, seen) for row in rows for seen in live)
-    assert short(audit(rows, live)) == [("Kettle", "other", "pending", "heat")]
+    assert not any(proves_no_drift(row, seen) for row in rows for seen in live)
+    assert short(audit_rows(rows, live)) == [("Kettle", "other", "pending", "heat")]
 
 
 def test_policies_are_asked_about_objects_of_all_sorts() -> None:
@@ -259,13 +265,13 @@ def test_policies_are_asked_about_objects_of_all_sorts() -> None:
     asked: list[str] = []
 
     def judge(
-        state: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
+        state: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
         assert state.get(KitchenState).jars == {"top/salt"}
         asked.extend(map(str, objects))
-        return Judged()
+        return ClusterEvaluation()
 
-    found_in_cluster(whole([jars("mine", "top/salt")], live), judge)
+    find_in_cluster(whole([jars("mine", "top/salt")], live), judge)
     assert asked == ["Jars/mine", "Kettle/k1", "Topic/orders"]
 
 

@@ -14,7 +14,7 @@ from kdeclare.core.resources.object_system import (
     SystemObjects,
 )
 from kdeclare.core.resources.objects import ObjectSpec
-from kdeclare.fleet.object_counts import CountedSort, find_counted_sorts
+from kdeclare.fleet.object_counts import CountedSort, list_counted_sorts
 from tests.unit.fleet.test_foreign_provider import KITCHEN
 
 TOPICS = CountedSort("Topic", "topic", "topics", '"internal":true')
@@ -28,12 +28,12 @@ def kitchen() -> Iterator[None]:
 
 
 def test_of_a_kafka_cluster_only_topics_are_counted() -> None:
-    assert find_counted_sorts() == (TOPICS,)
+    assert list_counted_sorts() == (TOPICS,)
 
 
 @pytest.mark.usefixtures("kitchen")
 def test_codec_says_what_its_objects_are_called_and_which_are_internal() -> None:
-    assert find_counted_sorts() == (
+    assert list_counted_sorts() == (
         TOPICS,
         CountedSort("Jars", "jar", "jars", '"made":"house"'),
         CountedSort("Kettle", "kettle", "kettles", '"made":"house"'),
@@ -48,7 +48,7 @@ def test_objects_of_a_codec_that_says_nothing_are_called_as_their_kinds(
     provider = Provider("doors", tuple(kinds), (), collectors=(ObjectCollector(system, kinds),))
     providers = (*load_providers(), provider)
     monkeypatch.setattr(registry, "load_providers", lambda: providers)
-    assert find_counted_sorts() == (
+    assert list_counted_sorts() == (
         TOPICS,
         CountedSort("Alley", "alley", "alleys"),
         CountedSort("FrontDoor", "front door", "front doors"),

@@ -11,15 +11,15 @@ from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.capabilities import decode_body, encode_body
-from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.record_binding import bind_record
-from kdeclare.fleet.drift import found_in, parse_source
-from kdeclare.fleet.encoding import Row
+from kdeclare.fleet.drift import collect_findings, parse_source
 from kdeclare.fleet.findings import FindingKind
-from kdeclare.fleet.in_process import audit, proves_order
+from kdeclare.fleet.in_process_audit import audit_rows, proves_no_drift
 from kdeclare.fleet.live_state import decode_object
+from kdeclare.fleet.row_builder import Row
 from kdeclare.fleet.rows import CLUSTER, DECLARED, LIVE
-from kdeclare.providers.kafka.config.wishes import get_declared_configs
+from kdeclare.providers.kafka.config.config_value import get_declared_configs
 from tests.unit.fleet.fleets import HIDDEN, NO_PLACEMENT, PLUGIN, SECRET, Fleet, random_fleet
 
 Key = tuple[str, str, str]
@@ -32,7 +32,7 @@ def _by_key(rows: list[Row]) -> dict[Key, Row]:
 
 def _findings(fleet: Fleet) -> dict[Key, list[Row]]:
     by_key: dict[Key, list[Row]] = {}
-    for item in audit(fleet.declared, fleet.live):
+    for item in audit_rows(fleet.declared, fleet.live):
         by_key.setdefault((item["cluster"], item["kind"], item["name"]), []).append(item)
     return by_key
 
@@ -50,14 +50,14 @@ def test_the_diff_of_a_row_is_the_diff_of_the_cluster(seed: int) -> None:
         decoded = None
         if case.desired is not None:
             wanted = decode_body(row["kind"], json.loads(row["desired"]))
-            decoded = Desired(case.id, wanted, case.desired.labels, parse_source(row["source"]))
+            decoded = DesiredResource(case.id, wanted, case.desired.labels, parse_source(row["source"]))
         owned = None if row["owned"] is None else bind_record(row["kind"], json.loads(row["owned"]))
         own = live[case.cluster, CLUSTER, case.cluster]["body"]
         seen = decode_object(LiveKey(case.id.kind, case.id.name), body, own)
         mine = kind.diff(case.id, decoded, seen, owned, NO_PLACEMENT)
         theirs = kind.diff(case.id, case.desired, LiveState(case.live), case.owned, NO_PLACEMENT)
         assert _said(mine) == _said(theirs)
-        assert found_in(case.id, mine, decoded, owned, seen) == found_in(
+        assert collect_findings(case.id, mine, decoded, owned, seen) == collect_findings(
             case.id, theirs, case.desired, case.owned, LiveState(case.live)
         )
 
@@ -77,18 +77,18 @@ def test_facts_never_prove_the_order_of_a_row_with_a_finding(seed: int) -> None:
     live, findings = _by_key(fleet.live), _findings(fleet)
     for key, row in _by_key(fleet.declared).items():
         if key in live and key in findings:
-            assert not proves_order(row, live[key]), (row, live[key], findings[key])
+            assert not proves_no_drift(row, live[key]), (row, live[key], findings[key])
 
 
 @given(_seeds)
 def test_facts_that_let_unmanaged_keys_pass_hide_nothing_else(seed: int) -> None:
     fleet = random_fleet(Random(seed))
     live, findings = _by_key(fleet.live), _findings(fleet)
-    told = list(audit(fleet.declared, fleet.live, unmanaged_keys=False))
+    told = list(audit_rows(fleet.declared, fleet.live, unmanaged_keys=False))
     assert told == [item for items in findings.values() for item in items if not _is_unmanaged_key(item)]
     for key, row in _by_key(fleet.declared).items():
         if key in live and not all(map(_is_unmanaged_key, findings.get(key, ()))):
-            assert not proves_order(row, live[key], unmanaged_keys=False), (row, live[key], findings[key])
+            assert not proves_no_drift(row, live[key], unmanaged_keys=False), (row, live[key], findings[key])
 
 
 def _is_unmanaged_key(item: Row) -> bool:
@@ -99,7 +99,7 @@ def test_facts_prove_the_order_of_nearly_all_rows_of_plain_values() -> None:
     fleet = random_fleet(Random(5), clusters=20, topics=50, plain=True)
     live, findings = _by_key(fleet.live), _findings(fleet)
     in_order = [
-        proves_order(row, live[key])
+        proves_no_drift(row, live[key])
         for key, row in _by_key(fleet.declared).items()
         if key in live and key not in findings and key[1] != CLUSTER
     ]
@@ -111,7 +111,7 @@ def test_facts_prove_the_order_of_most_rows_of_all_kinds() -> None:
     fleet = random_fleet(Random(6), clusters=40, topics=20)
     live, findings = _by_key(fleet.live), _findings(fleet)
     in_order = [
-        proves_order(row, live[key])
+        proves_no_drift(row, live[key])
         for key, row in _by_key(fleet.declared).items()
         if key in live and key not in findings and row["desired"] is not None and row["alone"]
     ]
@@ -126,7 +126,7 @@ def test_plain_data_gives_the_wantedagain(seed: int) -> None:
             continue
         stated = encode_body(case.desired)
         again = decode_body(case.id.kind, json.loads(json.dumps(stated)))
-        assert encode_body(Desired(case.id, again)) == stated
+        assert encode_body(DesiredResource(case.id, again)) == stated
         if get_declared_configs(case.desired).keys().isdisjoint((SECRET, PLUGIN)):
             assert again == case.desired.body
 
@@ -149,6 +149,6 @@ def test_rows_have_the_columns_of_their_tables(seed: int) -> None:
 
 def test_random_fleets_have_findings_of_every_kind() -> None:
     fleet = random_fleet(Random(7), clusters=40, topics=20)
-    kinds = {item["finding"] for item in audit(fleet.declared, fleet.live)}
+    kinds = {item["finding"] for item in audit_rows(fleet.declared, fleet.live)}
     assert kinds == {str(kind) for kind in FindingKind} - {"policy"}
     assert random_fleet(Random(7)) == random_fleet(Random(7))

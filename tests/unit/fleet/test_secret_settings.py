@@ -2,8 +2,8 @@
 
 import pytest
 
-from kdeclare.fleet.spark.session import _arguments
-from kdeclare.fleet.spark.settings import session_defaults
+from kdeclare.fleet.spark.session import _build_submit_arguments
+from kdeclare.fleet.spark.settings import build_session_defaults
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",
@@ -23,19 +23,23 @@ SECRETS = [
 
 @pytest.mark.parametrize("key", SECRETS)
 def test_a_secret_is_on_no_command_line(key: str) -> None:
-    assert "s3cr3t" not in _arguments("local[2]", {key: "s3cr3t", "spark.ui.port": "0"}, "pyspark-shell")
+    assert "s3cr3t" not in _build_submit_arguments(
+        "local[2]", {key: "s3cr3t", "spark.ui.port": "0"}, "pyspark-shell"
+    )
 
 
 def test_what_the_start_needs_is_on_it() -> None:
     needed = {"spark.driver.memory": "2g", "spark.jars.packages": "a:b:1", "spark.hadoop.sasl.qop": "auth"}
     given = "--conf spark.master=yarn pyspark-shell"
-    told = _arguments(None, needed, given)
+    told = _build_submit_arguments(None, needed, given)
     assert told == (
         "--conf spark.master=yarn --conf spark.driver.memory=2g --conf spark.jars.packages=a:b:1 "
         "--conf spark.hadoop.sasl.qop=auth pyspark-shell"
     )
-    assert _arguments("local[2]", {}, given).endswith("--conf 'spark.master=local[2]' pyspark-shell")
+    assert _build_submit_arguments("local[2]", {}, given).endswith(
+        "--conf 'spark.master=local[2]' pyspark-shell"
+    )
 
 
 def test_spark_keeps_them_to_itself_as_well() -> None:
-    assert "sas" in session_defaults("local[2]")["spark.redaction.regex"]
+    assert "sas" in build_session_defaults("local[2]")["spark.redaction.regex"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.storage import LocalStorage, Storage, folder_here
+from kdeclare.fleet.storage import LocalStorage, Storage, find_local_storage
 
 
 def code_of(raised: pytest.ExceptionInfo[KdeclareError]) -> str:
@@ -171,12 +171,12 @@ def test_a_relative_folder_stays_where_it_was(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_a_path_or_file_uri_is_a_folder_here(location: str, folder: str) -> None:
-    assert folder_here(location) == LocalStorage(Path(folder))
+    assert find_local_storage(location) == LocalStorage(Path(folder))
 
 
 @pytest.mark.parametrize("location", ["s3a://bucket/a", "hdfs:/a", "abfs://container@account/a"])
 def test_any_other_uri_is_not(location: str) -> None:
-    assert folder_here(location) is None
+    assert find_local_storage(location) is None
 
 
 def test_a_folder_needs_no_spark() -> None:

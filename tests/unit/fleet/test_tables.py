@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.fleet.spark.tables import workbench
-from kdeclare.fleet.storage import LocalStorage, cannot_write
+from kdeclare.fleet.spark.tables import open_workbench
+from kdeclare.fleet.storage import LocalStorage, build_write_error
 
 NO_SPARK = cast(SparkSession, None)
 
@@ -19,18 +19,18 @@ class ObjectStore(LocalStorage):
     def rename(self, path: str, to: str) -> None:
         if to == "data/two":
             self.write(f"{to}/part", self.read(f"{path}/part"))
-            raise cannot_write(to, "Slow down")
+            raise build_write_error(to, "Slow down")
         LocalStorage.rename(self, path, to)
 
 
 def test_a_rename_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     storage = ObjectStore(tmp_path)
-    with workbench(NO_SPARK, storage, "1") as bench:
+    with open_workbench(NO_SPARK, storage, "1") as bench:
         for name in ("one", "two"):
             storage.write(f"{bench.folder}/{name}/part", name)
         with (
             pytest.raises(KdeclareError, match="Slow down"),
-            bench.published({"one": "data/one", "two": "data/two"}),
+            bench.publish({"one": "data/one", "two": "data/two"}),
         ):
             raise AssertionError
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -39,9 +39,9 @@ def test_a_rename_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
 def test_what_was_there_before_stays(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     storage.write("data/one/part", "old")
-    with workbench(NO_SPARK, storage, "1") as bench:
+    with open_workbench(NO_SPARK, storage, "1") as bench:
         storage.write(f"{bench.folder}/one/part", "new")
-        with pytest.raises(KdeclareError, match="File exists"), bench.published({"one": "data/one"}):
+        with pytest.raises(KdeclareError, match="File exists"), bench.publish({"one": "data/one"}):
             raise AssertionError
     assert storage.read("data/one/part") == "old"
     assert storage.names("") == ("data",)
@@ -49,10 +49,10 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
 
 def test_what_another_command_has_begun_stays(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
-    with workbench(NO_SPARK, storage, "1") as one, workbench(NO_SPARK, storage, "2") as two:
+    with open_workbench(NO_SPARK, storage, "1") as one, open_workbench(NO_SPARK, storage, "2") as two:
         storage.write(f"{one.folder}/t/part", "")
         storage.write(f"{two.folder}/t/part", "")
     assert storage.names("") == ()
-    with workbench(NO_SPARK, storage, "1") as one:
+    with open_workbench(NO_SPARK, storage, "1") as one:
         storage.write("_unfinished/2/t/part", "")
     assert storage.exists("_unfinished/2/t/part")

@@ -9,18 +9,24 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.capabilities import is_self_contained
 from kdeclare.core.resources.changes import Action
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.fleet.cluster_pass import Judged, KnownResources, Labels, WholeFindings, found_in_cluster
-from kdeclare.fleet.findings import FindingKind, Found
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.fleet.cluster_pass import (
+    ClusterEvaluation,
+    ClusterFindings,
+    KnownResources,
+    LabelsByResource,
+    find_in_cluster,
+)
+from kdeclare.fleet.findings import Finding, FindingKind
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.connections import connections_to
@@ -31,21 +37,21 @@ from tests.unit.fleet.wholes import GOLD, A, B, RandomCluster, cluster_of, move,
 
 def plan_of(
     cluster: MemoryCluster,
-    declared: Sequence[Desired],
+    declared: Sequence[DesiredResource],
     state: State | None = None,
     selector: Mapping[str, str] | None = None,
 ) -> Plan:
-    scope = Scope(selector=selector or {}, preflight=False)
+    scope = PlanScope(selector=selector or {}, preflight=False)
     request = PlanRequest("shop", "d", "eu-1", sealed(declared, state), state, scope)
     return build_plan(request, connections_to(cluster), Secrets(), nothing)
 
 
 def found(
-    cluster: MemoryCluster, declared: Sequence[Desired], **more: Any
+    cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any
 ) -> dict[str, list[tuple[str, str | None, Any, Any]]]:
     """By resource: finding, path, before and after."""
     by_resource: dict[str, list[tuple[str, str | None, Any, Any]]] = {}
-    for id_, _, item in found_in_cluster(whole(cluster, declared, **more), None).found:
+    for id_, _, item in find_in_cluster(whole(cluster, declared, **more), None).found:
         by_resource.setdefault(str(id_), []).append(
             (str(item.finding), item.path, _data(item.before), _data(item.after))
         )
@@ -56,11 +62,11 @@ def _data(text: str | None) -> Json:
     return None if text is None else json.loads(text)
 
 
-def drain(name: str, *topics: str, off: int, **labels: str) -> Desired:
+def drain(name: str, *topics: str, off: int, **labels: str) -> DesiredResource:
     return desired("Reassignment", name, labels, topics=list(topics), drain=[off])
 
 
-def targets(name: str, labels: Mapping[str, str] | None = None, **partitions: list[int]) -> Desired:
+def targets(name: str, labels: Mapping[str, str] | None = None, **partitions: list[int]) -> DesiredResource:
     """Partitions by ``topic_number``."""
     listed = [
         {"topic": text.rpartition("_")[0], "partition": int(text.rpartition("_")[2]), "replicas": replicas}
@@ -96,9 +102,9 @@ def test_a_move_of_ones_own_is_waited_for() -> None:
     cluster = cluster_of(orders=[(1, 2)])
     move(cluster, "orders-0", (1, 3))
     declared = [targets("r", orders_0=[1, 4])]
-    told = found_in_cluster(whole(cluster, declared), None).found
+    told = find_in_cluster(whole(cluster, declared), None).found
     assert [item.message for _, _, item in told] == ["orders-0 is being moved to [1, 3] right now."]
-    told = found_in_cluster(whole(cluster, declared, state=state_with("orders-0")), None).found
+    told = find_in_cluster(whole(cluster, declared, state=state_with("orders-0")), None).found
     assert [item.message for _, _, item in told] == ["It is declared and not applied yet."]
 
 
@@ -123,7 +129,7 @@ def test_what_is_left_out_is_not_compared() -> None:
 def test_a_topic_that_could_not_be_read() -> None:
     cluster = cluster_of(orders=[(4, 2)], other=[(1, 2)])
     declared = [drain("all", "/.*/", off=4), drain("one", "other", off=4)]
-    told = found_in_cluster(whole(cluster, declared, errors={"orders": "not you"}), None).found
+    told = find_in_cluster(whole(cluster, declared, errors={"orders": "not you"}), None).found
     assert [(str(id_), str(item.finding), item.message) for id_, _, item in told] == [
         ("Reassignment/all", "unreachable", "not you")
     ]
@@ -131,7 +137,7 @@ def test_a_topic_that_could_not_be_read() -> None:
 
 def test_labels_come_along() -> None:
     cluster = cluster_of(orders=[(4, 2)])
-    told = found_in_cluster(whole(cluster, [drain("off-4", "/.*/", off=4, **A)]), None).found
+    told = find_in_cluster(whole(cluster, [drain("off-4", "/.*/", off=4, **A)]), None).found
     assert [labels for _, labels, _ in told] == [A]
 
 
@@ -139,13 +145,13 @@ class Asked:
     """A judge that notes what it is asked, and says what it is told to."""
 
     def __init__(self, *verdicts: Verdict, open_: Sequence[str] = ()) -> None:
-        self.answer = Judged(verdicts, open_)
+        self.answer = ClusterEvaluation(verdicts, open_)
         self.topics: list[str] = []
         self.labels: Mapping[str, Mapping[str, str]] = {}
 
     def __call__(
-        self, live: LiveState, objects: Sequence[ResourceId], labels: Labels, known: KnownResources
-    ) -> Judged:
+        self, live: LiveState, objects: Sequence[ResourceId], labels: LabelsByResource, known: KnownResources
+    ) -> ClusterEvaluation:
         self.topics, self.labels = list(map(str, objects)), {item.name: labels[item] for item in labels}
         return self.answer
 
@@ -155,11 +161,11 @@ def test_policies_are_asked_about_all_but_what_a_selector_leaves_out() -> None:
     declared = [topic("mine", labels=A), topic("theirs", labels=B), topic("new", labels=B)]
     state = state_with(owned={"Topic/old": TopicRecord(labels=B), "Topic/theirs": TopicRecord(labels=A)})
     asked = Asked()
-    found_in_cluster(whole(cluster, declared, state=state, selector=A), asked)
+    find_in_cluster(whole(cluster, declared, state=state, selector=A), asked)
     assert asked.topics == ["Topic/mine", "Topic/stray"]
     labels = {"mine": A, "theirs": B, "new": B, "old": B}
     assert asked.labels == labels, "rules about others count them"
-    found_in_cluster(whole(cluster, declared, state=state), asked)
+    find_in_cluster(whole(cluster, declared, state=state), asked)
     assert asked.topics == ["Topic/mine", "Topic/old", "Topic/stray", "Topic/theirs"]
     assert asked.labels == labels
 
@@ -171,8 +177,8 @@ def test_verdicts_are_findings_and_what_is_open_is_a_notice() -> None:
         Verdict("b", "Topic/mine", VerdictOutcome.DENY, "too tall"),
         Verdict("c", "Topic/mine", VerdictOutcome.WARN, "too small"),
     ]
-    told = found_in_cluster(whole(cluster, [topic("mine", labels=A)]), Asked(*verdicts, open_=["d"]))
-    assert told == WholeFindings(
+    told = find_in_cluster(whole(cluster, [topic("mine", labels=A)]), Asked(*verdicts, open_=["d"]))
+    assert told == ClusterFindings(
         [
             (ResourceId("Topic", "mine"), A, _policy("b", "Policy 'b' denies this: too tall")),
             (ResourceId("Topic", "mine"), A, _policy("c", "Policy 'c' warns of this: too small")),
@@ -185,8 +191,8 @@ def test_an_impossible_declaration_is_a_finding_of_its_resource_alone() -> None:
     """Its message says who has to change what, and everything else of the cluster is compared."""
     cluster = cluster_of(few=[(1, 2), (2, 3)], more=[(1,)])
     placed = {"replicationFactor": 2, "placement": {"strategy": "cross-rack"}}
-    fewer = replace(topic("few", labels=A, partitions=1, **placed), source=Place("m/a.yaml", 4, 18))
-    result = found_in_cluster(whole(cluster, [fewer, topic("more", partitions=3, labels=B, **placed)]), None)
+    fewer = replace(topic("few", labels=A, partitions=1, **placed), source=SourcePosition("m/a.yaml", 4, 18))
+    result = find_in_cluster(whole(cluster, [fewer, topic("more", partitions=3, labels=B, **placed)]), None)
     messages = {str(id_): item.message for id_, _, item in result.found if item.path == "partitions"}
     assert messages["Topic/few"] == (
         "Topic 'few' has 2 partitions, but the manifest declares 1. Kafka cannot remove partitions. "
@@ -196,8 +202,8 @@ def test_an_impossible_declaration_is_a_finding_of_its_resource_alone() -> None:
     assert messages["Topic/more"].startswith("It exists and was never applied by this project")
 
 
-def _policy(name: str, message: str) -> Found:
-    return Found(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
+def _policy(name: str, message: str) -> Finding:
+    return Finding(FindingKind.POLICY, f"policies.{name}", None, None, None, message)
 
 
 @settings(max_examples=3 * settings().max_examples)
@@ -210,7 +216,7 @@ def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapp
     expected: dict[str, list[tuple[str | None, Any, Any]]] = {}
     for change in planned.changes:
         body = bodies.get(change.id)
-        if body is None or is_self_contained(Desired(change.id, body)):
+        if body is None or is_self_contained(DesiredResource(change.id, body)):
             continue
         if change.action is Action.CREATE:
             expected[str(change.id)] = [(None, None, {f.path: f.after for f in change.fields})]
@@ -219,7 +225,7 @@ def test_any_cluster_is_compared_as_a_plan_compares_it(seed: int, selector: Mapp
     shown = {id_: [item[1:] for item in items if not _cannot_be(*item)] for id_, items in told.items()}
     assert {id_: items for id_, items in shown.items() if items} == expected
     stuck = {id_ for id_, items in told.items() if any(_cannot_be(*item) for item in items)}
-    assert stuck <= {d.resource for d in planned.diagnostics if d.blocks}
+    assert stuck <= {d.resource for d in planned.diagnostics if d.is_blocking}
 
 
 def _cannot_be(finding: str, path: str | None, before: Json, after: Json) -> bool:

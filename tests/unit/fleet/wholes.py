@@ -7,15 +7,21 @@ from typing import Any
 
 from kdeclare.core.plans.state import State
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.engine.planning.request import Scope
-from kdeclare.fleet.cluster_pass import WholeCluster
-from kdeclare.fleet.encoding import Row, declared_cluster_row, declared_row, left_out_row, live_rows
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.fleet.cluster_pass import ClusterTables
+from kdeclare.fleet.row_builder import (
+    Row,
+    build_declared_cluster_row,
+    build_declared_row,
+    build_excluded_row,
+    read_live_rows,
+)
 from kdeclare.fleet.rows import CLUSTER
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import NewTopic
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.beds import all_created
@@ -45,39 +51,39 @@ def move(cluster: MemoryCluster, name: str, to: tuple[int, ...]) -> None:
 
 def state_with(*moves: str, owned: Mapping[str, OwnedRecord] | None = None) -> State:
     """What is remembered: resources by id, and partitions that kdeclare has begun to move."""
-    return State("l", 1, "id-1", owned or {}, Leftovers(moves=moves).write_to({}))
+    return State("l", 1, "id-1", owned or {}, PendingMoveCleanup(moves=moves).merge_into({}))
 
 
 def tables(
     cluster: MemoryCluster,
-    declared: Sequence[Desired],
+    declared: Sequence[DesiredResource],
     state: State | None = None,
     selector: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
     name: str = "eu-1",
 ) -> tuple[list[Row], list[Row]]:
     """What tasks make of a cluster, its own rows first. errors: why topics could not be read."""
-    scope = Scope(selector=selector or {})
+    scope = PlanScope(selector=selector or {})
     owned: Mapping[str, OwnedRecord] = state.resources if state else {}
-    rows = [declared_cluster_row(name, {}, cleanup=state.pending_cleanup if state else None)]
+    rows = [build_declared_cluster_row(name, {}, cleanup=state.pending_cleanup if state else None)]
     for item in declared:
-        encoded = declared_row if scope.covers(item) else left_out_row
+        encoded = build_declared_row if scope.covers(item) else build_excluded_row
         rows.append(encoded(name, item, item.id, owned.get(str(item.id))))
-    encoded = declared_row if scope.whole else left_out_row
+    encoded = build_declared_row if scope.whole else build_excluded_row
     for text in sorted(owned.keys() - {str(item.id) for item in declared}):
         rows.append(encoded(name, None, ResourceId.parse(text), owned[text]))
-    live = list(live_rows(connections_to(cluster), name, {}, NOW))
+    live = list(read_live_rows(connections_to(cluster), name, {}, NOW))
     for row in live:
         if row["kind"] == "Topic" and row["name"] in (errors or {}):
             row |= {"body": None, "error": (errors or {})[row["name"]]}
     return rows, live
 
 
-def whole(cluster: MemoryCluster, declared: Sequence[Desired], **more: Any) -> WholeCluster:
+def whole(cluster: MemoryCluster, declared: Sequence[DesiredResource], **more: Any) -> ClusterTables:
     """The same as one value."""
     (own, *mine), (itself, *theirs) = tables(cluster, declared, **more)
     assert own["kind"] == itself["kind"] == CLUSTER
-    return WholeCluster(own["name"], own["owned"], itself["body"], mine, theirs)
+    return ClusterTables(own["name"], own["owned"], itself["body"], mine, theirs)
 
 
 class RandomCluster:
@@ -108,7 +114,7 @@ class RandomCluster:
     def _labels(self) -> Mapping[str, str]:
         return self.random.choice([A, GOLD, {**A, **GOLD}])
 
-    def _topics(self) -> Iterator[Desired]:
+    def _topics(self) -> Iterator[DesiredResource]:
         for number in range(6):
             if self._often(0.7):
                 spec: dict[str, Any] = {"partitions": self.random.randint(1, 6)}
@@ -118,7 +124,7 @@ class RandomCluster:
                     spec |= {"placement": {"strategy": strategy}, "replicationFactor": factor}
                 yield topic(f"t.{number}", labels=self._labels(), **spec)
 
-    def _reassignments(self) -> Iterator[Desired]:
+    def _reassignments(self) -> Iterator[DesiredResource]:
         names = [f"t.{n}" for n in range(6)]
         for number in range(self.random.randint(0, 3)):
             labels = self._labels()

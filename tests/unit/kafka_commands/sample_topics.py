@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import warning
-from kdeclare.core.documents import describe_as
+from kdeclare.core.documents import build_document
 from kdeclare.providers.kafka.commands.views import (
     ConfigsView,
     PartitionView,
@@ -18,13 +18,13 @@ from kdeclare.providers.kafka.commands.views import (
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import (
-    Condition,
     ConfigEntry,
     ConfigSource,
     ConfigType,
     Move,
     Partition,
-    conditions,
+    PartitionCondition,
+    list_conditions,
 )
 
 MIB = 2**20
@@ -47,7 +47,7 @@ def _partition(
         move.adding if move else (),
         move.removing if move else (),
         move.target if move else replicas,
-        conditions(Partition(replicas, leader, isr), move, 2),
+        list_conditions(Partition(replicas, leader, isr), move, 2),
         sizes,
     )
 
@@ -102,7 +102,7 @@ _DETAILS = (INTERNAL, ORDERS, TROUBLED)
 
 
 def _whole(*details: TopicDetail) -> tuple[TopicView, ...]:
-    return tuple(describe_as(TopicView, detail) for detail in details)
+    return tuple(build_document(TopicView, detail) for detail in details)
 
 
 _TOPICS = _whole(*_DETAILS)
@@ -119,7 +119,7 @@ LISTS: Mapping[str, TopicListView] = {
 }
 
 
-def _only(condition: Condition) -> TopicsView:
+def _only(condition: PartitionCondition) -> TopicsView:
     left = (
         replace(d, partitions=tuple(p for p in d.partitions if condition in p.conditions)) for d in _DETAILS
     )
@@ -129,9 +129,11 @@ def _only(condition: Condition) -> TopicsView:
 DESCRIBED: Mapping[str, TopicsView] = {
     "full": TopicsView("lab:9092", (), 3, 6, _DETAILS, with_sizes=True),
     "quick": TopicsView("lab:9092", (), 1, 2, (ORDERS,)),
-    "under-replicated": _only(Condition.UNDER_REPLICATED),
-    "at-min-isr": _only(Condition.AT_MIN_ISR),
-    "no-such-partitions": TopicsView("lab:9092", (Condition.OFFLINE, Condition.NOT_PREFERRED), 3, 6, ()),
+    "under-replicated": _only(PartitionCondition.UNDER_REPLICATED),
+    "at-min-isr": _only(PartitionCondition.AT_MIN_ISR),
+    "no-such-partitions": TopicsView(
+        "lab:9092", (PartitionCondition.OFFLINE, PartitionCondition.NOT_PREFERRED), 3, 6, ()
+    ),
     "no-overrides": TopicsView("lab:9092", (), 3, 6, (), overridden=True),
     "none": TopicsView("lab:9092", (), 0, 0, ()),
     "hostile": TopicsView("lab:9092", (), 1, 1, (HOSTILE,), diagnostics=(UNREAD,)),

@@ -4,11 +4,11 @@ import pytest
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.describe_configs import WhichResources, describe_configs
 from kdeclare.providers.kafka.commands.views import ConfigsView
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource
 from kdeclare.providers.kafka.port import NewTopic
@@ -59,7 +59,7 @@ def test_names_and_the_default(cluster: MemoryCluster) -> None:
 
 def test_everything_is_each_key_with_its_source(cluster: MemoryCluster) -> None:
     topic = look(cluster, WhichResources(TOPIC, ("orders",)), everything=True).resources[0].entries
-    assert topic.keys() >= catalog(TOPIC).keys.keys()
+    assert topic.keys() >= load_catalog(TOPIC).keys.keys()
     assert list(topic) == sorted(topic)
     assert topic["retention.ms"].source is ConfigSource.TOPIC
     assert topic["cleanup.policy"].source is ConfigSource.DEFAULT

@@ -19,7 +19,7 @@ from kdeclare.providers.kafka.commands.topic_text import (
     topics_text,
 )
 from kdeclare.providers.kafka.commands.views import document_schemas
-from kdeclare.report.elements.terminal import SHORTENED, Style, width_of
+from kdeclare.report.elements.terminal import ELISION_NOTE, Style, measure_width
 from tests.unit.kafka_commands.sample_topics import CONFIGS, DESCRIBED, LISTS
 from tests.unit.report.golden_files import check_golden, check_schema
 
@@ -45,12 +45,12 @@ def test_one_long_name_makes_no_line_wider_than_the_terminal(names: list[str], w
     view = LISTS["full"]
     topics = tuple(replace(view.topics[0], name=name) for name in names)
     _, _, *lines = topic_list_text(replace(view, topics=topics), width).splitlines()
-    assert all(width_of(line) <= width for line in lines[: len(names) + 1])
+    assert all(measure_width(line) <= width for line in lines[: len(names) + 1])
     whole = topic_list_text(replace(view, topics=topics))
     assert all(name in whole for name in names)
-    assert SHORTENED not in whole
+    assert ELISION_NOTE not in whole
     shown = "\n".join(lines)
-    assert (SHORTENED in shown) or all(name in shown for name in names)
+    assert (ELISION_NOTE in shown) or all(name in shown for name in names)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

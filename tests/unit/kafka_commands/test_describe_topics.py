@@ -7,7 +7,7 @@ import pytest
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
-from kdeclare.engine.state.memory import MemoryStore
+from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.describe_topics import (
     ReplicaSizes,
@@ -17,14 +17,14 @@ from kdeclare.providers.kafka.commands.describe_topics import (
 )
 from kdeclare.providers.kafka.commands.views import Sizes, TopicsView
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Condition, Topic
+from kdeclare.providers.kafka.live import PartitionCondition, Topic
 from kdeclare.providers.kafka.port import LogDir, NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from tests.beds import all_created
 from tests.connections import connecting_to
 
-OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = Condition
+OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = PartitionCondition
 ALL = WhichTopics()
 
 
@@ -57,7 +57,7 @@ class Shop:
     def names(self, which: WhichTopics = ALL) -> list[str]:
         return [topic.name for topic in list_topics(self.workspace, which).topics]
 
-    def found(self, only: Collection[Condition], which: WhichTopics = ALL) -> list[str]:
+    def found(self, only: Collection[PartitionCondition], which: WhichTopics = ALL) -> list[str]:
         view = describe_topics(self.workspace, which, only)
         return [f"{d.name}-{p.index}" for d in view.topics for p in d.partitions]
 
@@ -141,7 +141,7 @@ def test_a_move_that_ends_between_two_requests_leaves_no_union_behind(
         ({MOVING}, []),
     ],
 )
-def test_only_partitions_of_some_sort(shop: Shop, only: set[Condition], found: list[str]) -> None:
+def test_only_partitions_of_some_sort(shop: Shop, only: set[PartitionCondition], found: list[str]) -> None:
     shop.put("orders", 0, isr=(1, 2))
     shop.put("orders", 1, isr=(2,))
     shop.put("payments", 0, leader=2)
@@ -229,7 +229,7 @@ def test_configs_that_may_not_be_read(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("only", [{UNDER_MIN}, {AT_MIN, UNDER}])
-def test_a_question_that_cannot_be_answered_is_an_error(shop: Shop, only: set[Condition]) -> None:
+def test_a_question_that_cannot_be_answered_is_an_error(shop: Shop, only: set[PartitionCondition]) -> None:
     _refuse(shop, "configs", "TOPIC_AUTHORIZATION_FAILED", "TOPIC/orders")
     with pytest.raises(KdeclareError) as refused:
         describe_topics(shop.workspace, ALL, only)

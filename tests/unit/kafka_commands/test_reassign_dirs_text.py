@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.providers.kafka.commands.reassign.text import (
+from kdeclare.providers.kafka.commands.reassign.tool_output import (
     DirState,
     dirs_not_started,
     dirs_started,

@@ -3,7 +3,7 @@
 import pytest
 
 from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
-from kdeclare.providers.kafka.commands.reassign.text import (
+from kdeclare.providers.kafka.commands.reassign.tool_output import (
     VerifyState,
     cancelled,
     current_and_proposed,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, in_order
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, sort_diagnostics
 from kdeclare.providers.kafka.commands.reassign.assignments_file import (
     Assignment,
     parse_broker_list,
@@ -151,7 +151,7 @@ def test_a_field_that_must_be_there(field: str) -> None:
 )
 def test_what_is_no_json(content: str, line: int, column: int) -> None:
     problem = only(content)
-    assert (problem.code, problem.place) == ("json-syntax", Place(FILE, line, column))
+    assert (problem.code, problem.place) == ("json-syntax", SourcePosition(FILE, line, column))
 
 
 def test_nesting() -> None:
@@ -176,7 +176,7 @@ def test_every_mistake_is_found_where_it_stands() -> None:
   {}
 ]}
 """
-    assert [(d.code, str(d.place)) for d in in_order(wrong(content))] == [
+    assert [(d.code, str(d.place)) for d in sort_diagnostics(wrong(content))] == [
         ("duplicate-replica", "move.json:3:48"),
         ("json-type", "move.json:4:33"),
         ("duplicate-partition", "move.json:5:3"),

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.resources.kind import NAME, Kind, Problem, narrow
+from kdeclare.core.resources.kind import NAME, Kind, SpecProblem, narrow
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import SecretText
-from kdeclare.manifests.shapes import Declarable
+from kdeclare.manifests.document_models import Declarable
 
 
 class Inner(BaseModel):
@@ -64,17 +64,17 @@ class SmallKind:
         "assignments": frozenset({"partitions"}),
     }
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[SpecProblem, ...]]:
         spec = narrow(spec, Spec)
         problems = []
         if name == "illegal":
-            problems.append(Problem(NAME, error("illegal-name", "Illegal name", "'illegal' is no name.")))
+            problems.append(SpecProblem(NAME, error("illegal-name", "Illegal name", "'illegal' is no name.")))
         if "wrong" in spec.configs:
             detail = "There is no config 'wrong'."
-            problems.append(Problem(("configs", "wrong"), error("no-config", "No such config", detail)))
+            problems.append(SpecProblem(("configs", "wrong"), error("no-config", "No such config", detail)))
         if spec.partitions is None and spec.assignments is None:
             detail = "Neither partitions nor assignments."
-            problems.append(Problem((), error("no-size", "No size", detail)))
+            problems.append(SpecProblem((), error("no-size", "No size", detail)))
         return spec.model_dump(exclude_unset=True), tuple(problems)
 
 
@@ -93,10 +93,10 @@ class SmallRule:
     name: str
     spec: type[BaseModel] = RuleSpec
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[Any, tuple[SpecProblem, ...]]:
         spec = narrow(spec, RuleSpec)
         wrong = error("bad-rule", "Bad rule", "HERE is wrong.")
-        found = (Problem(("rule",), wrong, match.start()) for match in re.finditer("HERE", spec.rule))
+        found = (SpecProblem(("rule",), wrong, match.start()) for match in re.finditer("HERE", spec.rule))
         return spec.model_dump(exclude_unset=True), tuple(found)
 
 

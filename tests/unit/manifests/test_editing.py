@@ -4,8 +4,8 @@ from textwrap import dedent
 
 import pytest
 
-from kdeclare.manifests.editing.documents import NotEdited, rewritten
-from kdeclare.manifests.editing.edits import Append, Drop, Edit, Put
+from kdeclare.manifests.editing.documents import EditRejected, rewrite_file
+from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, PutEdit
 
 CONFIGS = ("spec", "configs")
 RETENTION = (*CONFIGS, "retention.ms")
@@ -13,7 +13,7 @@ POLICY = (*CONFIGS, "cleanup.policy")
 
 
 def edited(text: str, *edits: Edit, document: int = 0) -> str:
-    after = rewritten("a.yaml", text.encode(), {document: edits})
+    after = rewrite_file("a.yaml", text.encode(), {document: edits})
     assert after is not None
     return after.decode()
 
@@ -46,9 +46,9 @@ def test_a_value_is_set_and_nothing_else_is_touched() -> None:
 
               'cleanup.policy':  "compact"\t# quoted
         """,
-        Put(RETENTION, "3600000"),
-        Put(POLICY, "compact"),
-        Put(("spec", "partitions"), 24),
+        PutEdit(RETENTION, "3600000"),
+        PutEdit(POLICY, "compact"),
+        PutEdit(("spec", "partitions"), 24),
     )
 
 
@@ -86,9 +86,9 @@ def test_a_value_is_set_and_nothing_else_is_touched() -> None:
     ],
 )
 def test_every_value_takes_the_place_of_every_other(before: str, value: object, after: str) -> None:
-    written = edited(f"spec: {before}  # why\n", Put(("spec",), value))  # type: ignore[arg-type]
+    written = edited(f"spec: {before}  # why\n", PutEdit(("spec",), value))  # type: ignore[arg-type]
     assert written == f"spec: {after}  # why\n"
-    assert edited(f"a: 1\nspec: {before}", Put(("spec",), value)) == f"a: 1\nspec: {after}"  # type: ignore[arg-type]
+    assert edited(f"a: 1\nspec: {before}", PutEdit(("spec",), value)) == f"a: 1\nspec: {after}"  # type: ignore[arg-type]
 
 
 def test_scalars_of_several_lines() -> None:
@@ -112,8 +112,8 @@ def test_scalars_of_several_lines() -> None:
             cleanup.policy:
               compact
         """,
-        Put(RETENTION, "5"),
-        Put(POLICY, "compact"),
+        PutEdit(RETENTION, "5"),
+        PutEdit(POLICY, "compact"),
     )
 
 
@@ -135,9 +135,9 @@ def test_a_block_becomes_a_value_in_the_line_of_its_key() -> None:
             # about the next
             retention.ms: 5
         """,
-        Put(POLICY, None),
+        PutEdit(POLICY, None),
     )
-    assert edited("spec:\n  a:\n    b: 1", Put(("spec", "a"), "x")) == "spec:\n  a: x"
+    assert edited("spec:\n  a:\n    b: 1", PutEdit(("spec", "a"), "x")) == "spec:\n  a: x"
 
 
 def test_a_new_key_follows_its_last_sibling_and_the_comments_of_its_level() -> None:
@@ -165,9 +165,9 @@ def test_a_new_key_follows_its_last_sibling_and_the_comments_of_its_level() -> N
             replicationFactor: 3
         # the end
         """,
-        Put(POLICY, ["compact", "delete"]),
-        Put((*CONFIGS, "min.insync.replicas"), "2"),
-        Put(("spec", "replicationFactor"), 3),
+        PutEdit(POLICY, ["compact", "delete"]),
+        PutEdit((*CONFIGS, "min.insync.replicas"), "2"),
+        PutEdit(("spec", "replicationFactor"), 3),
     )
 
 
@@ -195,8 +195,8 @@ def test_a_new_key_after_a_block_of_its_sibling() -> None:
 
           partitions: 3
         """,
-        Put(RETENTION, "5"),
-        Put(("spec", "partitions"), 3),
+        PutEdit(RETENTION, "5"),
+        PutEdit(("spec", "partitions"), 3),
     )
 
 
@@ -220,7 +220,7 @@ def test_a_new_key_after_a_block_of_its_sibling() -> None:
     ],
 )
 def test_parents_that_are_missing_are_made(before: str, after: str) -> None:
-    assert edited(before, Put(RETENTION, "5")) == after
+    assert edited(before, PutEdit(RETENTION, "5")) == after
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_parents_that_are_missing_are_made(before: str, after: str) -> None:
     ],
 )
 def test_a_new_key_between_braces(before: str, after: str) -> None:
-    assert edited(f"spec: {before}\n", Put(("spec", "m"), "5")) == f"spec: {after}\n"
+    assert edited(f"spec: {before}\n", PutEdit(("spec", "m"), "5")) == f"spec: {after}\n"
 
 
 def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
@@ -264,8 +264,8 @@ def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
             # about the next
             max.message.bytes: 5
         """,
-        Drop(RETENTION),
-        Drop(POLICY),
+        DropEdit(RETENTION),
+        DropEdit(POLICY),
     )
 
 
@@ -286,7 +286,7 @@ def test_a_key_goes_with_the_comment_in_its_line_and_those_above_stay() -> None:
     ],
 )
 def test_a_key_that_goes(before: str, after: str) -> None:
-    assert edited(before, Drop(("spec", "b"))) == after
+    assert edited(before, DropEdit(("spec", "b"))) == after
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_a_key_that_goes(before: str, after: str) -> None:
     ],
 )
 def test_lists_keep_their_style(before: str, after: str) -> None:
-    edits = Append(("spec",), "c"), Drop(("spec", 0))
+    edits = AppendEdit(("spec",), "c"), DropEdit(("spec", 0))
     assert edited(f"spec: {before}\nk: 1\n", *edits) == f"spec: {after}\nk: 1\n"
 
 
 def test_the_last_element_leaves_an_empty_list() -> None:
-    assert edited("spec:\n- a # one\nk: 1\n", Drop(("spec", 0))) == "spec: []\nk: 1\n"
-    assert edited("spec: [a]\n", Drop(("spec", 0))) == "spec: []\n"
+    assert edited("spec:\n- a # one\nk: 1\n", DropEdit(("spec", 0))) == "spec: []\nk: 1\n"
+    assert edited("spec: [a]\n", DropEdit(("spec", 0))) == "spec: []\n"
 
 
 def test_only_the_documents_meant_are_edited() -> None:
@@ -318,7 +318,7 @@ def test_only_the_documents_meant_are_edited() -> None:
         "%YAML 1.2\n---\nspec: {a: 1}\n...\n# between\n--- # two\nspec: {a: 1}  # second\n---\nspec: {a: 1}\n"
     )
     after = before.replace("{a: 1}  # second", "{a: 2}  # second")
-    assert edited(before, Put(("spec", "a"), 2), document=1) == after
+    assert edited(before, PutEdit(("spec", "a"), 2), document=1) == after
 
 
 FILE = """\
@@ -346,14 +346,14 @@ name: three
     ],
 )
 def test_whole_documents_go(gone: set[int], after: str | None) -> None:
-    found = rewritten("a.yaml", FILE.encode(), {}, frozenset(gone))
+    found = rewrite_file("a.yaml", FILE.encode(), {}, frozenset(gone))
     assert (found.decode() if found is not None else None) == after
 
 
 def test_the_first_of_documents_that_all_have_a_marker_goes() -> None:
     text = b"# header\n---\nname: one\n---\nname: two\n"
-    assert rewritten("a.yaml", text, {}, frozenset({0})) == b"# header\n---\nname: two\n"
-    assert rewritten("a.yaml", b"---\nname: one\n---\n# nothing\n", {}, frozenset({0})) is None
+    assert rewrite_file("a.yaml", text, {}, frozenset({0})) == b"# header\n---\nname: two\n"
+    assert rewrite_file("a.yaml", b"---\nname: one\n---\n# nothing\n", {}, frozenset({0})) is None
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
@@ -361,31 +361,31 @@ def test_the_first_of_documents_that_all_have_a_marker_goes() -> None:
 def test_line_breaks_and_a_byte_order_mark_stay(mark: bytes, eol: str) -> None:
     before = eol.join(["é: 😀 # 😀", "spec:", "  a: 😀  # ü", ""])
     after = eol.join(["é: 😀 # 😀", "spec:", "  a: 5  # ü", "  b: 6", ""])
-    edits = {0: [Put(("spec", "a"), "5"), Put(("spec", "b"), "6")]}
-    assert rewritten("a.yaml", mark + before.encode(), edits) == mark + after.encode()
+    edits = {0: [PutEdit(("spec", "a"), "5"), PutEdit(("spec", "b"), "6")]}
+    assert rewrite_file("a.yaml", mark + before.encode(), edits) == mark + after.encode()
 
 
 @pytest.mark.parametrize(("codec", "mark"), [("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")])
 def test_utf_16_stays_what_it_is(codec: str, mark: bytes) -> None:
-    found = rewritten("a.yaml", mark + "a: 😀\n".encode(codec), {0: [Put(("a",), "5")]})
+    found = rewrite_file("a.yaml", mark + "a: 😀\n".encode(codec), {0: [PutEdit(("a",), "5")]})
     assert found == mark + "a: 5\n".encode(codec)
 
 
 @pytest.mark.parametrize(
     ("text", "edit"),
     [
-        ("spec:\n- a: 1\n  b: 2\n", Drop(("spec", 0, "a"))),  # its line is the dash's, too
-        ("spec: text\n", Put(("spec", "a"), 1)),  # not a mapping
-        ("spec: [a]\n", Put(("spec", "a"), 1)),
-        ("spec: a\n", Append(("spec",), "b")),
-        ("? spec\n: {a: 1}\n? k\n: 2\n", Put(("n",), 1)),  # keys with a question mark
-        ("spec: &a {x: 1}\nk: *a\n", Put(("spec", "x"), 2)),  # would change k, too
-        ("spec: &a {x: 1}\nk: *a\n", Drop(("spec",))),  # what the alias means would be gone
-        ("a: 1\n", Drop(("a",))),  # nothing would be left
-        ("a: 1\n", Drop(("b",))),
+        ("spec:\n- a: 1\n  b: 2\n", DropEdit(("spec", 0, "a"))),  # its line is the dash's, too
+        ("spec: text\n", PutEdit(("spec", "a"), 1)),  # not a mapping
+        ("spec: [a]\n", PutEdit(("spec", "a"), 1)),
+        ("spec: a\n", AppendEdit(("spec",), "b")),
+        ("? spec\n: {a: 1}\n? k\n: 2\n", PutEdit(("n",), 1)),  # keys with a question mark
+        ("spec: &a {x: 1}\nk: *a\n", PutEdit(("spec", "x"), 2)),  # would change k, too
+        ("spec: &a {x: 1}\nk: *a\n", DropEdit(("spec",))),  # what the alias means would be gone
+        ("a: 1\n", DropEdit(("a",))),  # nothing would be left
+        ("a: 1\n", DropEdit(("b",))),
     ],
 )
 def test_what_cannot_be_done_cleanly_is_refused(text: str, edit: Edit) -> None:
-    with pytest.raises(NotEdited) as refused:
-        rewritten("a.yaml", text.encode(), {0: [edit]})
+    with pytest.raises(EditRejected) as refused:
+        rewrite_file("a.yaml", text.encode(), {0: [edit]})
     assert (refused.value.document, refused.value.edit) == (0, edit)

@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdeclare.manifests.editing.documents import rewritten
-from kdeclare.manifests.editing.edits import Append, Drop, Edit, Path, Put
+from kdeclare.manifests.editing.documents import rewrite_file
+from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, NodePath, PutEdit
 
 CONFIGS = ("spec", "configs")
 KEYS = [f"key.{n}" for n in range(6)]
@@ -101,25 +101,25 @@ def steps(draw: st.DrawFn, model: Model) -> list[Edit]:
     edits: list[Edit] = []
     for _ in range(draw(st.integers(1, 4))):
         key = draw(st.sampled_from(KEYS))
-        path: Path = (*CONFIGS, key)
+        path: NodePath = (*CONFIGS, key)
         said = model.get(key)
         what = draw(st.sampled_from(["text", "list", "drop", "element"]))
         if what == "text":
             model[key] = text = draw(TEXTS)
-            edits.append(Put(path, text))
+            edits.append(PutEdit(path, text))
         elif what == "list":
             model[key] = texts = draw(st.lists(TEXTS, max_size=3))
-            edits.append(Put(path, [*texts]))
+            edits.append(PutEdit(path, [*texts]))
         elif what == "drop" and said is not None:
             del model[key]
-            edits.append(Drop(path))
+            edits.append(DropEdit(path))
         elif what == "element" and isinstance(said, list) and said and draw(st.booleans()):
             index = draw(st.integers(0, len(said) - 1))
             model[key] = [*said[:index], *said[index + 1 :]]
-            edits.append(Drop((*path, index)))
+            edits.append(DropEdit((*path, index)))
         elif what == "element" and isinstance(said, list):
             model[key] = [*said, new := draw(TEXTS)]
-            edits.append(Append(path, new))
+            edits.append(AppendEdit(path, new))
     return edits
 
 
@@ -151,7 +151,7 @@ def untouched(layout: Layout, edits: list[Edit]) -> list[str]:
 def test_edits_do_what_they_say_and_touch_no_other_line(data: st.DataObject, layout: Layout) -> None:
     wanted = dict(layout.model)
     edits = data.draw(steps(wanted))
-    after = rewritten("a.yaml", layout.text.encode(), {0: edits})
+    after = rewrite_file("a.yaml", layout.text.encode(), {0: edits})
     assert after is not None
     text = after.decode()
 
@@ -192,7 +192,7 @@ def test_between_braces(data: st.DataObject, keys: list[str], braces: Braces) ->
     wanted: Model = dict.fromkeys(keys, "value")
     head, tail = "kind: Topic  # what\nspec:\n  configs: {", "}  # braces\n  partitions: 3  # after\n"
     edits = data.draw(steps(wanted))
-    after = rewritten("a.yaml", (head + braces.text(keys) + tail).encode(), {0: edits})
+    after = rewrite_file("a.yaml", (head + braces.text(keys) + tail).encode(), {0: edits})
     assert after is not None
     text = after.decode()
     assert list(yaml.load(text, yaml.CBaseLoader)["spec"]["configs"].items()) == in_file(wanted)

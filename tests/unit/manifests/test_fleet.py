@@ -7,9 +7,9 @@ import jsonschema
 import pytest
 import yaml
 
-from kdeclare.app.authoring.schema import known_kinds, manifest_schema
-from kdeclare.core.diagnostics import KdeclareError, Place
-from kdeclare.manifests.fleet import Fleet, chosen, open_fleet
+from kdeclare.app.authoring.schema import build_manifest_schema, list_schema_kinds
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition
+from kdeclare.manifests.fleet import Fleet, open_fleet, select_clusters
 
 HEAD = "apiVersion: kdeclare/v1\nkind: Fleet\nmetadata: {name: production}\nspec:\n"
 
@@ -61,7 +61,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert (eu.name, eu.project, eu.env) == ("eu-1", tmp_path / "payments/kdeclare.yaml", "eu-1")
     assert eu.labels == {"region": "eu", "tier": "1.10"}
     assert (eu.bootstrap_servers, eu.client_config, eu.state, eu.selector) == (None, None, None, {})
-    assert eu.source == Place(str(tmp_path / "fleet.yaml"), 8, 14)
+    assert eu.source == SourcePosition(str(tmp_path / "fleet.yaml"), 8, 14)
     assert (us.env, us.bootstrap_servers, us.state) == (None, "us:9092", "file:///var/state")
     assert (lab.project, lab.bootstrap_servers) == (None, "127.0.0.1:19092")
     assert lab.client_config == {"sasl.password": "hunter2", "retries": "3"}
@@ -188,7 +188,7 @@ def test_references_are_due_where_they_are_used(tmp_path: Path) -> None:
     assert not us.unresolved
     (problem,) = lab.unresolved
     assert (problem.code, problem.subject) == ("undefined-variable", "PW")
-    assert problem.place == Place(str(tmp_path / "fleet.yaml"), 16, 37)
+    assert problem.place == SourcePosition(str(tmp_path / "fleet.yaml"), 16, 37)
     assert (lab.name, lab.labels) == ("lab", {})
 
 
@@ -202,7 +202,7 @@ def test_choosing(tmp_path: Path) -> None:
     fleet = opened(tmp_path)
 
     def names(*wanted: str, **selector: str) -> list[str]:
-        return [entry.name for entry in chosen(fleet, wanted, selector).clusters]
+        return [entry.name for entry in select_clusters(fleet, wanted, selector).clusters]
 
     assert names() == ["eu-1", "us-1", "lab"]
     assert names("lab", "eu-1") == ["eu-1", "lab"]
@@ -226,18 +226,20 @@ def test_choosing_what_is_not_there(
     tmp_path: Path, names: list[str], selector: dict[str, str], words: str
 ) -> None:
     with pytest.raises(KdeclareError) as failure:
-        chosen(opened(tmp_path), names, selector)
+        select_clusters(opened(tmp_path), names, selector)
     (problem,) = failure.value.diagnostics
     assert f"{problem.detail} {problem.hint}".strip().endswith(words)
 
 
 def test_the_schema_agrees(tmp_path: Path) -> None:
-    assert "Fleet" in known_kinds()
+    assert "Fleet" in list_schema_kinds()
     for kind in (None, "Fleet"):
-        schema = manifest_schema(kind)
+        schema = build_manifest_schema(kind)
         validator = jsonschema.Draft202012Validator(schema)
         validator.check_schema(schema)
         assert validator.is_valid(yaml.safe_load(FLEET))
         assert not validator.is_valid(yaml.safe_load(FLEET.replace("project:", "projekt:")))
         assert not validator.is_valid(yaml.safe_load(HEAD + "  clusters: []"))
-    assert not jsonschema.Draft202012Validator(manifest_schema("Project")).is_valid(yaml.safe_load(FLEET))
+    assert not jsonschema.Draft202012Validator(build_manifest_schema("Project")).is_valid(
+        yaml.safe_load(FLEET)
+    )

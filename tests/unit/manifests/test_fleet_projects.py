@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.manifests.fleet import checked, open_fleet, project_of
-from kdeclare.manifests.load import load
+from kdeclare.manifests.fleet import open_cluster_project, open_fleet, validate_fleet
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import Project
 from tests.unit.manifests.small_kinds import KINDS
 
@@ -51,13 +51,13 @@ def fleet_file(clusters: str) -> Path:
 
 def projects(clusters: str, **environ: str) -> list[Project]:
     fleet = open_fleet(fleet_file(clusters), environ)
-    return [project_of(entry, fleet, environ) for entry in fleet.clusters]
+    return [open_cluster_project(entry, fleet, environ) for entry in fleet.clusters]
 
 
 def problems(clusters: str, **environ: str) -> list[str]:
     fleet = open_fleet(fleet_file(clusters), environ)
     with pytest.raises(KdeclareError) as failure:
-        checked(fleet, environ)
+        validate_fleet(fleet, environ)
     return [f"{d.place} {d.code}: {d.detail} {d.hint}".strip() for d in failure.value.diagnostics]
 
 
@@ -92,10 +92,10 @@ def test_all_in_place(folder: Path) -> None:
         "    - {name: bare, bootstrapServers: 'a:2'}\n"
     )
     assert (project.name, project.environment.name, project.state) == ("lab", "default", "state")
-    loaded = load(project, None, KINDS, {})
+    loaded = load_project_manifests(project, None, KINDS, {})
     assert [str(item.id) for item in loaded.desired] == ["Topic/b"]
     assert not loaded.diagnostics
-    assert load(nothing, None, KINDS, {}).desired == ()
+    assert load_project_manifests(nothing, None, KINDS, {}).desired == ()
 
 
 def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_overlays_of_one_cluster_are_no_manifests_of_another(folder: Path) -> No
         " variables: {count: 1}}\n"
         "    - {name: b, bootstrapServers: 'a:2', manifests: [topics], variables: {count: 1}}\n"
     )
-    assert not load(plain, None, KINDS, {}).diagnostics
+    assert not load_project_manifests(plain, None, KINDS, {}).diagnostics
 
 
 def test_two_clusters_with_one_state(folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_two_clusters_with_one_state(folder: Path) -> None:
     own = "    - {name: b, project: payments/kdeclare.yaml, env: eu, state: mine}\n"
     other = "    - {name: c, project: ./payments/kdeclare.yaml, env: eu, bootstrapServers: 'x:1'}\n"
     fleet = open_fleet(fleet_file(one + own), {})
-    checked(fleet, {})
+    validate_fleet(fleet, {})
     assert problems(one + own + other) == [
         "fleet.yaml:8:14 duplicate-state: 'c' has the state of 'a' at fleet.yaml:6:14: both are payments in "
         "eu. Give each an environment of its own in the project file, or its own 'state' here."
@@ -156,7 +156,7 @@ def test_all_that_is_wrong_at_once(folder: Path) -> None:
 
 def test_nothing_is_wrong(folder: Path) -> None:
     fleet = open_fleet(fleet_file("    - {name: a, project: payments/kdeclare.yaml, env: eu}\n"), {})
-    checked(fleet, {})
+    validate_fleet(fleet, {})
 
 
 def test_a_project_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,5 +171,5 @@ def test_a_project_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPat
         return plain(path)
 
     monkeypatch.setattr(Path, "read_bytes", noted)
-    checked(fleet, {})
+    validate_fleet(fleet, {})
     assert read == ["kdeclare.yaml"]

@@ -16,7 +16,7 @@ import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.provider.registry import check_declared
-from kdeclare.manifests.load import load
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import open_project
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
@@ -75,7 +75,7 @@ def _said(case: Case) -> Iterator[str]:
     try:
         project = open_project(None, env[1] if env else None, environ)
         rules = RULES if "rules" in case.options.split() else {}
-        loaded = load(project, given, KINDS, environ, [check_declared], rules)
+        loaded = load_project_manifests(project, given, KINDS, environ, [check_declared], rules)
     except KdeclareError as e:
         yield from map(_line, e.diagnostics)
         return

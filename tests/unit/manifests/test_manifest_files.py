@@ -11,13 +11,13 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kdeclare.core.diagnostics import KdeclareError, Place
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.manifests.provenance import read_sources, reader_of
+from kdeclare.manifests.provenance import build_reader, read_sources
+from kdeclare.manifests.syntax.node_reader import AmbiguousScalar, parse_scalar
 from kdeclare.manifests.syntax.nodes import MAX_DEPTH
-from kdeclare.manifests.syntax.reading import Ambiguous, resolve
 from tests.unit.manifests.small_kinds import KINDS
 
 TOPIC = "apiVersion: kdeclare/v1\nkind: Topic\nmetadata: {{name: {}}}\nspec: {{partitions: 1}}\n"
@@ -28,15 +28,15 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def loaded(*paths: str) -> Loaded:
-    return load(Project(), [Path(path) for path in paths or (".",)], KINDS, {})
+def loaded(*paths: str) -> LoadedManifests:
+    return load_project_manifests(Project(), [Path(path) for path in paths or (".",)], KINDS, {})
 
 
-def names(result: Loaded) -> list[str]:
+def names(result: LoadedManifests) -> list[str]:
     return [item.id.name for item in result.desired]
 
 
-def codes(result: Loaded) -> list[str]:
+def codes(result: LoadedManifests) -> list[str]:
     return [item.code for item in result.diagnostics]
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_read_twice(opened: list[str], paths: list[str]) -> None:
     a_project()
     project = open_project(None, None, {})
     opened.clear()
-    result = load(project, [Path(path) for path in paths], KINDS, {})
+    result = load_project_manifests(project, [Path(path) for path in paths], KINDS, {})
     assert (result.diagnostics, names(result)) == ((), [Path(path).stem for path in paths] or ["a", "b"])
     assert sorted(opened) == ["a.yaml", "b.yaml", "defaults.yaml", "manifests", "overlay.yaml"]
 
@@ -77,14 +77,17 @@ def test_what_a_resource_is_made_of_is_known_from_the_one_reading(opened: list[s
     project = open_project(None, None, {})
     source = read_sources(project, {}, KINDS).by_id[ResourceId("Topic", "a")]
     opened.clear()
-    result = load(project, None, KINDS, {}, layers_of=ResourceId("Topic", "a"))
+    result = load_project_manifests(project, None, KINDS, {}, traced_resource=ResourceId("Topic", "a"))
     assert len(opened) == len(set(opened))
-    reader = reader_of(project, {})
+    reader = build_reader(project, {})
     assert result.layers is not None
     assert reader.read(result.layers.effective) == reader.read(source.layers.effective)
     assert [one.name for one in result.layers.defaults] == ["all"]
     assert len(result.layers.overlays) == 1
-    assert load(project, None, KINDS, {}, layers_of=ResourceId("Topic", "x")).layers is None
+    assert (
+        load_project_manifests(project, None, KINDS, {}, traced_resource=ResourceId("Topic", "x")).layers
+        is None
+    )
 
 
 def a_project() -> None:
@@ -114,7 +117,7 @@ def test_folders_come_in_order_and_each_file_once() -> None:
 def test_places_are_as_the_paths_were_given() -> None:
     topic("m/a.yaml", "a")
     for given_path, file in ((".", "m/a.yaml"), ("m", "m/a.yaml"), ("./m/../m/a.yaml", "m/a.yaml")):
-        assert loaded(given_path).desired[0].source == Place(file, 3, 18)
+        assert loaded(given_path).desired[0].source == SourcePosition(file, 3, 18)
 
 
 def test_a_link_back_up_is_no_loop() -> None:
@@ -150,7 +153,7 @@ def test_links_in_a_circle() -> None:
 def test_a_projects_own_folder_that_is_a_circle() -> None:
     Path("kdeclare.yaml").write_text("{apiVersion: kdeclare/v1, kind: Project, metadata: {name: p}}")
     Path("manifests").symlink_to("manifests")
-    assert codes(load(open_project(None, None, {}), [], KINDS, {})) == ["unreadable-file"]
+    assert codes(load_project_manifests(open_project(None, None, {}), [], KINDS, {})) == ["unreadable-file"]
     Path("kdeclare.yaml").unlink()
     Path("kdeclare.yaml").symlink_to("kdeclare.yaml")
     with pytest.raises(KdeclareError, match="cannot be read"):
@@ -207,7 +210,7 @@ def test_ten_thousand_resources_in_one_file() -> None:
     Path("a.yaml").write_text("---\n".join(TOPIC.format(f"t{n}") for n in range(10_000)))
     result = loaded()
     assert len(result.desired) == 10_000
-    assert result.desired[-1].source == Place("a.yaml", 49_998, 18)
+    assert result.desired[-1].source == SourcePosition("a.yaml", 49_998, 18)
     assert not result.diagnostics
 
 
@@ -219,7 +222,7 @@ def test_what_is_declared_can_be_sent_to_other_processes() -> None:
 
 def test_nothing_to_load() -> None:
     project = open_project(None, None, {})
-    assert codes(load(project, [], KINDS, {})) == ["no-project"]
+    assert codes(load_project_manifests(project, [], KINDS, {})) == ["no-project"]
 
 
 def test_given_paths_are_not_all_of_it() -> None:
@@ -228,8 +231,8 @@ def test_given_paths_are_not_all_of_it() -> None:
         "apiVersion: kdeclare/v1\nkind: Project\nmetadata: {name: p}\nspec: {}\n"
     )
     project = open_project(None, None, {})
-    assert load(project, None, KINDS, {}).complete
-    assert not load(project, [Path("manifests")], KINDS, {}).complete
+    assert load_project_manifests(project, None, KINDS, {}).complete
+    assert not load_project_manifests(project, [Path("manifests")], KINDS, {}).complete
 
 
 _WORDS = st.text(st.characters(codec="utf-8", exclude_characters="$\x85"), max_size=20)
@@ -259,8 +262,8 @@ def kafka_text(value: object) -> object:
 )
 def test_any_configs_come_through(configs: dict[str, object], flow: bool) -> None:
     # PyYAML writes what it reads itself; y, n, 089 and 0E0 are words to it
-    meanings = [resolve(word) for word in words_in(configs)]
-    assume(not any(isinstance(m, Ambiguous) or isinstance(m[0], float) for m in meanings))
+    meanings = [parse_scalar(word) for word in words_in(configs)]
+    assume(not any(isinstance(m, AmbiguousScalar) or isinstance(m[0], float) for m in meanings))
     manifest = {
         "apiVersion": "kdeclare/v1",
         "kind": "Topic",

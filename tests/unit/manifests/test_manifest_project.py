@@ -7,9 +7,9 @@ import jsonschema
 import pytest
 import yaml
 
-from kdeclare.core.diagnostics import KdeclareError, Place
-from kdeclare.engine.state.local import folder_of
-from kdeclare.manifests.editor_schema import json_schema
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition
+from kdeclare.engine.state.local_store import resolve_folder
+from kdeclare.manifests.editor_schema import build_json_schema
 from kdeclare.manifests.project import Project, open_project
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
@@ -140,13 +140,13 @@ def test_the_places_within_a_policy(tmp_path: Path) -> None:
     path.write_text(POLICIES)
     first, second = open_project(path, None, {"PW": "hunter2"}).policies
     file = str(path)
-    assert first.where() == Place(file, 6, 7)
-    assert first.where(("config", "max")) == Place(file, 9, 14)
-    assert first.where(("config", "max"), key=True) == Place(file, 9, 9)
-    assert first.where(("config", "configs", "cleanup.policy", 0)) == Place(file, 11, 56)
-    assert first.where(("config", "gone", "max"), key=True) == Place(file, 9, 9)
-    assert second.where(("config", "max")) == Place(file, 14, 7)
-    assert second.where(("selector", "topics", 1)) == Place(file, 18, 36)
+    assert first.where() == SourcePosition(file, 6, 7)
+    assert first.where(("config", "max")) == SourcePosition(file, 9, 14)
+    assert first.where(("config", "max"), key=True) == SourcePosition(file, 9, 9)
+    assert first.where(("config", "configs", "cleanup.policy", 0)) == SourcePosition(file, 11, 56)
+    assert first.where(("config", "gone", "max"), key=True) == SourcePosition(file, 9, 9)
+    assert second.where(("config", "max")) == SourcePosition(file, 14, 7)
+    assert second.where(("selector", "topics", 1)) == SourcePosition(file, 18, 36)
     assert pickle.loads(pickle.dumps(second)).where(("class",)) == second.where(("class",))
 
 
@@ -155,7 +155,7 @@ def test_variables_belong_to_environments(tmp_path: Path) -> None:
     path.write_text(POLICIES.replace("env.PW", "var.pw"))
     with pytest.raises(KdeclareError) as failure:
         open_project(path, None, {})
-    assert [d.place for d in failure.value.diagnostics] == [Place(str(path), 13, 17)]
+    assert [d.place for d in failure.value.diagnostics] == [SourcePosition(str(path), 13, 17)]
 
 
 @pytest.mark.parametrize("make", [lambda p: None, Path.mkdir, lambda p: p.write_bytes(b"\xff"), Path.touch])
@@ -186,7 +186,7 @@ def test_a_file_that_is_none(tmp_path: Path, make: object) -> None:
     ],
 )
 def test_the_schema_agrees(text: str, valid: bool) -> None:
-    schema = json_schema({**KINDS, **RULES})
+    schema = build_json_schema({**KINDS, **RULES})
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid
 
@@ -196,7 +196,7 @@ def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> Non
     """The same that a store refuses, said when the file is read, of every environment."""
     file = tmp_path / "kdeclare.yaml"
     with pytest.raises(KdeclareError, match="cannot be the name of a folder"):
-        folder_of(tmp_path, name, "default")
+        resolve_folder(tmp_path, name, "default")
     file.write_text(
         f"apiVersion: kdeclare/v1\nkind: Project\nmetadata: {{name: '{name}'}}\n"
         f"spec:\n  defaultEnvironment: good\n  environments:\n    good: {{}}\n    '{name}': {{}}\n"
@@ -205,8 +205,8 @@ def test_names_that_no_state_can_be_kept_under(tmp_path: Path, name: str) -> Non
         open_project(file, None, {})
     said = [(d.code, d.place, d.subject) for d in caught.value.diagnostics]
     assert said == [
-        ("illegal-name", Place(str(file), 3, 18), name),
-        ("illegal-name", Place(str(file), 8, 5), name),
+        ("illegal-name", SourcePosition(str(file), 3, 18), name),
+        ("illegal-name", SourcePosition(str(file), 8, 5), name),
     ]
 
 
@@ -222,5 +222,5 @@ def test_a_name_from_outside_is_asked_once_it_is_known(tmp_path: Path) -> None:
     with pytest.raises(KdeclareError) as caught:
         open_project(file, None, {})
     assert [(d.code, d.place) for d in caught.value.diagnostics] == [
-        ("illegal-name", Place(str(file), 3, 18))
+        ("illegal-name", SourcePosition(str(file), 3, 18))
     ]

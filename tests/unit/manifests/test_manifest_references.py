@@ -8,12 +8,18 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.manifests.syntax.substitution import Scope, Unresolved, Variable, resolve_reference, substitute
+from kdeclare.manifests.syntax.substitution import (
+    ReferenceContext,
+    UnresolvedReference,
+    Variable,
+    resolve_reference,
+    substitute,
+)
 
 ENVIRON = {"PASSWORD": "hunter2", "USER": "me"}
 
 
-def scope(folder: Path = Path()) -> Scope:
+def scope(folder: Path = Path()) -> ReferenceContext:
     variables = {
         "n": Variable(12, "12"),
         "secret": Variable(
@@ -21,7 +27,7 @@ def scope(folder: Path = Path()) -> Scope:
         ),
         "kafka": Variable("${a:b:c}", "${a:b:c}"),
     }
-    return Scope(folder, ENVIRON, variables)
+    return ReferenceContext(folder, ENVIRON, variables)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +98,6 @@ def test_what_cannot_be_resolved_any_more(tmp_path: Path, text: str) -> None:
 def test_no_text_causes_anything_else(text: str) -> None:
     try:
         found = substitute(text, scope(), as_text=True)
-    except Unresolved:
+    except UnresolvedReference:
         return
     assert isinstance(found, str)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.diagnostics import Diagnostic, Place
-from kdeclare.manifests.load import Loaded, load, load_rules
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests, load_rules
 from kdeclare.manifests.project import Project, open_project
 from tests.unit.manifests.small_kinds import KINDS, RULES
 
@@ -35,15 +35,15 @@ def rule(path: str, name: str, text: str = "x") -> None:
     Path(path).write_text(RULE.replace("NAME", name).replace("TEXT", text))
 
 
-def loaded(of: Project, *paths: str) -> Loaded:
-    return load(of, [Path(path) for path in paths], KINDS, {}, rules=RULES)
+def loaded(of: Project, *paths: str) -> LoadedManifests:
+    return load_project_manifests(of, [Path(path) for path in paths], KINDS, {}, rules=RULES)
 
 
 def codes(diagnostics: Iterable[Diagnostic]) -> list[str]:
     return [item.code for item in diagnostics]
 
 
-def names(of: Loaded) -> list[str]:
+def names(of: LoadedManifests) -> list[str]:
     return [item.id.name for item in of.rules]
 
 
@@ -73,7 +73,7 @@ def test_they_are_found_in_every_encoding(encoding: str) -> None:
         result = loaded(project(), *paths)
         assert names(result) == ["r"]
         assert [item.place for item in result.diagnostics] == [
-            Place("manifests/r.yaml", 1, text.index("HERE") + 1)
+            SourcePosition("manifests/r.yaml", 1, text.index("HERE") + 1)
         ]
 
 
@@ -152,8 +152,8 @@ def test_alone_without_a_project() -> None:
 def test_without_kinds_of_rules_all_is_as_before() -> None:
     rule("manifests/r.yaml", "r")
     topic("t.yaml", "t")
-    assert not load(project(), [Path("t.yaml")], KINDS, {}).diagnostics
-    assert codes(load(project(), [], KINDS, {}).diagnostics) == ["unknown-kind"]
+    assert not load_project_manifests(project(), [Path("t.yaml")], KINDS, {}).diagnostics
+    assert codes(load_project_manifests(project(), [], KINDS, {}).diagnostics) == ["unknown-kind"]
 
 
 LAYOUTS: dict[str, list[tuple[str, str]]] = {
@@ -222,5 +222,5 @@ def test_what_was_meant_for_a_rule_is_not_passed_over(kind: str, encoding: str) 
     for told in (loaded(of).diagnostics, loaded(of, "t.yaml").diagnostics, load_rules(of, RULES, {})[1]):
         assert code in codes(told)
         assert [item.hint for item in told if item.code == "unknown-kind"] in ([], ["Did you mean 'Rule'?"])
-    found = load(of, [Path("t.yaml")], KINDS, {"K": "Rule"}, rules=RULES)
+    found = load_project_manifests(of, [Path("t.yaml")], KINDS, {"K": "Rule"}, rules=RULES)
     assert codes(found.diagnostics) == ["hidden-kind" if "env" in kind else code]

@@ -9,14 +9,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.manifest_text import quoted
-from kdeclare.manifests.load import load
+from kdeclare.core.resources.manifest_text import quote_scalar
+from kdeclare.manifests.load_manifests import load_project_manifests
 from kdeclare.manifests.project import Project, open_project
-from kdeclare.manifests.provenance import EffectiveManifest, origins, read_sources, reader_of
-from kdeclare.manifests.reading_modes import document_modes, spec_modes
-from kdeclare.report.manifest.effective_manifest import manifest_text
+from kdeclare.manifests.provenance import EffectiveManifest, build_reader, collect_field_origins, read_sources
+from kdeclare.manifests.reading_modes import build_document_modes, build_spec_modes
+from kdeclare.report.manifest.effective_manifest import render_manifest_text
 from tests.unit.manifests.small_kinds import KINDS, Spec
 
 VALUES = st.one_of(
@@ -25,7 +25,7 @@ VALUES = st.one_of(
     st.integers(-5, 10**12),
     st.text(st.sampled_from("a1 .:#{}[]|`\"'\\${}é\n-~\x85\xa0\u200b\u202e\u2028\ufeff"), max_size=12),
 )
-MODES = document_modes(spec_modes(Spec))
+MODES = build_document_modes(build_spec_modes(Spec))
 CONFIGS = st.dictionaries(st.sampled_from(["a", "b.c", "d", "e-f"]), VALUES, max_size=4)
 LABELS = st.dictionaries(
     st.sampled_from(["team", "1", "yes"]), st.text("xy1", min_size=1, max_size=3), max_size=2
@@ -42,9 +42,11 @@ def texts(configs: dict[str, object]) -> dict[str, str | None]:
 
 def shown(project: Project, resource: ResourceId, environ: Mapping[str, str] = MappingProxyType({})) -> str:
     source = read_sources(project, environ, KINDS).by_id[resource]
-    found = origins(source.layers, reader_of(project, environ), MODES, {}, lambda path: False)
-    place = Place("t.yaml", 1, 1)
-    return manifest_text(EffectiveManifest("p", "e", resource, place, found))
+    found = collect_field_origins(
+        source.layers, build_reader(project, environ), MODES, {}, lambda path: False
+    )
+    place = SourcePosition("t.yaml", 1, 1)
+    return render_manifest_text(EffectiveManifest("p", "e", resource, place, found))
 
 
 def topic(labels: object, spec: object) -> dict[str, object]:
@@ -77,12 +79,12 @@ def test_what_is_shown_means_what_is_planned(
     spec = {"environments": {"e": {"overlays": ["over.json.yaml"]}}}
     written("kdeclare.yaml", topic({}, spec) | {"kind": "Project", "metadata": {"name": "p"}})
     project = open_project(folder / "kdeclare.yaml", None, {})
-    (planned,) = load(project, (), KINDS, {}).desired
+    (planned,) = load_project_manifests(project, (), KINDS, {}).desired
     assert planned.body == {"partitions": 1, "configs": texts(low | high | own | over)}
     text = shown(project, planned.id)
     assert all(line.isprintable() for line in text.split("\n")), "nothing that plays tricks on a terminal"
     (folder / "again.yaml").write_text(text)
-    (again,) = load(Project(), [folder / "again.yaml"], KINDS, {}).desired
+    (again,) = load_project_manifests(Project(), [folder / "again.yaml"], KINDS, {}).desired
     assert again.body == planned.body
     assert again.labels == planned.labels == labels
 
@@ -107,16 +109,16 @@ def test_a_list_with_references_means_what_is_planned(
     )
     environ = {"OUT": "out"}
     project = open_project(folder / "kdeclare.yaml", None, environ)
-    (planned,) = load(project, (), KINDS, environ).desired
+    (planned,) = load_project_manifests(project, (), KINDS, environ).desired
     (folder / "again.yaml").write_text(shown(project, planned.id, environ))
-    (again,) = load(Project(), [folder / "again.yaml"], KINDS, environ).desired
+    (again,) = load_project_manifests(Project(), [folder / "again.yaml"], KINDS, environ).desired
     assert again.body == planned.body
 
 
 @given(st.text(max_size=8))
 def test_what_is_quoted_is_seen_and_means_the_same(text: str) -> None:
-    assert quoted(text).isprintable()
-    assert yaml.safe_load(quoted(text)) == text
+    assert quote_scalar(text).isprintable()
+    assert yaml.safe_load(quote_scalar(text)) == text
 
 
 PIECES = st.lists(
@@ -146,7 +148,9 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
     project = open_project(folder / "kdeclare.yaml", None, environ)
     source = read_sources(project, environ, KINDS).by_id[ResourceId("Topic", "t")]
     secret = ("spec", "configs", "pw")
-    found = origins(source.layers, reader_of(project, environ), MODES, {}, lambda path: path == secret)
+    found = collect_field_origins(
+        source.layers, build_reader(project, environ), MODES, {}, lambda path: path == secret
+    )
     [item] = [item for item in found if item.path == secret]
     single = text in ("${env.OUT}", "${var.whole}")
     assert (item.value, item.secret, item.by_reference) == (
@@ -154,6 +158,6 @@ def test_of_a_secret_nothing_is_shown_but_one_reference(
         not single,
         single,
     )
-    assert "hunter" not in manifest_text(
-        EffectiveManifest("p", "e", ResourceId("Topic", "t"), Place("t.yaml", 1, 1), found)
+    assert "hunter" not in render_manifest_text(
+        EffectiveManifest("p", "e", ResourceId("Topic", "t"), SourcePosition("t.yaml", 1, 1), found)
     )

@@ -5,13 +5,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kdeclare.app.authoring.schema import manifest_schema, overlaid_kinds, overlay_schema
+from kdeclare.app.authoring.schema import build_manifest_schema, build_overlay_file_schema, list_overlay_kinds
 from kdeclare.manifests.field_docs import FIELD_DOCS
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.catalog.hover import meanings
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.catalog.key_docs import load_meanings
 from kdeclare.providers.kafka.ids import ConfigScope
 
-SCHEMA = manifest_schema(None)
+SCHEMA = build_manifest_schema(None)
 MODELS = {name: model["properties"] for name, model in SCHEMA["$defs"].items() if "properties" in model}
 
 
@@ -46,15 +46,19 @@ def test_a_config_key_has_its_meaning_its_type_and_its_default() -> None:
 
 @pytest.mark.parametrize("scope", ConfigScope)
 def test_every_key_that_can_be_declared_has_words_and_no_other(scope: ConfigScope) -> None:
-    declarable = {key for key, info in catalog(scope).keys.items() if info.mode != "read-only"}
-    assert meanings(scope).keys() == declarable, "say it in kinds/catalog/meanings.json"
-    assert [key for key, text in meanings(scope).items() if not text.endswith(".") or len(text) > 250] == []
+    declarable = {key for key, info in load_catalog(scope).keys.items() if info.mode != "read-only"}
+    assert load_meanings(scope).keys() == declarable, "say it in kinds/catalog/meanings.json"
+    assert [
+        key for key, text in load_meanings(scope).items() if not text.endswith(".") or len(text) > 250
+    ] == []
 
 
 @pytest.mark.parametrize("unit", ["bytes", "ms", "seconds"])
 def test_the_words_name_the_unit_that_a_key_has_in_its_name(unit: str) -> None:
     word = "milliseconds" if unit == "ms" else unit
-    measured = [(k, t) for scope in ConfigScope for k, t in meanings(scope).items() if k.endswith(f".{unit}")]
+    measured = [
+        (k, t) for scope in ConfigScope for k, t in load_meanings(scope).items() if k.endswith(f".{unit}")
+    ]
     assert len(measured) > 1
     assert [key for key, text in measured if word not in text.lower()] == []
 
@@ -93,7 +97,7 @@ def test_values_to_choose_from_are_offered() -> None:
 
 
 def test_one_kind_alone_has_the_same_words() -> None:
-    assert manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
+    assert build_manifest_schema("Topic")["$defs"]["TopicSpec"] == SCHEMA["$defs"]["TopicSpec"]
 
 
 def test_overlays_say_what_they_are_over_and_nothing_else_has_to_be_there() -> None:
@@ -124,7 +128,10 @@ def test_what_holds_everywhere_is_no_overlay(kind: str) -> None:
 
 def overlays_take(document: dict[str, Any]) -> bool:
     """Whether the schema of overlays has nothing against it, nor that of its kind alone."""
-    schemas = [overlay_schema(None), *map(overlay_schema, {document.get("kind")} & {*overlaid_kinds()})]
+    schemas = [
+        build_overlay_file_schema(None),
+        *map(build_overlay_file_schema, {document.get("kind")} & {*list_overlay_kinds()}),
+    ]
     said = {jsonschema.Draft202012Validator(schema).is_valid(document) for schema in schemas}
     assert len(said) == 1
     return said.pop()

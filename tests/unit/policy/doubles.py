@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from kdeclare.policy.configured import Policy
+from kdeclare.policy.configured_policy import Policy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata
 
 

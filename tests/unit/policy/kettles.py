@@ -10,8 +10,8 @@ from kdeclare.core.jsontypes import JsonValue, as_object
 from kdeclare.core.live.collector import Collector, Selections
 from kdeclare.core.live.faults import Fault, FaultKind, Outcome
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Arguments, Operation, Undo
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
 from kdeclare.core.operations.operation_type import OperationType, View
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider import registry
@@ -19,7 +19,7 @@ from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SecretSource
@@ -76,7 +76,7 @@ class KettleKind:
         }
     )
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
         return narrow(spec, KettleSpec), ()
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
@@ -85,7 +85,7 @@ class KettleKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -105,7 +105,7 @@ class KettleKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -125,11 +125,15 @@ class KettleKind:
     ) -> OwnedRecord | None:
         return after if all_done else before
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         return _values(desired.get_body(KettleSpec))
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         return live.get(KettleState).kettles.get(resource.name)
 
@@ -152,14 +156,18 @@ class UrnKind(KettleKind):
     name = "Urn"
     spec: type[BaseModel] = UrnSpec
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
         return narrow(spec, UrnSpec), ()
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         return {}
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         serial = desired.get_body(UrnSpec).serial if desired is not None else resource.name
         return live.get(KettleState).kettles.get(serial)
@@ -198,7 +206,7 @@ class KettleOperation(OperationType):
     def select(self, op: Operation) -> Selections:
         return (KettleSelection(),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         return {"kettle": live.get(KettleState).kettles.get(op.resource.name)}
 
     def expected_state(self, op: Operation) -> View:
@@ -215,10 +223,10 @@ class KettleOperation(OperationType):
     def claims(self, op: Operation) -> Mapping[str, str]:
         return {"kettle": f"kettle/{op.resource.name}"}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         return op.resource.name
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -239,8 +247,8 @@ class KettleOperation(OperationType):
     def is_confined(self, op: Operation) -> bool:
         return True
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
-        return Undo(lost=("the kettle as it was",))
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
+        return UndoResult(lost=("the kettle as it was",))
 
 
 def _values(body: KettleSpec) -> dict[str, Json]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kdeclare.app.policies import _close
+from kdeclare.app.policies import _close_policy
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.resources.policy_subjects import Withheld
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.core.resources.policy_subjects import UnavailableError
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.isolation import Asking
+from kdeclare.policy.isolation import PolicyEvaluator
 from tests.unit.policy.doubles import Request
 
 REQUEST = Request(Action.CREATE)
@@ -49,7 +49,7 @@ def policy(ask: Callable[[], object], **more: Any) -> ConfiguredPolicy:
 
 
 def answer(ask: Callable[[], object], limit_s: float | None = None, **more: Any) -> str | None:
-    with Asking(limit_s) as asking:
+    with PolicyEvaluator(limit_s) as asking:
         return asking.ask(policy(ask, **more), REQUEST)
 
 
@@ -72,7 +72,7 @@ def test_whatever_it_raises_denies(odd: BaseException, bounded: bool) -> None:
 
 
 @pytest.mark.parametrize("bounded", [False, True])
-@pytest.mark.parametrize("own", [Withheld(), Fault("GONE", "gone"), KeyboardInterrupt()])
+@pytest.mark.parametrize("own", [UnavailableError(), Fault("GONE", "gone"), KeyboardInterrupt()])
 def test_what_kdeclare_raises_itself_gets_through(own: BaseException, bounded: bool) -> None:
     with pytest.raises(type(own)) as found:
         answer(raising(own), bounded=bounded)
@@ -104,7 +104,7 @@ def test_time_in_which_something_else_keeps_it_waiting_does_not_count() -> None:
         time.sleep(0.5)
         reading[0] = False
 
-    with Asking(0.2, busy=lambda: reading[0]) as asking:
+    with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
         assert asking.ask(policy(slow), REQUEST) is None
 
 
@@ -119,7 +119,7 @@ def test_what_it_thinks_before_and_after_it_waits_counts() -> None:
         release.wait(10)
 
     began = time.monotonic()
-    with Asking(0.2, busy=lambda: reading[0]) as asking:
+    with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
         said = asking.ask(policy(slow), REQUEST)
     release.set()
     assert said == "Policy 'x' did not answer within 0.2 s."
@@ -128,12 +128,12 @@ def test_what_it_thinks_before_and_after_it_waits_counts() -> None:
 
 @pytest.mark.parametrize("odd", [ValueError(), SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
 def test_whatever_it_raises_when_it_is_closed_changes_nothing(odd: BaseException) -> None:
-    _close(policy(raising(odd)))
+    _close_policy(policy(raising(odd)))
 
 
 def test_closing_can_be_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
-        _close(policy(raising(KeyboardInterrupt())))
+        _close_policy(policy(raising(KeyboardInterrupt())))
 
 
 def test_what_a_policy_prints_is_kept_from_the_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.manifests.project import Environment, Project
 from kdeclare.manifests.syntax.substitution import Variable
 from kdeclare.policy.interface import Action
+from kdeclare.policy.testing.case_requests import CaseState
 from kdeclare.policy.testing.cases import Case, load_cases
-from kdeclare.policy.testing.given import GivenState
 
 HEAD = "apiVersion: kdeclare/v1\nkind: PolicyTest\nmetadata: {name: gold}\n"
 WHOLE = """\
@@ -74,16 +74,16 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert request.labels == {"tier": "1", "keyed": "true"}
     assert request.changed == {"partitions", "configs.retention.ms"}
     before = {"retention.ms": "1000", "a": "b"}
-    assert request.pre_request_state == GivenState("pre", 3, 3, {}, before, states_factor=True)
+    assert request.pre_request_state == CaseState("pre", 3, 3, {}, before, states_factor=True)
     after = {"cleanup.policy": "compact,delete"}
-    assert request.post_request_state == GivenState("post", 6, 3, {}, after, states_factor=True)
+    assert request.post_request_state == CaseState("post", 6, 3, {}, after, states_factor=True)
     assert (request.racks, request.record_count) == ({1: "a", 2: None}, 5)
     assert request.partitions_of({"team": "blue"}) == 180
     assert request.partitions_of({"env": "prod", "team": "red"}) == 7
     created = second.request
     replicas = {0: (1, 2), 1: (2, 3)}
     assert created.pre_request_state is None, "of the defaults, what a creation has not is left out"
-    assert created.post_request_state == GivenState("post", 2, 2, replicas, {})
+    assert created.post_request_state == CaseState("post", 2, 2, replicas, {})
     assert (created.record_count, second.policy) == (0, None)
     assert (third.request.name, third.request.post_request_state) == ("other", None)
     assert third.request.pre_request_state == request.pre_request_state
@@ -96,7 +96,7 @@ spec:
   cases: [{name: it, request: {post: {assignments: {0: [1]}}}, expect: allow}]
 """
     [case], _ = load(tmp_path, HEAD + spec)
-    assert case.request.post_request_state == GivenState("post", 1, 1, {0: (1,)}, {"a": "b"})
+    assert case.request.post_request_state == CaseState("post", 1, 1, {0: (1,)}, {"a": "b"})
 
 
 def test_references_are_those_of_the_project(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ spec:
     [case], problems = load(tmp_path, HEAD + spec, Project(environment=environment))
     assert problems == []
     assert case.request.name == "here"
-    assert case.request.post_request_state == GivenState("post", 4, overrides={})
+    assert case.request.post_request_state == CaseState("post", 4, overrides={})
     _, [problem] = load(tmp_path, HEAD + spec)
     assert (problem.code, problem.place and problem.place.line) == ("undefined-variable", 7)
 

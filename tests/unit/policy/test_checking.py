@@ -9,11 +9,11 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.checking import check_declared, check_live, foresee
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.resource_checks import check_declared, check_live, find_static_verdicts
 from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -22,10 +22,10 @@ BOTH = ["CREATE", "MODIFY"]
 COMPACTED = {"cleanup.policy": {"append": ["compact"]}}
 
 
-def topic(labels: Mapping[str, str] | None = None, **spec: Any) -> Desired:
+def topic(labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
     kind = KINDS["Topic"]
     body, _ = kind.parse("t", kind.spec.model_validate(spec))
-    return Desired(ResourceId("Topic", "t"), body, labels or {})
+    return DesiredResource(ResourceId("Topic", "t"), body, labels or {})
 
 
 def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
@@ -33,7 +33,7 @@ def rule(text: str, actions: list[str] | None = None) -> ConfiguredPolicy:
     spec = kind.spec.model_validate({"rule": text, "actions": actions or BOTH})
     body, problems = kind.parse("rule", spec)
     assert not problems, problems
-    return kind.configured(Desired(ResourceId("Policy", "rule"), body))
+    return kind.configured(DesiredResource(ResourceId("Policy", "rule"), body))
 
 
 class Asks(TopicActionsPolicy):
@@ -47,12 +47,12 @@ class Asks(TopicActionsPolicy):
             raise PolicyViolation("No.")
 
 
-def certain(policy: ConfiguredPolicy, *declared: Desired) -> list[str]:
-    return [v.outcome for v in foresee([policy], declared).certain]
+def certain(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
+    return [v.outcome for v in find_static_verdicts([policy], declared).certain]
 
 
-def if_created(policy: ConfiguredPolicy, *declared: Desired) -> list[str]:
-    return [v.outcome for v in foresee([policy], declared).created]
+def if_created(policy: ConfiguredPolicy, *declared: DesiredResource) -> list[str]:
+    return [v.outcome for v in find_static_verdicts([policy], declared).created]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_depends_on_what_is_there_is_said_of_a_creation_only(text: str, spe
     ["post.partitions > 1000", "post.replicationFactor > 1000", "principal == 'User:nobody'"],
 )
 def test_what_only_a_cluster_knows_is_left_to_the_plan(text: str) -> None:
-    found = foresee([rule(text)], [topic()])
+    found = find_static_verdicts([rule(text)], [topic()])
     assert (found.certain, found.created) == ((), ())
     assert check_declared([rule(text)], [topic()]).open == (("rule", "Topic/t"),)
 
@@ -112,7 +112,7 @@ def test_a_policy_about_creations_only_is_asked_about_a_creation() -> None:
 
 def test_a_policy_about_deletions_has_nothing_to_say_of_manifests() -> None:
     never = ConfiguredPolicy("never", Asks(lambda _: False), actions=frozenset({Action.DELETE}))
-    found = foresee([never], [topic()])
+    found = find_static_verdicts([never], [topic()])
     assert (found.certain, found.created) == ((), ())
     assert check_declared([never], [topic()]).verdicts == ()
 
@@ -141,7 +141,7 @@ def bare(denies: bool) -> ConfiguredPolicy:
 
 @pytest.mark.parametrize("denies", [False, True])
 def test_not_even_a_policy_that_catches_what_nobody_should(denies: bool) -> None:
-    found = foresee([bare(denies)], [topic()])
+    found = find_static_verdicts([bare(denies)], [topic()])
     assert (found.certain, found.created) == ((), ())
     checked = check_declared([bare(denies), rule("'team' in labels")], [topic()])
     assert checked.open == (("bare", "Topic/t"),)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.deprecated import (
     AlterConfigAdapter,
     AlterConfigPolicy,
@@ -15,7 +15,7 @@ from kdeclare.policy.deprecated import (
     CreateTopicPolicy,
 )
 from kdeclare.policy.interface import PolicyViolation, TopicActionsPolicy
-from kdeclare.policy.isolation import Asking
+from kdeclare.policy.isolation import PolicyEvaluator
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
 
@@ -162,7 +162,7 @@ class YesToConfigs(AlterConfigPolicy):
 
 @pytest.mark.parametrize("adapter", [CreateTopicAdapter(Yes()), AlterConfigAdapter(YesToConfigs())])
 def test_what_they_return_is_not_lost(adapter: TopicActionsPolicy) -> None:
-    with Asking() as asking:
+    with PolicyEvaluator() as asking:
         said = asking.ask(ConfiguredPolicy("old", adapter), created(State(configs={"retention.ms": "1"})))
     assert said is not None
     assert "returned False" in said

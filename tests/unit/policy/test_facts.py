@@ -10,7 +10,7 @@ from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.policy.interface import PolicyViolation
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.policies.facts import Facts, LiveState
+from kdeclare.providers.kafka.policies.cluster_reader import ClusterReader, LiveTopicState
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.beds import MemoryBed
 
@@ -48,25 +48,27 @@ def ending(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "topics", topics)
 
 
-def unread(cluster: MemoryCluster) -> Facts:
-    return Facts(cluster, ["a", "b"])
+def unread(cluster: MemoryCluster) -> ClusterReader:
+    return ClusterReader(cluster, ["a", "b"])
 
 
-def read_before(cluster: MemoryCluster) -> Facts:
+def read_before(cluster: MemoryCluster) -> ClusterReader:
     """With topics from before the moves end, and no moves."""
     live = observe(cluster, KafkaSelection(), all_topics=True)
     cluster.tick(5)
-    return Facts(cluster, ["a", "b"], live, KafkaSelection())
+    return ClusterReader(cluster, ["a", "b"], live, KafkaSelection())
 
 
 @pytest.mark.parametrize("facts_of", [unread, read_before])
 def test_a_move_that_ends_meanwhile_is_not_judged_by_its_union(
-    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch, facts_of: Callable[[MemoryCluster], Facts]
+    cluster: MemoryCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    facts_of: Callable[[MemoryCluster], ClusterReader],
 ) -> None:
     moving(cluster, "a")
     facts = facts_of(cluster)
     ending(cluster, monkeypatch)
-    state = LiveState("a", facts)
+    state = LiveTopicState("a", facts)
     assert state.num_partitions == 1
     assert state.replicas_assignments == {0: (3, 4)}
     assert state.replication_factor == 2
@@ -82,7 +84,7 @@ def test_what_a_plan_has_read_is_not_read_again(cluster: MemoryCluster) -> None:
     moving(cluster, "a")
     query = KafkaSelection(frozenset("ab"))
     live = observe(cluster, query)
-    facts = Facts(cluster, ["a", "b"], live, query)
+    facts = ClusterReader(cluster, ["a", "b"], live, query)
     assert calls(cluster, lambda: (facts.replicas("a"), facts.replicas("b"))) == []
     assert facts.replicas("a") == {0: (3, 4)}
 
@@ -97,16 +99,16 @@ def test_replicas_and_counts_are_read_once(cluster: MemoryCluster) -> None:
 
 
 def test_a_topic_that_is_gone_has_no_replicas(cluster: MemoryCluster) -> None:
-    facts = Facts(cluster, ["a", "gone"])
+    facts = ClusterReader(cluster, ["a", "gone"])
     assert facts.replicas("gone") is None
     for read in ("replicas_assignments", "replication_factor", "num_partitions"):
         with pytest.raises(PolicyViolation, match="not there any more"):
-            getattr(LiveState("gone", facts), read)
+            getattr(LiveTopicState("gone", facts), read)
 
 
 def test_records_are_read_of_those_that_the_same_is_asked_of(cluster: MemoryCluster) -> None:
     cluster.produce("b", 3)
-    facts = Facts(cluster, ["a", "b", "c", "new"])
+    facts = ClusterReader(cluster, ["a", "b", "c", "new"])
     assert calls(cluster, lambda: facts.topic("a")) != []
     read = partial(facts.records, "b", ["b", "new"])
     assert calls(cluster, read) == [("record_counts", ("b",))]
@@ -118,11 +120,11 @@ def test_records_are_read_of_those_that_the_same_is_asked_of(cluster: MemoryClus
 
 def test_a_policy_cannot_change_what_the_next_one_sees(cluster: MemoryCluster) -> None:
     facts = unread(cluster)
-    state: Any = LiveState("a", facts)
+    state: Any = LiveTopicState("a", facts)
     state.configs.clear()
     state.replicas_assignments.clear()
     assert (state.configs, state.replicas_assignments) == ({"retention.ms": "5"}, {0: (1, 2)})
-    assert LiveState("a", facts).configs == {"retention.ms": "5"}
+    assert LiveTopicState("a", facts).configs == {"retention.ms": "5"}
 
 
 def test_it_is_busy_while_it_reads_and_then_no_more(
@@ -133,15 +135,15 @@ def test_it_is_busy_while_it_reads_and_then_no_more(
     read = cluster.topics
 
     def watched(*args: Any) -> Any:
-        seen.append(facts.busy)
+        seen.append(facts.is_busy)
         return read(*args)
 
     monkeypatch.setattr(cluster, "topics", watched)
-    assert not facts.busy
+    assert not facts.is_busy
     facts.topic("a")
     assert seen == [True]
-    assert not facts.busy
+    assert not facts.is_busy
     cluster.faults.fail(Fault("NETWORK_EXCEPTION", "gone", FaultKind.UNKNOWN), method="record_counts")
     with pytest.raises(Fault):
         facts.records("a", ["a"])
-    assert not facts.busy
+    assert not facts.is_busy

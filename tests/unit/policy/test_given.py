@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from kdeclare.policy.interface import Action, RequestMetadata
-from kdeclare.policy.testing.given import GivenRequest, GivenState, NotGiven
+from kdeclare.policy.testing.case_requests import CaseRequest, CaseState, MissingCaseField
 
 
-def state(name: str = "post", **more: Any) -> GivenState:
-    return GivenState(name, **({"overrides": {}} | more))
+def state(name: str = "post", **more: Any) -> CaseState:
+    return CaseState(name, **({"overrides": {}} | more))
 
 
-def modify(pre: GivenState, post: GivenState) -> GivenRequest:
-    return GivenRequest(Action.MODIFY, "orders", pre_request_state=pre, post_request_state=post)
+def modify(pre: CaseState, post: CaseState) -> CaseRequest:
+    return CaseRequest(Action.MODIFY, "orders", pre_request_state=pre, post_request_state=post)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +37,21 @@ def test_what_changes_follows_from_the_states(
 
 def test_what_is_created_is_all_that_is_stated() -> None:
     post = state(partitions=1, factor=2, replicas={0: (1, 2)}, overrides={"a": "1"})
-    created = GivenRequest(Action.CREATE, "orders", post_request_state=post)
+    created = CaseRequest(Action.CREATE, "orders", post_request_state=post)
     assert created.changed == {"partitions", "replicationFactor", "assignments", "configs.a"}
     stated = state(factor=2, states_factor=True)
-    assert GivenRequest(Action.CREATE, "orders", post_request_state=stated).changed == {"replicationFactor"}
-    deleted = GivenRequest(Action.DELETE, "orders", pre_request_state=state("pre", partitions=1))
+    assert CaseRequest(Action.CREATE, "orders", post_request_state=stated).changed == {"replicationFactor"}
+    deleted = CaseRequest(Action.DELETE, "orders", pre_request_state=state("pre", partitions=1))
     assert deleted.changed == frozenset()
 
 
 def test_what_is_stated_to_change_holds() -> None:
-    request = GivenRequest(Action.DELETE, "orders", stated=frozenset({"partitions"}))
+    request = CaseRequest(Action.DELETE, "orders", stated=frozenset({"partitions"}))
     assert request.changed == {"partitions"}
 
 
 def test_what_has_a_meaning_when_it_is_left_out() -> None:
-    request = GivenRequest(Action.CREATE, "orders", post_request_state=state())
+    request = CaseRequest(Action.CREATE, "orders", post_request_state=state())
     assert (request.principal, request.labels, request.record_count) == (None, {}, 0)
     post = request.post_request_state
     assert post is not None
@@ -73,21 +73,21 @@ def test_what_has_a_meaning_when_it_is_left_out() -> None:
     ],
 )
 def test_what_is_missing_is_named(ask: Callable[[Any], object], missing: str) -> None:
-    request: RequestMetadata = modify(GivenState("pre"), state())
-    with pytest.raises(NotGiven) as found:
+    request: RequestMetadata = modify(CaseState("pre"), state())
+    with pytest.raises(MissingCaseField) as found:
         ask(request)
     assert found.value.what == missing
 
 
 def test_one_state_alone_does_not_tell_what_changes() -> None:
-    with pytest.raises(NotGiven) as found:
+    with pytest.raises(MissingCaseField) as found:
         assert modify(state("pre", partitions=3), state()).changed
     assert found.value.what == "post.partitions"
 
 
 def test_what_is_given_is_had() -> None:
     sums = {frozenset({("team", "blue")}): 180}
-    request = GivenRequest(Action.MODIFY, "orders", rack_of={1: "a", 2: None}, records=5, sums=sums)
+    request = CaseRequest(Action.MODIFY, "orders", rack_of={1: "a", 2: None}, records=5, sums=sums)
     assert request.racks == {1: "a", 2: None}
     assert request.record_count == 5
     assert request.partitions_of({"team": "blue"}) == 180
@@ -96,7 +96,7 @@ def test_what_is_given_is_had() -> None:
 def test_a_policy_cannot_change_what_the_next_one_is_given() -> None:
     labels, racks = {"team": "blue"}, {1: "a"}
     post = state(overrides={"a": "1"}, replicas={0: (1,)})
-    request: Any = GivenRequest(
+    request: Any = CaseRequest(
         Action.CREATE, "orders", given_labels=labels, post_request_state=post, rack_of=racks
     )
     after = request.post_request_state
@@ -108,6 +108,6 @@ def test_a_policy_cannot_change_what_the_next_one_is_given() -> None:
 
 def test_the_labels_before_are_the_same_unless_given() -> None:
     labels = {"team": "blue"}
-    assert GivenRequest(Action.MODIFY, "orders", given_labels=labels).labels_before == labels
-    assert GivenRequest(Action.CREATE, "orders", given_labels=labels).labels_before == {}
-    assert GivenRequest(Action.MODIFY, "orders", given_labels=labels, given_before={}).labels_before == {}
+    assert CaseRequest(Action.MODIFY, "orders", given_labels=labels).labels_before == labels
+    assert CaseRequest(Action.CREATE, "orders", given_labels=labels).labels_before == {}
+    assert CaseRequest(Action.MODIFY, "orders", given_labels=labels, given_before={}).labels_before == {}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy, adapted
+from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy, adapt_policy
 from kdeclare.policy.interface import RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.loading.classes import Unusable, configure, make
-from kdeclare.policy.loading.importable import importable
+from kdeclare.policy.loading.module_finder import make_importable
+from kdeclare.policy.loading.policy_classes import UnusablePolicy, configure_policy, make_policy
 from kdeclare.policy.rules import PartitionBounds
 from tests.unit.policy.doubles import State, created, modified
 
@@ -69,13 +69,13 @@ import os
 import sys
 from pathlib import Path
 from kdeclare.policy import isolation
-from kdeclare.policy.loading.classes import Unusable, make
-from kdeclare.policy.loading.importable import importable
+from kdeclare.policy.loading.policy_classes import UnusablePolicy, make_policy
+from kdeclare.policy.loading.module_finder import make_importable
 isolation.LIMIT_S = 0.3
-with importable(Path(), ["slow"]):
+with make_importable(Path(), ["slow"]):
     try:
-        make("slow:Naming")
-    except Unusable as unusable:
+        make_policy("slow:Naming")
+    except UnusablePolicy as unusable:
         print(unusable)
 sys.stdout.flush()
 os._exit(0)  # as the command does: a thread that prints for ever must not hold it up
@@ -89,12 +89,12 @@ def write(folder: Path, file: str, text: str) -> None:
 
 
 def made(folder: Path, class_name: str) -> Any:
-    with importable(folder, [class_name.partition(":")[0]]):
-        return make(class_name)
+    with make_importable(folder, [class_name.partition(":")[0]]):
+        return make_policy(class_name)
 
 
 def problem(folder: Path, class_name: str) -> tuple[str, str, str]:
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusablePolicy) as caught:
         made(folder, class_name)
     (found,) = caught.value.problems
     assert found.path == ("class",)
@@ -188,9 +188,9 @@ def test_what_is_beside_the_project_is_found_by_its_policies_alone(tmp_path: Pat
     write(tmp_path, "marks.py", "import kafka\nimport textwrap\nMARK = kafka.__file__\n")
     for name in ("kafka", "textwrap", "cel_expr_python"):
         write(tmp_path, f"{name}.py", "raise SystemExit\n")
-    with importable(tmp_path, ["naming"]):
+    with make_importable(tmp_path, ["naming"]):
         assert importlib.util.find_spec("marks") is None, "not in a thread of somebody else's"
-        policy: Any = make("naming:Naming")
+        policy: Any = make_policy("naming:Naming")
     assert not Path(policy.mark).is_relative_to(tmp_path)
     assert str(tmp_path) not in sys.path
 
@@ -377,7 +377,7 @@ def test_what_a_policy_prints_is_no_data(tmp_path: Path, capsys: pytest.CaptureF
         "        print('made')\n    def configure(self, configs):\n        print('configured')\n",
     )
     before = sys.stdout
-    configure(made(tmp_path, "naming:Naming"), "naming:Naming", {})
+    configure_policy(made(tmp_path, "naming:Naming"), "naming:Naming", {})
     assert sys.stdout is before
     assert capsys.readouterr() == ("", "import\ndirect made\nconfigured\n")
 
@@ -400,7 +400,7 @@ class Both(CreateTopicPolicy, AlterConfigPolicy):  # type: ignore[misc]  # Reque
 
 def test_both_deprecated_interfaces_in_one_class() -> None:
     both = Both()
-    policy = adapted(both)
+    policy = adapt_policy(both)
     assert isinstance(policy, TopicActionsPolicy)
     policy.configure({"a": 1})
     policy.validate(created(State(configs={"flush.ms": "1"})))
@@ -426,8 +426,8 @@ def test_odd_errors_of_configure(tmp_path: Path, raised: str) -> None:
         f"class Set(Naming):\n    def configure(self, configs):\n        raise {raised}\n",
     )
     policy = made(tmp_path, "odd:Set")
-    with pytest.raises(Unusable, match=f"does not take its settings: {raised.partition('(')[0]}"):
-        configure(policy, "odd:Set", {})
+    with pytest.raises(UnusablePolicy, match=f"does not take its settings: {raised.partition('(')[0]}"):
+        configure_policy(policy, "odd:Set", {})
 
 
 def test_who_interrupts_is_heard(tmp_path: Path) -> None:
@@ -527,8 +527,8 @@ class Own(TopicActionsPolicy):
 def test_settings_that_are_not_taken(
     settings: dict[str, Any], path: tuple[str | int, ...], code: str, detail: str, hint: str
 ) -> None:
-    with pytest.raises(Unusable) as caught:
-        configure(Own(), "own:Own", settings)
+    with pytest.raises(UnusablePolicy) as caught:
+        configure_policy(Own(), "own:Own", settings)
     (found,) = caught.value.problems
     assert found.path == ("config", *path)
     assert found.diagnostic.code == code
@@ -537,6 +537,6 @@ def test_settings_that_are_not_taken(
 
 
 def test_all_that_is_wrong_with_settings_is_told() -> None:
-    with pytest.raises(Unusable) as caught:
-        configure(Own(), "own:Own", {"sizes": ["a", "b"], "odd": 4})
+    with pytest.raises(UnusablePolicy) as caught:
+        configure_policy(Own(), "own:Own", {"sizes": ["a", "b"], "odd": 4})
     assert [p.path[1:] for p in caught.value.problems] == [(), ("sizes", 0), ("sizes", 1), ("odd",)]

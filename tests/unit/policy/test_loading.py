@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, Severity
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, SourcePosition
 from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.cel.manifest import PolicyKind, PolicySpec
-from kdeclare.policy.configured import EVERY_ACTION, ConfiguredPolicy
+from kdeclare.policy.configured_policy import EVERY_ACTION, ConfiguredPolicy
 from kdeclare.policy.interface import Action
-from kdeclare.policy.loading.load import load_policies
+from kdeclare.policy.loading.load_policies import load_policies
 from tests.unit.policy.doubles import State, created, modified, verdict
 
 pytestmark = pytest.mark.usefixtures("own_modules")
@@ -62,13 +62,13 @@ def project(folder: Path, *entries: str) -> Project:
     return open_project(file, None, {})
 
 
-def manifest(name: str, rule: str = "post.partitions > 1", line: int = 4) -> Desired:
+def manifest(name: str, rule: str = "post.partitions > 1", line: int = 4) -> DesiredResource:
     spec = PolicySpec.model_validate({"rule": rule, "actions": ["CREATE"]})
     body, _ = PolicyKind().parse(name, spec)
-    return Desired(ResourceId("Policy", name), body, {}, Place("rules.yaml", line, 7))
+    return DesiredResource(ResourceId("Policy", name), body, {}, SourcePosition("rules.yaml", line, 7))
 
 
-def load(folder: Path, *entries: str, rules: tuple[Desired, ...] = ()) -> Loaded:
+def load(folder: Path, *entries: str, rules: tuple[DesiredResource, ...] = ()) -> Loaded:
     return load_policies(project(folder, *entries), rules, PolicyKind())
 
 
@@ -86,7 +86,7 @@ def test_a_policy_of_the_project_file(tmp_path: Path) -> None:
     assert diagnostics == ()
     assert (policy.name, policy.outcome) == ("own", VerdictOutcome.WARN)
     assert policy.actions == {Action.CREATE, Action.DELETE}
-    assert policy.place == Place(str(tmp_path / "kdeclare.yaml"), 6, 14)
+    assert policy.place == SourcePosition(str(tmp_path / "kdeclare.yaml"), 6, 14)
     assert policy.covers(created(State(), labels={"tier": "gold"}))
     assert not policy.covers(created(State(), topic="shop", labels={"tier": "gold"}))
     assert not policy.covers(modified(State(), State(), labels={"tier": "gold"}))
@@ -127,13 +127,13 @@ def test_a_manifest_with_an_error_has_been_told_of(tmp_path: Path) -> None:
 class Refusing(PolicyKind):
     """A kind whose policies cannot be made, for a reason that was not seen when they were read."""
 
-    def configured(self, desired: Desired) -> ConfiguredPolicy:
+    def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
         raise ValueError("odd")
 
 
 def test_a_manifest_that_fails_later_is_no_policy_less(tmp_path: Path) -> None:
     policies, (found,) = load_policies(Project(), (manifest("a"),), Refusing())
-    assert (policies, found.code, found.place) == ((), "policy-failed", Place("rules.yaml", 4, 7))
+    assert (policies, found.code, found.place) == ((), "policy-failed", SourcePosition("rules.yaml", 4, 7))
     assert found.detail.startswith("Policy 'a' cannot be used: ValueError: odd")
 
 
@@ -156,7 +156,10 @@ def test_names_that_are_none(tmp_path: Path, name: str) -> None:
     with pytest.raises(KdeclareError) as caught:
         project(tmp_path, f"{{name: {name}, class: 'own:New'}}")
     (found,) = caught.value.diagnostics
-    assert (found.code, found.place) == ("illegal-name", Place(str(tmp_path / "kdeclare.yaml"), 6, 14))
+    assert (found.code, found.place) == (
+        "illegal-name",
+        SourcePosition(str(tmp_path / "kdeclare.yaml"), 6, 14),
+    )
     _, problems = PolicyKind().parse(
         yaml.safe_load(name), PolicySpec(rule="post.partitions > 1", actions=["CREATE"])
     )
@@ -236,7 +239,7 @@ def test_a_mistake_is_told_at_its_place(
     policies, (found,) = load(tmp_path, entry, well)
     assert [p.name for p in policies] == ["well"]
     assert (found.code, found.severity) == (code, Severity.ERROR)
-    assert found.place == Place(str(tmp_path / "kdeclare.yaml"), 6, column)
+    assert found.place == SourcePosition(str(tmp_path / "kdeclare.yaml"), 6, column)
     assert found.detail.startswith("Policy 'a': ")
     assert detail in found.detail
 
@@ -282,5 +285,5 @@ def test_an_old_policy_and_a_manifest_are_a_conflict(tmp_path: Path) -> None:
 
 def test_a_manifest_and_an_entry_of_one_name(tmp_path: Path) -> None:
     _, (found,) = load(tmp_path, "{name: a, class: 'own:New'}", rules=(manifest("b"), manifest("a", line=9)))
-    assert (found.code, found.place) == ("duplicate-policy", Place("rules.yaml", 9, 7))
+    assert (found.code, found.place) == ("duplicate-policy", SourcePosition("rules.yaml", 9, 7))
     assert f"{tmp_path / 'kdeclare.yaml'}:6:14" in found.detail

@@ -12,15 +12,15 @@ from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.objects import Fields, ObjectRecord
-from kdeclare.core.resources.policy_subjects import PolicyField, read_annotation
-from kdeclare.core.secrets.secret_refs import SHOWN, hide
+from kdeclare.core.resources.policy_subjects import PolicyField, build_policy_field
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, hide
 from kdeclare.policy.cel.manifest import PolicyKind
 from kdeclare.policy.cel.rule import RuleError, compile_rule
-from kdeclare.policy.checking import check_declared
-from kdeclare.policy.configured import ConfiguredPolicy
-from kdeclare.policy.judge import judge
+from kdeclare.policy.configured_policy import ConfiguredPolicy
+from kdeclare.policy.evaluation import evaluate_operations
+from kdeclare.policy.resource_checks import check_declared
 from kdeclare.policy.subjects import PolicyContext
 from tests.jsontypes import Json
 from tests.unit.test_objects import DOOR, ID, House, declared, plan
@@ -38,14 +38,14 @@ def policy(text: str, actions: Sequence[str] = ("CREATE", "MODIFY")) -> Configur
     spec = kind.spec.model_validate({"rule": text, "actions": actions, "selector": selector})
     body, problems = kind.parse("p", spec)
     assert not problems, problems
-    return kind.configured(Desired(ID, body))
+    return kind.configured(DesiredResource(ID, body))
 
 
 def said(
     text: str, op: Operation, doors: Mapping[str, Fields], actions: Sequence[str] = ("MODIFY",)
 ) -> tuple[str, str]:
     context = PolicyContext(Connections(), LiveState(House(doors)))
-    [verdict] = judge([policy(text, actions)], [op], context).verdicts
+    [verdict] = evaluate_operations([policy(text, actions)], [op], context).verdicts
     return verdict.outcome, verdict.message
 
 
@@ -55,7 +55,7 @@ def said(
         ("before.color == 'red' && after.color == 'blue'", "allow"),
         ("changed == ['color']", "allow"),
         ("after.rooms == ['hall']", "allow"),
-        (f"after.key == '{SHOWN}'", "allow"),
+        (f"after.key == '{SENSITIVE_MASK}'", "allow"),
         ("after.color == null", "deny"),
     ],
 )
@@ -109,4 +109,4 @@ def test_the_fields_of_the_spec_are_what_a_rule_can_speak_of() -> None:
     ],
 )
 def test_annotations_of_models_are_types_of_rules(annotation: object, expected: PolicyField) -> None:
-    assert read_annotation(annotation) == expected
+    assert build_policy_field(annotation) == expected

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.plans.plan import VerdictOutcome
-from kdeclare.manifests.load import Loaded, load
+from kdeclare.manifests.load_manifests import LoadedManifests, load_project_manifests
 from kdeclare.manifests.project import Project, open_project
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.configured import EVERY_ACTION, EVERYTHING, ConfiguredPolicy
+from kdeclare.policy.configured_policy import EVERY_ACTION, EVERYTHING, ConfiguredPolicy
 from kdeclare.policy.interface import Action
 from tests.unit.policy.doubles import State, created, deleted, modified, verdict
 
@@ -24,9 +24,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def loaded(spec: str, head: str = HEAD) -> Loaded:
+def loaded(spec: str, head: str = HEAD) -> LoadedManifests:
     Path("p.yaml").write_text(head + spec)
-    return load(Project(), [Path("p.yaml")], {}, {"MIN": "3"}, rules={"Policy": KIND})
+    return load_project_manifests(Project(), [Path("p.yaml")], {}, {"MIN": "3"}, rules={"Policy": KIND})
 
 
 def said(spec: str, head: str = HEAD) -> list[tuple[int, int, str]]:
@@ -49,7 +49,7 @@ def test_a_policy_and_its_verdicts() -> None:
         "  rule: post.replicationFactor >= 3\n  message: gold topics need three replicas\n"
     )
     assert (item.name, item.outcome, item.bounded) == ("p", VerdictOutcome.WARN, True)
-    assert item.place == Place("p.yaml", 3, 18)
+    assert item.place == SourcePosition("p.yaml", 3, 18)
     assert item.actions == {Action.CREATE, Action.MODIFY}
     small, large = State(1, 2), State(1, 3)
     assert item.covers(created(small, labels={"tier": "1"}))
@@ -122,7 +122,9 @@ def test_mistakes_in_several_fields_are_told_together() -> None:
 
 def test_the_name_of_the_brokers_is_theirs() -> None:
     result = loaded("  rule: topic != ''\n", HEAD.replace("{name: p}", "{name: broker}"))
-    assert [(d.code, d.place) for d in result.diagnostics] == [("reserved-name", Place("p.yaml", 3, 18))]
+    assert [(d.code, d.place) for d in result.diagnostics] == [
+        ("reserved-name", SourcePosition("p.yaml", 3, 18))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_state_that_is_not_always_there(actions: str, rule: str, hint: str) ->
     assert found.code == "invalid-rule"
     assert "is null on" in found.detail
     assert hint in found.hint
-    assert found.place == Place("p.yaml", 6 if actions else 5, 9)
+    assert found.place == SourcePosition("p.yaml", 6 if actions else 5, 9)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,9 @@ def test_policies_hold_whatever_is_loaded_of_a_project() -> None:
     Path("manifests/p.yaml").write_text(HEAD + "  rule: topic != 'a'\n")
     Path("manifests/q.yaml").write_text(HEAD.replace("name: p", "name: q") + "  rule: foo\n")
     Path("other.yaml").write_text(HEAD.replace("name: p", "name: o") + "  rule: topic != 'b'\n")
-    result = load(open_project(None, None, {}), [Path("other.yaml")], {}, {}, rules={"Policy": KIND})
+    result = load_project_manifests(
+        open_project(None, None, {}), [Path("other.yaml")], {}, {}, rules={"Policy": KIND}
+    )
     assert [str(rule.id) for rule in result.rules] == ["Policy/o", "Policy/p", "Policy/q"]
     assert [str(d.place) for d in result.diagnostics] == ["manifests/q.yaml:5:9"]
 

@@ -11,11 +11,11 @@ from kdeclare.core.plans.plan import VerdictOutcome
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.registry import find_principal
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.executor.entries import fold
-from kdeclare.engine.planning.request import Scope
-from kdeclare.policy.checking import check_live
-from kdeclare.policy.configured import ConfiguredPolicy, select
+from kdeclare.engine.executor.entries import fold_journal
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.policy.configured_policy import ConfiguredPolicy, build_selector
 from kdeclare.policy.interface import PolicyViolation
+from kdeclare.policy.resource_checks import check_live
 from kdeclare.policy.subjects import PolicyContext
 from kdeclare.providers.kafka.testing import MemoryCluster
 from tests.connections import connections_to
@@ -64,7 +64,7 @@ class Seen:
 
 
 def ask_about_kettle() -> str:
-    policy = ConfiguredPolicy("p", Seen(), selector=select((), {}, "Kettle"))
+    policy = ConfiguredPolicy("p", Seen(), selector=build_selector((), {}, "Kettle"))
     (verdict,) = check_live([policy], [ID], PolicyContext(connections()), lambda done: None).verdicts
     return verdict.message
 
@@ -104,14 +104,16 @@ def test_override_is_recorded_with_the_principal_of_its_own_system(
     kitchen: Kitchen, name_cook: NameCook
 ) -> None:
     name_cook(COOK)
-    denies = [ConfiguredPolicy(kind, Seen(), selector=select((), {}, kind)) for kind in ("Topic", "Kettle")]
+    denies = [
+        ConfiguredPolicy(kind, Seen(), selector=build_selector((), {}, kind)) for kind in ("Topic", "Kettle")
+    ]
     here = World(policies=tuple(denies))
     here.cluster.principal = "User:alice"
-    scope = Scope(overrides={"Topic": "agreed", "Kettle": "tea"})
+    scope = PlanScope(overrides={"Topic": "agreed", "Kettle": "tea"})
     plan = here.plan(topic("t", partitions=1), desired("Kettle", "big", heat=5), scope=scope)
     assert {v.outcome for v in plan.verdicts} == {VerdictOutcome.WARN}
     run = here.run(plan)
-    record = fold(run.run_id or "", here.store.entries(run.run_id or ""))
+    record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert record.start is not None
     assert {line.resource: line.principal for line in record.start.overrides} == {
         "Topic/t": "User:alice",

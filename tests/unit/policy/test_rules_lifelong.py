@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kdeclare.policy.deprecated import AlterConfigPolicy, CreateTopicPolicy
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata, TopicActionsPolicy
-from kdeclare.policy.loading.classes import Unusable
+from kdeclare.policy.loading.policy_classes import UnusablePolicy
 from kdeclare.policy.rules import CreationRuleForLife, PartitionBounds
 from tests.unit.policy.doubles import Request, State, assigned, created, deleted, modified, reads_of, verdict
 
@@ -145,7 +145,7 @@ class NoCreations(AlterConfigPolicy):
 def test_a_policy_that_cannot_be_held_to(
     name: str, config: dict[str, Any], path: tuple[str, ...], detail: str
 ) -> None:
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusablePolicy) as caught:
         for_life(name, **config)
     (problem,) = caught.value.problems
     assert problem.path == path

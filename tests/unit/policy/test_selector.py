@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.patterns import Pattern, why_invalid
+from kdeclare.core.patterns import Pattern, explain_invalid_pattern
 from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.core.secrets.secret_refs import Referenced
-from kdeclare.policy.configured import EVERYTHING, Selector, wrong_patterns
+from kdeclare.policy.configured_policy import EVERYTHING, Selector, find_bad_patterns
 from tests.unit.policy.doubles import State, created
 
 
@@ -81,7 +81,7 @@ def test_it_is_a_plain_value() -> None:
 def test_wrong_patterns() -> None:
     topics = ("a", "/(/", "/a/", "/a)|(b/", r"/(a)\1/", "payments.*", "", "/x", "//", "a.b_C-1")
     no_name = "no topic has this name; a regular expression stands between slashes"
-    assert list(wrong_patterns(topics)) == [
+    assert list(find_bad_patterns(topics)) == [
         (1, "missing ) in '('"),
         (3, "unexpected ) in 'a)|(b'"),
         (4, r"invalid escape sequence in '\1'"),
@@ -145,7 +145,7 @@ _PIECES = ["a", "b", "-", ".", r"\.", "[a-b]", "[^a-]", "[ab-]", "*", "+", "?", 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text("ab-.0\n", max_size=8))
 def test_the_quick_way_says_what_re2_says(text: str, name: str) -> None:
-    if why_invalid(text) is not None:
+    if explain_invalid_pattern(text) is not None:
         with pytest.raises(ValueError, match=r".+"):
             Pattern(text)
         return

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from kdeclare.core.diagnostics import Place
+from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
-from kdeclare.policy.configured import ConfiguredPolicy, Selector
+from kdeclare.policy.configured_policy import ConfiguredPolicy, Selector
 from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, TopicActionsPolicy
+from kdeclare.policy.testing.case_requests import CaseRequest, CaseState
+from kdeclare.policy.testing.case_run import CaseResult, check_case_policies, run_cases
 from kdeclare.policy.testing.cases import Case
-from kdeclare.policy.testing.given import GivenRequest, GivenState
-from kdeclare.policy.testing.run import CaseResult, run_cases, unknown_policies
 
 ALLOW, WARN, DENY = VerdictOutcome
-HERE = Place("it.yaml", 7, 13)
-POST = GivenState("post", 3, 2, overrides={})
+HERE = SourcePosition("it.yaml", 7, 13)
+POST = CaseState("post", 3, 2, overrides={})
 
 
 class Asks(TopicActionsPolicy):
@@ -56,7 +56,7 @@ def at_least(name: str, field: str, least: int, **more: Any) -> ConfiguredPolicy
 
 def case(expect: VerdictOutcome = DENY, **more: Any) -> Case:
     """The creation of a topic with 3 partitions and 2 replicas."""
-    request = more.pop("request", GivenRequest(Action.CREATE, "orders", post_request_state=POST))
+    request = more.pop("request", CaseRequest(Action.CREATE, "orders", post_request_state=POST))
     policy, message = more.pop("policy", None), more.pop("message", None)
     return Case("test", "it", request, expect, policy, message, HERE, HERE)
 
@@ -144,7 +144,7 @@ def test_what_is_not_given_is_not_hidden_by_a_policy_that_catches_everything(
             if denies:
                 raise PolicyViolation("Never.") from None
 
-    request = GivenRequest(Action.MODIFY, "orders", None, {}, GivenState("pre"), POST)
+    request = CaseRequest(Action.MODIFY, "orders", None, {}, CaseState("pre"), POST)
     result = run(held("careless", careless), REPLICAS, of=case(request=request))
     assert (result.outcome, result.passed) == (None, False)
     assert len(result.problems) == 1
@@ -176,10 +176,10 @@ def test_a_policy_that_does_not_end_fails_its_cases_and_no_others() -> None:
 
 
 def test_states_that_are_only_half_given() -> None:
-    request = GivenRequest(
+    request = CaseRequest(
         Action.MODIFY,
         "orders",
-        pre_request_state=GivenState("pre", 3, overrides={}),
+        pre_request_state=CaseState("pre", 3, overrides={}),
         post_request_state=POST,
     )
     assert run(held("all", lambda r: r.changed), of=case(ALLOW, request=request)).problems == (
@@ -189,12 +189,12 @@ def test_states_that_are_only_half_given() -> None:
 
 def test_names_of_policies_that_are_not_there() -> None:
     cases = [case(policy="replica"), case(policy="replicas"), case(), case(policy="else")]
-    found = unknown_policies(cases, [REPLICAS])
+    found = check_case_policies(cases, [REPLICAS])
     assert [(d.code, d.place, d.hint) for d in found] == [
         ("unknown-policy", HERE, "Did you mean 'replicas'?"),
         ("unknown-policy", HERE, "The policies are replicas."),
     ]
-    assert unknown_policies([case(policy="a")], [])[0].hint == "The policies are none."
+    assert check_case_policies([case(policy="a")], [])[0].hint == "The policies are none."
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,6 @@ def test_whether_a_policy_is_asked_at_all(
     asked: bool | None, labels: dict[str, str], problems: tuple[str, ...]
 ) -> None:
     fine = held("p", lambda request: None, selector=Selector(labels={"tier": "gold"}))
-    request = GivenRequest(Action.CREATE, "orders", given_labels=labels, post_request_state=POST)
+    request = CaseRequest(Action.CREATE, "orders", given_labels=labels, post_request_state=POST)
     [result] = run_cases([fine], [replace(case(ALLOW, request=request, policy="p"), asked=asked)])
     assert (result.problems, result.passed) == (problems, not problems)

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.policy_subjects import PolicyRequest
 from kdeclare.policy.cel.manifest import PolicyKind
-from kdeclare.policy.configured import ConfiguredPolicy
+from kdeclare.policy.configured_policy import ConfiguredPolicy
 from kdeclare.policy.interface import Action, PolicyViolation
 from tests.unit.policy.doubles import Request, State, created, reads_of
 
@@ -31,7 +31,7 @@ def policies(rules: list[str]) -> list[ConfiguredPolicy]:
         spec = kind.spec.model_validate({"rule": rule, "actions": ["CREATE", "MODIFY"]})
         body, problems = kind.parse(f"r{number}", spec)
         assert not problems, problems
-        found.append(kind.configured(Desired(ResourceId("Policy", f"r{number}"), body)))
+        found.append(kind.configured(DesiredResource(ResourceId("Policy", f"r{number}"), body)))
     return found
 
 

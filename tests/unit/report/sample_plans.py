@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from kdeclare.core.diagnostics import Place, denied, error, warning
+from kdeclare.core.diagnostics import SourcePosition, denied, error, warning
 from kdeclare.core.jsontypes import JsonObject
-from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.plans.plan import (
     SYSTEM_POLICY,
-    Base,
     ClusterRef,
     Ownership,
     Plan,
+    PlanBase,
     Summary,
     Verdict,
     VerdictOutcome,
@@ -33,8 +33,8 @@ SET, DELETE, APPEND, SUBTRACT, CHANGE = FieldOp
 ALLOW, WARN, DENY = VerdictOutcome
 
 
-def place(name: str, line: int = 1) -> Place:
-    return Place(f"manifests/{name}.yaml", line, 1)
+def place(name: str, line: int = 1) -> SourcePosition:
+    return SourcePosition(f"manifests/{name}.yaml", line, 1)
 
 
 def field(path: str, before: Json, after: Json, op: FieldOp = CHANGE, value: Json = None) -> FieldChange:
@@ -67,7 +67,7 @@ def plan(**parts: object) -> Plan:
         "project": "payments",
         "env": "sandbox",
         "cluster": ClusterRef("5L6g3nShT-eMCtK--X86sw", "127.0.0.1:19092"),
-        "base": Base("b1946ac9", 7),
+        "base": PlanBase("b1946ac9", 7),
         "summary": Summary(),
     }
     return Plan(**(given | parts))  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ SAMPLES: dict[str, Plan] = {
                 "Partitions cannot be taken away",
                 f"{ORDERS} has 12 partitions; the manifest says 6.",
                 hint="Say 12 or more, or make a new topic and move the records.",
-                place=Place("manifests/orders.yaml", 6, 15),
+                place=SourcePosition("manifests/orders.yaml", 6, 15),
                 resource=str(ORDERS),
             ),
         ),

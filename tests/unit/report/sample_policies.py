@@ -1,11 +1,11 @@
 """What policies said of topics and of cases, for the renderers."""
 
-from kdeclare.core.diagnostics import Place, warning
+from kdeclare.core.diagnostics import SourcePosition, warning
 from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.policy.interface import Action
+from kdeclare.policy.testing.case_requests import CaseRequest
+from kdeclare.policy.testing.case_run import CaseResult
 from kdeclare.policy.testing.cases import Case
-from kdeclare.policy.testing.given import GivenRequest
-from kdeclare.policy.testing.run import CaseResult
 from kdeclare.report.policy import PolicyCheckView, PolicyTestView
 
 ALLOW, WARN, DENY = VerdictOutcome
@@ -34,7 +34,7 @@ LIVE = PolicyCheckView(
     120,
     POLICIES,
     BAD,
-    places={"Topic/orders": Place("manifests/orders.yaml", 3, 18)},
+    places={"Topic/orders": SourcePosition("manifests/orders.yaml", 3, 18)},
     diagnostics=(DEPRECATED,),
 )
 OFFLINE = PolicyCheckView(
@@ -62,8 +62,8 @@ def case(
     line: int, name: str, expect: VerdictOutcome, policy: str | None = None, message: str | None = None
 ) -> Case:
     """A case in a file."""
-    place = Place("gold.yaml", line, 13)
-    return Case("gold", name, GivenRequest(Action.CREATE, "orders"), expect, policy, message, place, place)
+    place = SourcePosition("gold.yaml", line, 13)
+    return Case("gold", name, CaseRequest(Action.CREATE, "orders"), expect, policy, message, place, place)
 
 
 PASSED = CaseResult(case(6, "two replicas are too few", DENY), DENY, (BAD[2],))

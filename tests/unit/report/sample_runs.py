@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from kdeclare.core.diagnostics import error, warning
-from kdeclare.core.documents import describe_as
+from kdeclare.core.documents import build_document
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan, Summary
-from kdeclare.core.plans.run import OperationResult, RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, OperationResult, Status
 from kdeclare.core.plans.state import LockInfo
 from kdeclare.core.provider.provider import Activity, OngoingWork
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
@@ -42,11 +42,11 @@ MANY = plan(
     operations=tuple(op("configs.alter", type(ORDERS)("Topic", f"t{n:02}")) for n in range(30)),
 )
 
-RUNS: dict[str, RunResult] = {
-    "done": RunResult(RUN_ID, EVERYTHING, results(EVERYTHING)),
-    "nothing": RunResult(None, SAMPLES["no-changes"], {}),
-    "adopted": RunResult(RUN_ID, SAMPLES["adopting"], {}),
-    "forgot": RunResult(
+RUNS: dict[str, ApplyResult] = {
+    "done": ApplyResult(RUN_ID, EVERYTHING, results(EVERYTHING)),
+    "nothing": ApplyResult(None, SAMPLES["no-changes"], {}),
+    "adopted": ApplyResult(RUN_ID, SAMPLES["adopting"], {}),
+    "forgot": ApplyResult(
         RUN_ID,
         plan(
             summary=Summary(forget=1),
@@ -54,10 +54,10 @@ RUNS: dict[str, RunResult] = {
         ),
         {},
     ),
-    "started": RunResult(
+    "started": ApplyResult(
         RUN_ID, EVERYTHING, results(EVERYTHING, _6=(Status.STARTED, None, "2 partitions to go", None))
     ),
-    "partial": RunResult(
+    "partial": ApplyResult(
         RUN_ID,
         EVERYTHING,
         results(
@@ -67,7 +67,7 @@ RUNS: dict[str, RunResult] = {
             _4=(Status.STALE, "stale", "retention.ms: planned on -1, now 5000.", None),
         ),
     ),
-    "lost-sight": RunResult(
+    "lost-sight": ApplyResult(
         RUN_ID,
         EVERYTHING,
         results(
@@ -76,29 +76,29 @@ RUNS: dict[str, RunResult] = {
             _6=(Status.STARTED, "move-timeout", "Still moving after 60 s.", None),
         ),
     ),
-    "denied": RunResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),
-    "refused": RunResult(
+    "denied": ApplyResult(RUN_ID, SAMPLES["blocked"], results(SAMPLES["blocked"])),
+    "refused": ApplyResult(
         RUN_ID,
         EVERYTHING,
         results(EVERYTHING, _2=DENIED, _3=(Status.SKIPPED, None, "", f"partitions.increase:{PAYMENTS}")),
     ),
-    "refused-alone": RunResult(RUN_ID, SAMPLES["create"], results(SAMPLES["create"], _0=DENIED)),
-    "refused-and-failed": RunResult(RUN_ID, EVERYTHING, results(EVERYTHING, _2=DENIED, _8=FAILED)),
-    "judged": RunResult(RUN_ID, SAMPLES["judged"], results(SAMPLES["judged"])),
-    "interrupted": RunResult(
+    "refused-alone": ApplyResult(RUN_ID, SAMPLES["create"], results(SAMPLES["create"], _0=DENIED)),
+    "refused-and-failed": ApplyResult(RUN_ID, EVERYTHING, results(EVERYTHING, _2=DENIED, _8=FAILED)),
+    "judged": ApplyResult(RUN_ID, SAMPLES["judged"], results(SAMPLES["judged"])),
+    "interrupted": ApplyResult(
         RUN_ID,
         EVERYTHING,
         {k: v for k, v in results(EVERYTHING).items() if not k.endswith(str(DRAIN))},
         interrupted=True,
     ),
-    "rolled-back": RunResult(
+    "rolled-back": ApplyResult(
         RUN_ID,
         SAMPLES["rollback"],
         results(SAMPLES["rollback"]),
         (warning("note", "The broker was slow", "Retried 3 times."),),
     ),
-    "all-failed": RunResult(RUN_ID, MANY, results(MANY, **{f"_{n}": FAILED for n in range(30)})),
-    "journal-lost": RunResult(
+    "all-failed": ApplyResult(RUN_ID, MANY, results(MANY, **{f"_{n}": FAILED for n in range(30)})),
+    "journal-lost": ApplyResult(
         RUN_ID,
         SAMPLES["create"],
         results(SAMPLES["create"]),
@@ -152,7 +152,7 @@ OVERRIDES = (
     RunOverride("racks", str(DRAIN), "orders", "broker 3\nis going", "User:ann"),
 )
 
-DETAIL = describe_as(
+DETAIL = build_document(
     RunDetail,
     HISTORY[2],
     plan=EVERYTHING,
@@ -193,7 +193,7 @@ BUSY = StatusView(
     "payments",
     "sandbox",
     "127.0.0.1:19092",
-    unfinished=(describe_as(UnfinishedRun, HISTORY[0], unknown=STEPS[1:2], not_begun=4),),
+    unfinished=(build_document(UnfinishedRun, HISTORY[0], unknown=STEPS[1:2], not_begun=4),),
     activities=(
         Activity(
             ("2 partitions moving",),

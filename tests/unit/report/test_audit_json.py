@@ -16,8 +16,8 @@ from kdeclare.fleet.findings import (
     HeatCell,
     Since,
     TrendPoint,
-    summary_from_json,
-    summary_json,
+    dump_summary,
+    parse_summary,
 )
 from tests.browser.sample_audits import big_audit, small_audit
 from tests.unit.report.golden_files import check_golden
@@ -57,15 +57,15 @@ summaries = st.builds(
 
 @given(summaries)
 def test_what_is_written_is_read(summary: AuditSummary) -> None:
-    text = summary_json(summary)
-    assert summary_from_json(text) == summary
-    assert summary_json(summary_from_json(text)) == text
+    text = dump_summary(summary)
+    assert parse_summary(text) == summary
+    assert dump_summary(parse_summary(text)) == text
 
 
 def test_small() -> None:
-    check_golden("audit-summary", summary_json(small_audit().summary), "json")
+    check_golden("audit-summary", dump_summary(small_audit().summary), "json")
     big = big_audit().summary
-    assert summary_from_json(summary_json(big)) == big
+    assert parse_summary(dump_summary(big)) == big
 
 
 def test_times_of_other_zones_are_told_in_utc() -> None:
@@ -97,7 +97,7 @@ def broken(change: dict[str, object]) -> str:
 )
 def test_what_is_no_summary_is_refused(text: str) -> None:
     with pytest.raises(KdeclareError) as caught:
-        summary_from_json(text, "audits/x/summary.json")
+        parse_summary(text, "audits/x/summary.json")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "bad-audit"
     assert "audits/x/summary.json is not what kdeclare fleet audit writes." in diagnostic.detail
@@ -105,7 +105,7 @@ def test_what_is_no_summary_is_refused(text: str) -> None:
 
 def test_another_format_is_refused_by_name() -> None:
     with pytest.raises(KdeclareError) as caught:
-        summary_from_json(broken({"format_version": "2.0"}))
+        parse_summary(broken({"format_version": "2.0"}))
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code == "bad-audit"
     assert "format version 2.0" in diagnostic.detail

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdeclare.fleet.findings import Audit, FindingKind
-from kdeclare.report.fleet.audit_page import audit_html
-from kdeclare.report.fleet.audit_words import worst_first
+from kdeclare.report.fleet.audit_page import render_audit_page
+from kdeclare.report.fleet.audit_wording import sort_worst_first
 from tests.browser.sample_audits import HOSTILE, big_audit, cluster, row, summary_of
 from tests.jsontypes import Json
 from tests.unit.report.page_reader import Reader
@@ -21,9 +21,9 @@ def cell(data: Json, column: str, number: int) -> str | None:
 
 def test_every_row_is_there_worst_first() -> None:
     audit = big_audit(2_000)
-    data = Reader(audit_html(audit)).data
+    data = Reader(render_audit_page(audit)).data
     kinds = [name for name, _ in data["kinds"]]
-    for number, one in enumerate(worst_first(audit.rows)):
+    for number, one in enumerate(sort_worst_first(audit.rows)):
         assert kinds[data["rows"]["finding"][number]] == one.finding.value
         assert cell(data, "cluster", number) == one.cluster
         assert cell(data, "name", number) == one.name
@@ -44,17 +44,19 @@ names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 @given(names, names)
 def test_no_name_leaves_its_place(where: str, name: str) -> None:
     rows = (row(FindingKind.CHANGED, where, name, name, "SET", (name, where), message=name),)
-    text = audit_html(Audit(summary_of(rows, [cluster(where, name)], fleet=name), rows))
+    text = render_audit_page(Audit(summary_of(rows, [cluster(where, name)], fleet=name), rows))
     read = Reader(text)
     assert [tag for tag, _ in read.tags].count("script") == 2
-    assert [tag for tag, _ in read.tags] == [tag for tag, _ in Reader(audit_html(big_audit(9, 9))).tags]
+    assert [tag for tag, _ in read.tags] == [
+        tag for tag, _ in Reader(render_audit_page(big_audit(9, 9))).tags
+    ]
     assert cell(read.data, "name", 0) == name
     assert read.data["clusters"][0]["error"] == name
     assert not re.search("[\u2028\u2029]", text)
 
 
 def test_the_page_asks_for_nothing() -> None:
-    read = Reader(audit_html(big_audit(50, 20)))
+    read = Reader(render_audit_page(big_audit(50, 20)))
     policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -63,4 +65,4 @@ def test_the_page_asks_for_nothing() -> None:
 
 
 def test_equal_audits_make_equal_pages() -> None:
-    assert audit_html(big_audit(300)) == audit_html(big_audit(300))
+    assert render_audit_page(big_audit(300)) == render_audit_page(big_audit(300))

@@ -10,11 +10,11 @@ from markdown_it import MarkdownIt
 
 from kdeclare.fleet.findings import Audit, FindingKind
 from kdeclare.report.elements.terminal import Style
-from kdeclare.report.fleet.audit_markdown import audit_markdown
-from kdeclare.report.fleet.audit_page import audit_html
-from kdeclare.report.fleet.audit_text import audit_text
-from kdeclare.report.fleet.audit_words import change, headline, worst_first
-from kdeclare.report.plan.plan_markdown import LIMIT
+from kdeclare.report.fleet.audit_markdown import render_audit_markdown
+from kdeclare.report.fleet.audit_page import render_audit_page
+from kdeclare.report.fleet.audit_text import render_audit_text
+from kdeclare.report.fleet.audit_wording import format_change, format_headline, sort_worst_first
+from kdeclare.report.plan.plan_markdown import MAX_LENGTH
 from tests.browser.sample_audits import (
     HOSTILE,
     big_audit,
@@ -31,35 +31,37 @@ SECRET = {"secret": "pbkdf2$5a17$c0ffee", "reference": "${file:/run/secret}"}
 
 
 def test_small() -> None:
-    check_golden("audit", audit_text(small_audit()))
-    check_golden("audit", audit_markdown(small_audit()), "md")
+    check_golden("audit", render_audit_text(small_audit()))
+    check_golden("audit", render_audit_markdown(small_audit()), "md")
 
 
 def test_quiet() -> None:
-    check_golden("audit-quiet", audit_text(quiet_audit()))
-    check_golden("audit-quiet", audit_markdown(quiet_audit()), "md")
+    check_golden("audit-quiet", render_audit_text(quiet_audit()))
+    check_golden("audit-quiet", render_audit_markdown(quiet_audit()), "md")
 
 
 def test_many() -> None:
     audit = replace(big_audit(), left_out=5_000)
-    check_golden("audit-many", audit_text(audit))
-    text = audit_text(audit)
+    check_golden("audit-many", render_audit_text(audit))
+    text = render_audit_text(audit)
     assert "  … and 14,980 more findings\n" in text
     assert len(text.splitlines()) < 110
 
 
 def test_no_drift_is_not_said_of_what_nobody_has_seen() -> None:
     unread = summary_of([], [cluster("eu-1"), cluster("eu-2", "refused")])
-    assert headline(unread) == ("No drift in what could be read: 1 of 2 clusters of production could not.")
+    assert format_headline(unread) == (
+        "No drift in what could be read: 1 of 2 clusters of production could not."
+    )
     lost = row(FindingKind.UNREACHABLE, "eu-2", "orders")
-    assert headline(summary_of([lost], [cluster("eu-1"), cluster("eu-2")])) == (
+    assert format_headline(summary_of([lost], [cluster("eu-1"), cluster("eu-2")])) == (
         "No drift in what could be read of 2 clusters of production: 1 resource could not."
     )
     found = [lost, row(FindingKind.MISSING, "eu-1", "orders")]
-    assert headline(summary_of(found, [cluster("eu-1"), cluster("eu-2", "refused")])) == (
+    assert format_headline(summary_of(found, [cluster("eu-1"), cluster("eu-2", "refused")])) == (
         "Drift in 1 of 2 clusters of production, 1 not read: 1 missing."
     )
-    assert headline(quiet_audit().summary).startswith("No drift. ")
+    assert format_headline(quiet_audit().summary).startswith("No drift. ")
 
 
 def test_what_was_read_in_part_is_not_called_unread() -> None:
@@ -67,38 +69,38 @@ def test_what_was_read_in_part_is_not_called_unread() -> None:
         cluster("eu-2"), topics=4_999, declared=5_000, error="1 of its resources could not be read."
     )
     unread = replace(cluster("eu-3"), topics=0, error="No broker answered.")
-    assert headline(summary_of([], [cluster("eu-1"), partly])) == (
+    assert format_headline(summary_of([], [cluster("eu-1"), partly])) == (
         "No drift in what could be read of 2 clusters of production: 1 only in part."
     )
-    assert headline(summary_of([], [unread, partly])) == (
+    assert format_headline(summary_of([], [unread, partly])) == (
         "No drift in what could be read: 1 of 2 clusters of production could not, 1 only in part."
     )
     found = [row(FindingKind.MISSING, "eu-2", "orders")]
-    assert headline(summary_of(found, [unread, partly])) == (
+    assert format_headline(summary_of(found, [unread, partly])) == (
         "Drift in 1 of 2 clusters of production, 1 not read, 1 read in part: 1 missing."
     )
 
 
 def test_colours_change_no_word() -> None:
-    painted = audit_text(small_audit(), Style(on=True))
-    assert re.sub(r"\x1b\[\d+m", "", painted) == audit_text(small_audit())
+    painted = render_audit_text(small_audit(), Style(on=True))
+    assert re.sub(r"\x1b\[\d+m", "", painted) == render_audit_text(small_audit())
 
 
 def test_no_control_characters_get_through() -> None:
     evil = "a\x1b[2Jb\r\nc"
     rows = [row(FindingKind.CHANGED, evil, evil, f"configs.{evil}", "SET", (evil, evil), message=evil)]
-    text = audit_text(Audit(summary_of(rows, [cluster(evil, evil)], fleet=evil), tuple(rows)))
+    text = render_audit_text(Audit(summary_of(rows, [cluster(evil, evil)], fleet=evil), tuple(rows)))
     assert "\x1b" not in text
     assert "\r" not in text
 
 
 def test_worst_and_new_come_first() -> None:
-    rows = worst_first(big_audit(500).rows)
+    rows = sort_worst_first(big_audit(500).rows)
     ranks = [(list(FindingKind).index(r.finding), r.status != "new") for r in rows]
     assert ranks == sorted(ranks)
 
 
-@pytest.mark.parametrize("report", [audit_text, audit_markdown, audit_html])
+@pytest.mark.parametrize("report", [render_audit_text, render_audit_markdown, render_audit_page])
 def test_hashes_of_secrets_are_not_shown(report) -> None:  # type: ignore[no-untyped-def]
     rows = (
         row(FindingKind.CHANGED, "eu-1", "a", "configs.sasl.jaas.config", "SET", (SECRET, SECRET)),
@@ -112,13 +114,13 @@ def test_hashes_of_secrets_are_not_shown(report) -> None:  # type: ignore[no-unt
 
 def test_values_that_are_no_json_are_shown_as_they_are() -> None:
     odd = replace(row(FindingKind.CHANGED, "c", "t", "configs.x", "SET"), before="{no json", after="1")
-    assert change(odd) == "{no json → 1"
+    assert format_change(odd) == "{no json → 1"
 
 
 def test_markdown_of_very_many_fits() -> None:
     audit = big_audit()
-    text = audit_markdown(audit)
-    assert len(text) <= LIMIT
+    text = render_audit_markdown(audit)
+    assert len(text) <= MAX_LENGTH
     assert text.endswith("\n")
     left = int(re.findall(r"… and ([\d,]+) more findings", text)[0].replace(",", ""))
     assert text.count("\n- **") + left == len(audit.rows)
@@ -131,7 +133,9 @@ def test_markdown_of_endless_names_fits() -> None:
         for n in range(60)
     )
     clusters = [cluster(r.cluster, long) for r in rows]
-    assert len(audit_markdown(Audit(summary_of(rows, clusters, fleet=long), rows, 10**9))) <= LIMIT
+    assert (
+        len(render_audit_markdown(Audit(summary_of(rows, clusters, fleet=long), rows, 10**9))) <= MAX_LENGTH
+    )
 
 
 names = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
@@ -155,7 +159,7 @@ def test_markdown_keeps_its_structure_whatever_names_there_are(
         for where, name, path in found
     )
     clusters = [cluster(where) for where in dict.fromkeys(where for where, _, _ in found)]
-    tokens = PARSER.parse(audit_markdown(Audit(summary_of(rows, clusters), rows)))
+    tokens = PARSER.parse(render_audit_markdown(Audit(summary_of(rows, clusters), rows)))
     kinds = [token.type for token in tokens]
     assert kinds.count("list_item_open") == len(rows)
     assert kinds.count("table_open") == 2

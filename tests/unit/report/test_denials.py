@@ -6,15 +6,15 @@ import pytest
 
 from kdeclare.core.diagnostics import denied
 from kdeclare.core.plans.plan import Ownership, Plan, Summary, Verdict
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.resources.changes import Reason
 from kdeclare.providers.kafka.topic.record import TopicRecord
-from kdeclare.report.elements.markdown_escape import code
+from kdeclare.report.elements.markdown_escape import escape_code
 from kdeclare.report.outcome import plan_outcome, run_outcome
 from kdeclare.report.plan.plan_markdown import plan_markdown
 from kdeclare.report.plan.plan_text import plan_text
-from kdeclare.report.run.documents import describe_run
-from kdeclare.report.run.run_text import run_text
+from kdeclare.report.run.documents import build_run_document
+from kdeclare.report.run.run_text import render_run_text
 from tests.unit.report.sample_plans import ALLOW, DENY, DRAIN, DRIFT_REFUNDS, MOVE, ORDERS, field, op, plan
 from tests.unit.report.sample_runs import DENIED, RUN_ID, results
 
@@ -58,24 +58,24 @@ def test_topics_of_what_is_blocked_as_a_whole_are_not_counted_again() -> None:
     ("given", "counts"), [(PARTLY, "1 topic denied"), (BESIDE, "1 denied, 1 topic denied")]
 )
 def test_they_are_in_the_headline_of_a_run(given: Plan, counts: str) -> None:
-    run = RunResult(RUN_ID, given, results(given))
+    run = ApplyResult(RUN_ID, given, results(given))
     assert run_outcome(run).headline.endswith(f": 1 done, {counts}.")
-    assert describe_run(run).headline == run_outcome(run).headline
+    assert build_run_document(run).headline == run_outcome(run).headline
 
 
 def test_a_denial_that_leaves_something_of_a_resource_is_counted_too() -> None:
     guarded = replace(PARTLY, verdicts=(), diagnostics=(denied("guard", "No", resource=str(DRAIN)),))
     assert plan_outcome(guarded).headline.endswith("(1 partition to move), 1 denial.")
-    assert run_outcome(RunResult(RUN_ID, guarded, results(guarded))).headline.endswith("done, 1 denied.")
+    assert run_outcome(ApplyResult(RUN_ID, guarded, results(guarded))).headline.endswith("done, 1 denied.")
 
 
 def test_partitions_that_are_denied_are_marked() -> None:
     rows = [line for line in plan_text(PARTLY).splitlines() if "replicas." in line]
     assert [row.endswith("  denied") for row in rows] == [True, False]
     table = plan_markdown(PARTLY)
-    orders, other = code("replicas.orders-0"), code("replicas.a-b-0")
-    assert f"| {orders} | **denied** | {code('[1, 2]')} | {code('[1, 3]')} |" in table
-    assert f"| {other} |  | {code('[1]')} | {code('[3]')} |" in table
+    orders, other = escape_code("replicas.orders-0"), escape_code("replicas.a-b-0")
+    assert f"| {orders} | **denied** | {escape_code('[1, 2]')} | {escape_code('[1, 3]')} |" in table
+    assert f"| {other} |  | {escape_code('[1]')} | {escape_code('[3]')} |" in table
     assert f"| {orders} (denied), {other} |" in table
 
 
@@ -84,9 +84,11 @@ def test_what_is_blocked_as_a_whole_says_so_once() -> None:
     assert not any(row.endswith("denied") for row in rows)
 
 
-def followed(run: RunResult) -> str:
+def followed(run: ApplyResult) -> str:
     """What a run says of the rest."""
-    return next(line for line in run_text(run).splitlines() if line.startswith("next: What was denied"))
+    return next(
+        line for line in render_run_text(run).splitlines() if line.startswith("next: What was denied")
+    )
 
 
 def test_of_the_rest_is_said_what_became_of_it() -> None:
@@ -97,16 +99,16 @@ def test_of_the_rest_is_said_what_became_of_it() -> None:
     started = (Status.STARTED, None, "", None)
     both = replace(PARTLY, operations=(MOVING, op("configs.alter", ORDERS)))
     for run, rest in (
-        (RunResult(RUN_ID, PARTLY, results(PARTLY)), "everything else is done."),
-        (RunResult(RUN_ID, PARTLY, results(PARTLY, _0=started)), "everything else goes on in the cluster."),
+        (ApplyResult(RUN_ID, PARTLY, results(PARTLY)), "everything else is done."),
+        (ApplyResult(RUN_ID, PARTLY, results(PARTLY, _0=started)), "everything else goes on in the cluster."),
         (
-            RunResult(RUN_ID, both, results(both, _0=started)),
+            ApplyResult(RUN_ID, both, results(both, _0=started)),
             "everything else is done, or goes on in the cluster.",
         ),
-        (RunResult(RUN_ID, orders, results(orders, _0=DENIED)), "there was nothing else to do."),
-        (RunResult(None, replace(PARTLY, operations=()), {}), "there was nothing else to do."),
+        (ApplyResult(RUN_ID, orders, results(orders, _0=DENIED)), "there was nothing else to do."),
+        (ApplyResult(None, replace(PARTLY, operations=()), {}), "there was nothing else to do."),
         (
-            RunResult(RUN_ID, replace(PARTLY, operations=(), ownership=orders.ownership), {}),
+            ApplyResult(RUN_ID, replace(PARTLY, operations=(), ownership=orders.ownership), {}),
             "everything else is done.",
         ),
     ):

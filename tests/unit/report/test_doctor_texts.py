@@ -8,29 +8,35 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.provider.provider import Check, Section, Standing
-from kdeclare.report.doctor import DoctorView, describe_examination, doctor_schemas, doctor_text
+from kdeclare.core.provider.provider import Check, CheckSection, CheckStatus
+from kdeclare.report.doctor import DoctorView, build_doctor_document, build_doctor_schemas, render_doctor_text
 from kdeclare.report.elements.terminal import Style
 from tests.unit.report.golden_files import check_golden, check_schema
 
-WELL = Section(
+WELL = CheckSection(
     "This machine",
     (
-        Check("Python", Standing.OK, "3.11.7 at /usr/bin/python3; kdeclare 1.0"),
-        Check("Java", Standing.OK, "21 at /usr/bin/java", "kdeclare sandbox, and kdeclare fleet on Spark"),
+        Check("Python", CheckStatus.OK, "3.11.7 at /usr/bin/python3; kdeclare 1.0"),
+        Check("Java", CheckStatus.OK, "21 at /usr/bin/java", "kdeclare sandbox, and kdeclare fleet on Spark"),
     ),
 )
-MIXED = Section(
+MIXED = CheckSection(
     "Cluster",
     (
-        Check("Address", Standing.SKIPPED, "no cluster is named", hint="Give --bootstrap-server HOST:PORT."),
-        Check("Create topics", Standing.WARNING, "not permitted: CREATE", "new topics", "Ask for Create."),
+        Check(
+            "Address", CheckStatus.SKIPPED, "no cluster is named", hint="Give --bootstrap-server HOST:PORT."
+        ),
+        Check("Create topics", CheckStatus.WARNING, "not permitted: CREATE", "new topics", "Ask for Create."),
     ),
 )
-ALONE = Section("Cluster", MIXED.checks[:1])
-ILL = Section(
+ALONE = CheckSection("Cluster", MIXED.checks[:1])
+ILL = CheckSection(
     "Connect workers",
-    (Check("https://w\x1b[2J:8083", Standing.FAILED, "it is not there: \nrefused", "ConnectWorkerConfig"),),
+    (
+        Check(
+            "https://w\x1b[2J:8083", CheckStatus.FAILED, "it is not there: \nrefused", "ConnectWorkerConfig"
+        ),
+    ),
 )
 VIEWS = {
     "well": DoctorView((WELL,)),
@@ -43,15 +49,15 @@ VIEWS = {
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("width", [80, None])
 def test_texts(name: str, width: int | None) -> None:
-    text = doctor_text(VIEWS[name], width=width)
+    text = render_doctor_text(VIEWS[name], width=width)
     assert "\x1b" not in text
     assert width is None or all(len(line) <= width for line in text.splitlines())
     check_golden(f"doctor-{name}{'' if width is None else f'-{width}'}", text)
 
 
 def test_colours_change_nothing_else() -> None:
-    coloured = doctor_text(VIEWS["failed"], Style(on=True))
-    assert re.sub(r"\x1b\[\d+m", "", coloured) == doctor_text(VIEWS["failed"])
+    coloured = render_doctor_text(VIEWS["failed"], Style(on=True))
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == render_doctor_text(VIEWS["failed"])
 
 
 @pytest.mark.parametrize(
@@ -64,11 +70,11 @@ def test_colours_change_nothing_else() -> None:
     ],
 )
 def test_documents(name: str, outcome: str, code: ExitCode) -> None:
-    document = json.loads(json.dumps(dump_document(describe_examination(VIEWS[name]))))
-    Draft202012Validator(doctor_schemas()["doctor"]).validate(document)
+    document = json.loads(json.dumps(dump_document(build_doctor_document(VIEWS[name]))))
+    Draft202012Validator(build_doctor_schemas()["doctor"]).validate(document)
     assert (document["outcome"], document["exit_code"], VIEWS[name].exit_code) == (outcome, code, code)
 
 
 def test_the_schema_in_the_docs_is_the_one_in_use() -> None:
-    for name, schema in doctor_schemas().items():
+    for name, schema in build_doctor_schemas().items():
         check_schema(name, schema)

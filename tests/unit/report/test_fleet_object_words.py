@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from kdeclare.fleet.findings import Audit, ClusterSummary, FindingKind
 from kdeclare.fleet.object_counts import ObjectCount
-from kdeclare.report.fleet.audit_page import audit_html
-from kdeclare.report.fleet.audit_text import audit_text
-from kdeclare.report.fleet.audit_words import count_objects, headline
-from kdeclare.report.fleet.snapshot_text import snapshot_text
+from kdeclare.report.fleet.audit_page import render_audit_page
+from kdeclare.report.fleet.audit_text import render_audit_text
+from kdeclare.report.fleet.audit_wording import format_headline, format_object_counts
+from kdeclare.report.fleet.snapshot_text import render_snapshot_text
 from tests.browser.sample_audits import cluster, row, summary_of
 from tests.unit.report.page_reader import Reader
 from tests.unit.report.test_snapshot_text import WHOLE, record
@@ -21,25 +21,25 @@ def kitchen(name: str, *, topics: int = 0, error: str | None = None) -> ClusterS
 
 
 def test_headline_counts_what_the_fleet_has() -> None:
-    without = headline(summary_of([], [kitchen("eu-1"), kitchen("eu-2")]))
+    without = format_headline(summary_of([], [kitchen("eu-1"), kitchen("eu-2")]))
     assert without == "No drift. 2 clusters of production with 6 kettles, 2 jars in order."
-    mixed = headline(summary_of([], [kitchen("eu-1", topics=7)]))
+    mixed = format_headline(summary_of([], [kitchen("eu-1", topics=7)]))
     assert mixed == "No drift. 1 cluster of production with 7 topics, 3 kettles, 1 jar in order."
     only_internal = replace(cluster("eu-1"), topics=0, others=(ObjectCount("kettle", "kettles", 2, 2),))
-    assert headline(summary_of([], [only_internal])) == (
+    assert format_headline(summary_of([], [only_internal])) == (
         "No drift. 1 cluster of production with 0 topics in order."
     )
 
 
 def test_of_many_sorts_the_rest_is_summed_up() -> None:
     others = [(word, f"{word}s", number) for number, word in enumerate(("cup", "pan", "pot", "jar", "lid"))]
-    assert count_objects(9, others) == "9 topics, 1 pan, 2 pots, 7 other objects"
-    assert count_objects(0, others) == "1 pan, 2 pots, 3 jars, 4 other objects"
+    assert format_object_counts(9, others) == "9 topics, 1 pan, 2 pots, 7 other objects"
+    assert format_object_counts(0, others) == "1 pan, 2 pots, 3 jars, 4 other objects"
 
 
 def test_snapshot_counts_internal_objects_too() -> None:
     here = replace(WHOLE, topics=0, resources=6, others=(KETTLES, JARS))
-    text = snapshot_text(record(here), "out")
+    text = render_snapshot_text(record(here), "out")
     assert "Read 1 cluster of production: 5 kettles, 1 jar, 6 resources." in text
 
 
@@ -52,17 +52,17 @@ def test_column_is_called_after_what_it_counts() -> None:
         (cluster("eu-1"), "topics", 200),
     ):
         audit = Audit(summary_of(rows, [here]), rows)
-        header, line = audit_text(audit).split("\n\n")[1].splitlines()[:2]
+        header, line = render_audit_text(audit).split("\n\n")[1].splitlines()[:2]
         assert header.split()[-2:] == [name.upper(), "DECLARED"]
         assert line.split()[-2:] == [str(count), "120"]
-        data = Reader(audit_html(audit)).data
+        data = Reader(render_audit_page(audit)).data
         assert (data["objects"], data["clusters"][0]["objects"]) == (name, count)
 
 
 def test_cluster_without_topics_of_which_something_was_read_is_read_in_part() -> None:
     partly = kitchen("eu-1", error="Nothing was read of Jars: no power.")
-    assert partly.in_part
-    assert headline(summary_of([], [partly])) == (
+    assert partly.is_partial
+    assert format_headline(summary_of([], [partly])) == (
         "No drift in what could be read of 1 cluster of production: 1 only in part."
     )
-    assert not replace(partly, read=0).in_part
+    assert not replace(partly, read=0).is_partial

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.documents import dump_document
 from kdeclare.fleet.overview import FleetApply, FleetPlan
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
-from kdeclare.report.fleet.fleet_runs import fleet_schemas
-from kdeclare.report.fleet.snapshot_text import describe_object_history
+from kdeclare.report.fleet.fleet_runs import build_fleet_schemas
+from kdeclare.report.fleet.snapshot_text import build_object_history_document
 from tests.browser.sample_audits import NOON, SILENT, big_audit, small_audit
 from tests.unit.report.golden_files import check_schema
 from tests.unit.report.test_fleet_texts import APPLIED, PLANS
@@ -26,20 +26,20 @@ DOCUMENTS = [
     ("fleet-plan", dump_document(FleetPlan("none", NOON, 0.0, False, ()))),
     ("fleet-apply", dump_document(APPLIED)),
     ("fleet-apply", dump_document(FleetApply("none", 0.0, stopped="too many failures"))),
-    ("fleet-history", dump_document(describe_object_history("eu-1", ORDERS, STORY))),
-    ("fleet-history", dump_document(describe_object_history("eu-1", ORDERS, ()))),
+    ("fleet-history", dump_document(build_object_history_document("eu-1", ORDERS, STORY))),
+    ("fleet-history", dump_document(build_object_history_document("eu-1", ORDERS, ()))),
 ]
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
-    for name, schema in fleet_schemas().items():
+    for name, schema in build_fleet_schemas().items():
         check_schema(name, schema)
-    assert {name for name, _ in DOCUMENTS} == fleet_schemas().keys()
+    assert {name for name, _ in DOCUMENTS} == build_fleet_schemas().keys()
 
 
 @pytest.mark.parametrize(("name", "document"), DOCUMENTS)
 def test_documents_fit_their_schema(name: str, document: dict[str, Any]) -> None:
-    validator = Draft202012Validator(fleet_schemas()[name])
+    validator = Draft202012Validator(build_fleet_schemas()[name])
     printed = json.loads(json.dumps(document))
     validator.validate(printed)
     for key in printed:

@@ -17,10 +17,14 @@ from kdeclare.fleet.overview import (
     FleetPlan,
     PlanExit,
     PlannedCluster,
-    read_overview,
+    parse_overview,
 )
-from kdeclare.report.fleet.cluster_table import table
-from kdeclare.report.fleet.fleet_runs import fleet_apply_text, fleet_plan_text, waves_text
+from kdeclare.report.fleet.cluster_table import render_cluster_table
+from kdeclare.report.fleet.fleet_runs import (
+    render_fleet_apply_text,
+    render_fleet_plan_text,
+    render_waves_text,
+)
 from tests.browser.sample_audits import NOON
 from tests.unit.report.golden_files import check_golden
 
@@ -55,49 +59,51 @@ APPLIED = FleetApply(
 
 
 def test_plans() -> None:
-    check_golden("fleet-plan", fleet_plan_text(PLANS, "plans"))
+    check_golden("fleet-plan", render_fleet_plan_text(PLANS, "plans"))
     quiet = replace(PLANS, clusters=PLANS.clusters[1:2])
-    assert fleet_plan_text(quiet, "plans").startswith("No changes. 1 cluster of production as declared.\n")
+    assert render_fleet_plan_text(quiet, "plans").startswith(
+        "No changes. 1 cluster of production as declared.\n"
+    )
 
 
 def test_many_plans() -> None:
     changed = PLANS.clusters[0]
     many = replace(PLANS, clusters=tuple(replace(changed, name=f"c{n}") for n in range(300)))
-    text = fleet_plan_text(many, "plans")
+    text = render_fleet_plan_text(many, "plans")
     assert text.startswith("Plans for 300 clusters of production: 300 with changes.\n")
     assert "  … and 250 more\n" in text
 
 
 def test_apply() -> None:
-    check_golden("fleet-apply", fleet_apply_text(APPLIED))
+    check_golden("fleet-apply", render_fleet_apply_text(APPLIED))
     check_golden("fleet-apply", json.dumps(dump_document(APPLIED), indent=1) + "\n", "json")
     good = replace(APPLIED, clusters=APPLIED.clusters[:2], stopped=None)
-    text = fleet_apply_text(good)
+    text = render_fleet_apply_text(good)
     assert text.startswith("Applied to 2 clusters of production in 1 min 33 s: 1 done, 1 nothing to do.\n")
     assert "next:" not in text
 
 
 def test_waves() -> None:
-    text = waves_text(PLANS, [["eu-1"], ["eu-2", "us-1"]])
+    text = render_waves_text(PLANS, [["eu-1"], ["eu-2", "us-1"]])
     assert text == (
         "To apply: 14 changes in 3 clusters of production.\n\n"
         "Wave 1\n  eu-1  13 changes\n\n"
         "Wave 2\n  eu-2  records of ownership\n  us-1  1 change\n"
     )
-    assert waves_text(PLANS, [["eu-2"]]).startswith("To apply: records of ownership in 1 cluster of ")
-    assert waves_text(PLANS, []) == "No changes. Nothing is left to apply.\n"
+    assert render_waves_text(PLANS, [["eu-2"]]).startswith("To apply: records of ownership in 1 cluster of ")
+    assert render_waves_text(PLANS, []) == "No changes. Nothing is left to apply.\n"
 
 
 def test_what_did_not_end_well_is_never_left_out() -> None:
     good = tuple(AppliedCluster(f"good-{n}", 1, AppliedStatus.DONE) for n in range(200))
     bad = tuple(AppliedCluster(f"bad-{n}", 1, AppliedStatus.FAILED, message="refused") for n in range(100))
-    text = fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
+    text = render_fleet_apply_text(replace(APPLIED, clusters=(*good, *bad)))
     assert all(f"bad-{n} " in text for n in range(100))
     assert "  … and 150 more that ended well\n" in text
 
 
 def test_columns_of_zeros_are_left_out() -> None:
-    lines = list(table(("A", "B", "C"), [("x", 0, 1_000), ("yy", 0, 0)]))
+    lines = list(render_cluster_table(("A", "B", "C"), [("x", 0, 1_000), ("yy", 0, 0)]))
     assert lines == ["A       C", "x   1,000", "yy"]
 
 
@@ -116,12 +122,12 @@ planned = st.builds(
 @given(st.lists(planned, max_size=4), texts)
 def test_an_overview_is_read_as_it_was_written(clusters: list[PlannedCluster], fleet: str) -> None:
     plans = FleetPlan(fleet, NOON, 1.5, False, tuple(clusters))
-    assert read_overview(json.dumps(dump_document(plans)), "overview.json") == plans
+    assert parse_overview(json.dumps(dump_document(plans)), "overview.json") == plans
 
 
 def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
     document = {key: value for key, value in dump_document(PLANS).items() if key != "adopt"}
-    assert read_overview(json.dumps(document), "overview.json") == PLANS
+    assert parse_overview(json.dumps(document), "overview.json") == PLANS
 
 
 @pytest.mark.parametrize(
@@ -136,11 +142,11 @@ def test_read_overview_without_adopt_reads_plans_of_an_older_kdeclare() -> None:
 )
 def test_another_overview_is_refused(change: dict[str, object], detail: str) -> None:
     with pytest.raises(KdeclareError, match=detail) as caught:
-        read_overview(json.dumps(dump_document(PLANS) | change), "overview.json")
+        parse_overview(json.dumps(dump_document(PLANS) | change), "overview.json")
     assert caught.value.diagnostics[0].code == "bad-overview"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "nonsense", "[" * 100_000])
 def test_what_is_no_overview_is_refused(text: str) -> None:
     with pytest.raises(KdeclareError):
-        read_overview(text, "overview.json")
+        parse_overview(text, "overview.json")

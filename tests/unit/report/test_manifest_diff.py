@@ -1,7 +1,7 @@
 """What is shown of manifests that are written holds no literal secret."""
 
 from kdeclare.manifests.editing.documents import FileEdit
-from kdeclare.report.manifest.manifest_diff import manifest_diff
+from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 
 MANIFEST = b"""\
 spec:
@@ -18,7 +18,7 @@ spec:
 def test_neither_beside_a_change_nor_where_a_file_goes() -> None:
     after = MANIFEST.replace(b"threads: 1", b"threads: 2")
     for edit in (FileEdit("m.yaml", MANIFEST, after), FileEdit("m.yaml", MANIFEST, None)):
-        shown = manifest_diff([edit])
+        shown = render_manifest_diff([edit])
         assert "hunter" not in shown
         assert "ssl.keystore.password: (sensitive)" in shown
         assert "${env.STORE}" in shown

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kdeclare.core.diagnostics import Diagnostic, Place, Severity, error, warning
+from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition, error, warning
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.plans.plan import ClusterRef, Plan, Summary, Verdict
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.report.elements.markdown_escape import prose
-from kdeclare.report.elements.values import clean
-from kdeclare.report.plan.plan_markdown import LIMIT, plan_markdown, problem_markdown
+from kdeclare.report.elements.markdown_escape import escape_prose
+from kdeclare.report.elements.values import sanitize_for_terminal
+from kdeclare.report.plan.plan_markdown import MAX_LENGTH, plan_markdown, render_problem_markdown
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import DENY, SAMPLES, UPDATE_PAYMENTS, WARN, plan
 
@@ -36,7 +36,7 @@ def test_plan(name: str) -> None:
 
 
 def test_problems() -> None:
-    check_golden("problems", problem_markdown(SAMPLES["errors"].diagnostics), "md")
+    check_golden("problems", render_problem_markdown(SAMPLES["errors"].diagnostics), "md")
 
 
 def inline(tokens: list[Token]) -> Iterator[Token]:
@@ -73,7 +73,7 @@ def rows_of(tokens: list[Token]) -> list[list[str]]:
 
 def check(text: str) -> list[Token]:
     """What holds for every comment."""
-    assert len(text) <= LIMIT
+    assert len(text) <= MAX_LENGTH
     assert text.endswith("\n")
     tokens = PARSER.parse(text)
     for token in tokens:
@@ -110,7 +110,7 @@ def hostile_plan(text: str) -> Plan:
         FieldChange(text, FieldOp.DELETE, text, None),
     )
     changes = tuple(
-        Change(resource, action, Reason.CHANGED, risk, fields, Place(text, 1, 2), blocked)
+        Change(resource, action, Reason.CHANGED, risk, fields, SourcePosition(text, 1, 2), blocked)
         for action, risk, blocked in (
             (Action.UPDATE, Risk.IRREVERSIBLE, None),
             (Action.CREATE, Risk.SAFE, text or "x"),
@@ -119,7 +119,7 @@ def hostile_plan(text: str) -> Plan:
         )
     )
     diagnostics = [
-        Diagnostic(severity, text, text, text, text, Place(text, 3, 4), f"Topic/{text}", text)
+        Diagnostic(severity, text, text, text, text, SourcePosition(text, 3, 4), f"Topic/{text}", text)
         for severity in Severity
         if severity is not Severity.ERROR
     ]
@@ -160,11 +160,11 @@ def test_nothing_that_others_wrote_is_syntax(text: str) -> None:
     tokens = check(plan_markdown(made, text))
     rows = rows_of(tokens)
     assert [len(row) for row in rows[:5]] == [5, 5, 5, 5, 2], "one head, three changes, then their values"
-    name = clean(f"Topic/{text or 'x'}")
+    name = sanitize_for_terminal(f"Topic/{text or 'x'}")
     assert [row[1] for row in rows[1:4]] == [name] * 3
     assert rows[1][3] == "destructive"
-    assert rows[2][3] == f"blocked {clean(text or 'x')}"
-    check(problem_markdown(made.diagnostics))
+    assert rows[2][3] == f"blocked {sanitize_for_terminal(text or 'x')}"
+    check(render_problem_markdown(made.diagnostics))
 
 
 @given(NASTY)
@@ -172,7 +172,7 @@ def test_values_stand_in_their_cells(text: str) -> None:
     """What stands within a fold is Markdown of its own: GitHub reads it after the empty line."""
     change = replace(UPDATE_PAYMENTS, fields=(FieldChange("configs.k", FieldOp.SET, f"a{text}a", "after"),))
     rows = rows_of(check(plan_markdown(plan(changes=(change,)))))
-    assert rows[3] == ["k", "SET", clean(f"a{text}a"), "after"]
+    assert rows[3] == ["k", "SET", sanitize_for_terminal(f"a{text}a"), "after"]
 
 
 def test_a_mention_in_a_message_is_seen_and_calls_nobody() -> None:
@@ -200,7 +200,7 @@ def test_five_thousand_changes_fit_into_a_comment() -> None:
     assert left[1] == left[2] == f"{5000 - len(rows):,}"
     folds = text.count("<details>")
     assert f"… and the values of {4999 - folds:,} more changes, left out here" in text
-    assert len(text) > LIMIT * 0.8, "there was room for more"
+    assert len(text) > MAX_LENGTH * 0.8, "there was room for more"
     assert len(rows) > 50
     assert folds > 20
     assert text == plan_markdown(many(5000), IDENTITY)
@@ -226,12 +226,12 @@ def test_very_much_of_everything_fits_too(text: str) -> None:
     )
     comment = plan_markdown(flood)
     check(comment)
-    assert len(comment) > LIMIT / 4
+    assert len(comment) > MAX_LENGTH / 4
     risks_fit = "more risks, left out here" not in comment  # they have the most room, and become short
     assert not risks_fit or comment.count("- **error**") == 200
     for what in ("verdicts", "warnings", "changes"):
         assert re.search(rf"and [\d,]+ more {what}, left out here", comment), what
-    problems = problem_markdown(flood.diagnostics * 4)
+    problems = render_problem_markdown(flood.diagnostics * 4)
     check(problems)
     assert "more problems, left out here" in problems
 
@@ -265,7 +265,7 @@ def test_an_error_of_a_blocked_change_is_said_once() -> None:
     ["see GH-12", "gh-7.", f"as of {'0a' * 20}", "by @me in #5", ":boom:", "a:100:5", "a!12", "~bug", "GL-5"],
 )
 def test_what_hosts_of_code_would_link_is_code(text: str) -> None:
-    assert "<code>" in prose(text)
+    assert "<code>" in escape_prose(text)
 
 
 @pytest.mark.parametrize(
@@ -283,4 +283,4 @@ def test_what_hosts_of_code_would_link_is_code(text: str) -> None:
     ],
 )
 def test_what_they_would_not_is_not(text: str) -> None:
-    assert prose(text) == text
+    assert escape_prose(text) == text

@@ -2,41 +2,41 @@
 
 import pytest
 
-from kdeclare.app.fleet.snapshot import find_live_key, report_unknown_object
+from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.secrets.secret_refs import UNTOLD
-from kdeclare.report.fleet.snapshot_text import describe_object_history, object_history_text
+from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH
+from kdeclare.report.fleet.snapshot_text import build_object_history_document, render_object_history_text
 from tests.jsontypes import Json
 from tests.unit.report.test_topic_history_text import version
 
 
 def lines_of(key: LiveKey, *bodies: Json) -> list[str]:
-    text = object_history_text("eu-1", key, [version(day, body) for day, body in enumerate(bodies)])
+    text = render_object_history_text("eu-1", key, [version(day, body) for day, body in enumerate(bodies)])
     return [line for line in text.splitlines() if line.startswith("  ")]
 
 
 def test_word_without_a_slash_is_a_topic() -> None:
-    assert find_live_key("orders") == LiveKey("Topic", "orders")
-    assert find_live_key("Topic/orders") == LiveKey("Topic", "orders")
-    assert find_live_key("ClientQuota/user=a/b") == LiveKey("ClientQuota", "user=a/b")
+    assert parse_live_key("orders") == LiveKey("Topic", "orders")
+    assert parse_live_key("Topic/orders") == LiveKey("Topic", "orders")
+    assert parse_live_key("ClientQuota/user=a/b") == LiveKey("ClientQuota", "user=a/b")
 
 
 def test_kind_that_no_snapshot_has_is_refused_with_a_guess() -> None:
     with pytest.raises(KdeclareError) as caught:
-        find_live_key("BrokerConfg/1")
+        parse_live_key("BrokerConfg/1")
     (problem,) = caught.value.diagnostics
     assert (problem.code, problem.hint) == ("unknown-kind", "Did you mean 'BrokerConfig'?")
 
 
 def test_object_that_no_snapshot_has_is_named() -> None:
-    topic = report_unknown_object("eu-1", LiveKey("Topic", "t"), 2)
+    topic = build_unknown_object_error("eu-1", LiveKey("Topic", "t"), 2)
     assert (topic.code, topic.detail) == (
         "no-such-topic",
         "None of 2 snapshots has a topic 't' in cluster 'eu-1'.",
     )
-    other = report_unknown_object("eu-1", LiveKey("BrokerConfig", "9"), 2)
+    other = build_unknown_object_error("eu-1", LiveKey("BrokerConfig", "9"), 2)
     assert (other.code, other.detail) == (
         "no-such-object",
         "None of 2 snapshots has BrokerConfig '9' in cluster 'eu-1'.",
@@ -54,7 +54,7 @@ def test_configs_of_brokers_and_limits_are_called_as_in_plans() -> None:
 
 
 def test_objects_of_which_no_codec_says_more_are_compared_by_the_names_of_their_fields() -> None:
-    secret = {"secret": UNTOLD}
+    secret = {"secret": UNKNOWN_HASH}
     before, after = {"id": 1, "token": None, "rooms": ["a"]}, {"id": 2, "token": secret, "rooms": ["a"]}
     assert lines_of(LiveKey("FrontDoor", "main"), before, after) == [
         "  id     1 → 2",
@@ -64,6 +64,6 @@ def test_objects_of_which_no_codec_says_more_are_compared_by_the_names_of_their_
 
 def test_documents_call_a_topic_by_its_name_and_others_by_kind_and_name() -> None:
     found = [version(0, {"a": 1}), version(1, {"a": 2})]
-    document: Json = dump_document(describe_object_history("eu-1", LiveKey("FrontDoor", "main"), found))
+    document: Json = dump_document(build_object_history_document("eu-1", LiveKey("FrontDoor", "main"), found))
     assert document["topic"] == "FrontDoor/main"
     assert document["history"][1]["fields"] == [{"path": "a", "before": 1, "after": 2}]

@@ -7,9 +7,15 @@ import pytest
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.plan import ClusterRef, Ownership, Plan, Summary, Verdict, VerdictOutcome
-from kdeclare.core.plans.run import RunResult, Status
+from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.providers.kafka.topic.record import TopicRecord
-from kdeclare.report.outcome import adopting, plan_outcome, run_outcome, validation_outcome, where
+from kdeclare.report.outcome import (
+    count_adopted,
+    format_target,
+    plan_outcome,
+    run_outcome,
+    validation_outcome,
+)
 from kdeclare.report.run.views import ValidationView
 from tests.unit.report.sample_plans import CREATE_ORDERS, ORDERS, SAMPLES, plan
 from tests.unit.report.sample_runs import DENIED, EVERYTHING, RUNS, results
@@ -81,25 +87,25 @@ def test_a_denial_without_a_change_is_no_no_changes() -> None:
 
 
 def test_a_rollback_that_can_do_nothing_is_partial() -> None:
-    outcome = run_outcome(RunResult(None, SAMPLES["cannot-undo"], {}))
+    outcome = run_outcome(ApplyResult(None, SAMPLES["cannot-undo"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
     assert outcome.headline.startswith("Nothing was rolled back")
 
 
 def test_errors_with_nothing_done() -> None:
-    outcome = run_outcome(RunResult(None, plan(), {}, (error("bad", "Wrong"),)))
+    outcome = run_outcome(ApplyResult(None, plan(), {}, (error("bad", "Wrong"),)))
     assert (outcome.status, outcome.exit_code) == ("error", ExitCode.ERROR)
 
 
 def test_what_nothing_was_heard_of_was_not_begun() -> None:
-    outcome = run_outcome(RunResult("r", SAMPLES["create"], {}))
+    outcome = run_outcome(ApplyResult("r", SAMPLES["create"], {}))
     assert outcome.exit_code is ExitCode.PARTIAL
     assert "1 not begun" in outcome.headline
 
 
-def refused(**ends: tuple[Status, str | None, str, str | None]) -> RunResult:
+def refused(**ends: tuple[Status, str | None, str, str | None]) -> ApplyResult:
     """A run of all kinds of operations, whose third was refused by a policy of the brokers."""
-    return RunResult("r", EVERYTHING, results(EVERYTHING, _2=DENIED, **ends))
+    return ApplyResult("r", EVERYTHING, results(EVERYTHING, _2=DENIED, **ends))
 
 
 def test_what_needs_something_refused_is_denied_with_it_however_far() -> None:
@@ -136,7 +142,7 @@ def test_what_goes_on_beside_something_refused_is_no_failure() -> None:
 
 
 def test_resources_denied_before_and_during_the_run_are_counted_together() -> None:
-    run = RunResult("r", SAMPLES["judged"], results(SAMPLES["judged"], _0=DENIED))
+    run = ApplyResult("r", SAMPLES["judged"], results(SAMPLES["judged"], _0=DENIED))
     assert run_outcome(run).headline.endswith("1 of 2 operations done, 3 denied.")
 
 
@@ -164,17 +170,17 @@ def test_adopting_counts_only_what_is_taken_over_unchanged() -> None:
             Ownership(replace(ORDERS, name="c"), TopicRecord(), None),
         ),
     )
-    assert adopting(changed) == 1
+    assert count_adopted(changed) == 1
 
 
 def test_where_names_the_cluster_once() -> None:
-    assert where(plan()) == "payments/sandbox on 127.0.0.1:19092"
-    assert where(plan(cluster=ClusterRef("abc", "sandbox"))) == "payments/sandbox on cluster abc"
+    assert format_target(plan()) == "payments/sandbox on 127.0.0.1:19092"
+    assert format_target(plan(cluster=ClusterRef("abc", "sandbox"))) == "payments/sandbox on cluster abc"
 
 
 def test_run_with_everything_done_beside_a_denial_is_applied_in_part() -> None:
     plan = SAMPLES["judged"]
-    outcome = run_outcome(RunResult("r", plan, results(plan)))
+    outcome = run_outcome(ApplyResult("r", plan, results(plan)))
     assert (outcome.status, outcome.exit_code) == ("denied", ExitCode.DENIED)
     assert outcome.headline.startswith("Applied in part to ")
     assert outcome.headline.endswith(": 2 done, 2 denied.")
@@ -183,5 +189,5 @@ def test_run_with_everything_done_beside_a_denial_is_applied_in_part() -> None:
 
 def test_gist_of_other_runs_is_their_status() -> None:
     plan = SAMPLES["judged"]
-    nothing = run_outcome(RunResult(None, replace(plan, operations=()), {}))
+    nothing = run_outcome(ApplyResult(None, replace(plan, operations=()), {}))
     assert (nothing.status, nothing.gist) == ("denied", "denied")

@@ -13,7 +13,7 @@ from kdeclare.providers.kafka.operations.arguments import (
 )
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs
-from kdeclare.report.plan.plan_page_data import NAMED, Held, assignments_of
+from kdeclare.report.plan.plan_page_data import MAX_TOPIC_ROWS, BrokerReplicas, summarize_assignments
 from tests.jsontypes import Json
 
 RACKS = {1: "b", 2: "a", 3: "b", 4: "a"}
@@ -36,48 +36,58 @@ def move(**moved: tuple[list[int], list[int]]) -> Operation:
 
 
 def test_a_move_before_and_after() -> None:
-    found = assignments_of([move(t_0=([1, 2], [4, 1]))], RACKS)
+    found = summarize_assignments([move(t_0=([1, 2], [4, 1]))], RACKS)
     assert found is not None
     assert found.brokers == (2, 4, 1, 3)
     assert found.topics == ("t",)
-    assert found.held == {(0, 0): Held(1, 0, 0, 0), (0, 1): Held(0, 1, 0, 1), (0, 2): Held(1, 1, 1, 0)}
-    assert (found.partitions, found.copied, found.narrowed) == (1, 1, 0)
+    assert found.held == {
+        (0, 0): BrokerReplicas(1, 0, 0, 0),
+        (0, 1): BrokerReplicas(0, 1, 0, 1),
+        (0, 2): BrokerReplicas(1, 1, 1, 0),
+    }
+    assert (found.partitions, found.copied, found.narrowed_count) == (1, 1, 0)
 
 
 def test_a_move_that_is_cancelled_copies_nothing_and_frees_where_it_was_going() -> None:
     cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
-    found = assignments_of([cancel], RACKS)
+    found = summarize_assignments([cancel], RACKS)
     assert found is not None
     assert found.brokers == (2, 4, 1, 3)
-    assert found.held == {(0, 0): Held(1, 1, 0, 0), (0, 1): Held(1, 0, 0, 0), (0, 2): Held(1, 1, 1, 1)}
+    assert found.held == {
+        (0, 0): BrokerReplicas(1, 1, 0, 0),
+        (0, 1): BrokerReplicas(1, 0, 0, 0),
+        (0, 2): BrokerReplicas(1, 1, 1, 1),
+    }
     assert (found.partitions, found.copied) == (1, 0)
 
 
 def test_a_move_that_is_cancelled_for_another_counts_what_the_other_copies() -> None:
     cancel = op("moves.cancel", MovesArgs({"t-0": (1, 2)}), {"t-0": [4, 1]})
-    found = assignments_of([cancel, move(t_0=([1, 2], [3, 1]))], RACKS)
+    found = summarize_assignments([cancel, move(t_0=([1, 2], [3, 1]))], RACKS)
     assert found is not None
-    assert found.held[0, 3] == Held(0, 1, 0, 1)
+    assert found.held[0, 3] == BrokerReplicas(0, 1, 0, 1)
     assert found.copied == 1
 
 
 def test_new_topics_and_new_partitions_have_no_before() -> None:
     create = op("topic.create", NewTopic("n", None, None, {0: (1, 2), 1: (2, 1)}, {}))
     add = op("partitions.increase", NewPartitions("t", 4, ((3, 4),)), {"partitions": 3})
-    found = assignments_of([create, add], {})
+    found = summarize_assignments([create, add], {})
     assert found is not None
     assert found.brokers == (1, 2, 3, 4)
     assert found.topics == ("n", "t")
-    assert found.held[0, 0] == Held(0, 2, 0, 1)
-    assert (found.partitions, found.copied, found.unplaced) == (3, 6, 0)
+    assert found.held[0, 0] == BrokerReplicas(0, 2, 0, 1)
+    assert (found.partitions, found.copied, found.unplaced_count) == (3, 6, 0)
 
 
 def test_what_the_brokers_place_is_counted_only() -> None:
     left = op("topic.create", NewTopic("n", 3, None, None, {}))
-    assert assignments_of([left, op("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS) is None
-    found = assignments_of([left, move(t_0=([1], [2]))], RACKS)
+    assert (
+        summarize_assignments([left, op("configs.alter", AlterConfigsArgs("TOPIC", "n", ()))], RACKS) is None
+    )
+    found = summarize_assignments([left, move(t_0=([1], [2]))], RACKS)
     assert found is not None
-    assert found.unplaced == 1
+    assert found.unplaced_count == 1
 
 
 @pytest.mark.parametrize(
@@ -85,21 +95,23 @@ def test_what_the_brokers_place_is_counted_only() -> None:
     [([1, 2], [1, 3], 1), ([1, 2], [3, 4], 0), ([1, 3], [1], 0), ([1, 9], [9, 8], 0), ([], [1], 0)],
 )
 def test_fewer_racks_than_before_are_told(before: list[int], after: list[int], narrowed: int) -> None:
-    found = assignments_of([move(t_0=(before, after))], RACKS)
+    found = summarize_assignments([move(t_0=(before, after))], RACKS)
     assert found is not None
-    assert found.narrowed == narrowed
+    assert found.narrowed_count == narrowed
 
 
 lists = st.lists(st.integers(1, 6), max_size=4, unique=True)
 
 
-@given(st.dictionaries(st.tuples(st.integers(0, 2 * NAMED), st.integers(0, 3)), st.tuples(lists, lists)))
+@given(
+    st.dictionaries(st.tuples(st.integers(0, 2 * MAX_TOPIC_ROWS), st.integers(0, 3)), st.tuples(lists, lists))
+)
 def test_no_replica_is_lost_when_topics_share_a_row(
     moves: dict[tuple[int, int], tuple[list[int], list[int]]],
 ) -> None:
     args = {f"t{topic}-{n}": after for (topic, n), (_, after) in moves.items()}
     expect = {f"t{topic}-{n}": before for (topic, n), (before, _) in moves.items()}
-    found = assignments_of([op("partitions.reassign", moving(args), expect)], RACKS)
+    found = summarize_assignments([op("partitions.reassign", moving(args), expect)], RACKS)
     if found is None:
         assert not moves
         return
@@ -116,11 +128,11 @@ def test_no_replica_is_lost_when_topics_share_a_row(
 
 
 def test_very_many_topics_share_a_row() -> None:
-    names = [f"t{n:03}-0" for n in range(NAMED + 5)]
+    names = [f"t{n:03}-0" for n in range(MAX_TOPIC_ROWS + 5)]
     after = moving({name: [1] for name in names})
     moved = op("partitions.reassign", after, {name: [2] for name in names})
-    found = assignments_of([moved], RACKS)
+    found = summarize_assignments([moved], RACKS)
     assert found is not None
     assert found.topics[-1] is None
-    assert (len(found.topics), found.others) == (NAMED + 1, 5)
-    assert found.held[NAMED, 0] == Held(5, 0, 5, 0)
+    assert (len(found.topics), found.others) == (MAX_TOPIC_ROWS + 1, 5)
+    assert found.held[MAX_TOPIC_ROWS, 0] == BrokerReplicas(5, 0, 5, 0)

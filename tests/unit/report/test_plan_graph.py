@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.report.plan.plan_graph import ALONE, WIDEST, critical_path, drawing, levels
+from kdeclare.report.plan.plan_graph import (
+    MAX_COLUMNS,
+    MAX_SINGLE_NODES,
+    build_graph_layout,
+    find_critical_path,
+    list_levels,
+)
 
 OPERATION_TYPES = ("configs.alter", "partitions.reassign", "throttle.set")
 
@@ -26,7 +32,7 @@ def op(id_: str, *after: str, verb: str = "configs.alter", kind: str = "Topic") 
 def graphs(draw: st.DrawFn) -> list[Operation]:
     """Operations in order, of which each may come after any before it."""
     dice = random.Random(draw(st.integers(0, 2**32)))
-    count, width = draw(st.integers(0, 3 * ALONE)), draw(st.floats(0, 0.3))
+    count, width = draw(st.integers(0, 3 * MAX_SINGLE_NODES)), draw(st.floats(0, 0.3))
     return [
         op(f"o{n}", *(f"o{m}" for m in range(n) if dice.random() < width), verb=dice.choice(OPERATION_TYPES))
         for n in range(count)
@@ -42,10 +48,10 @@ def graph_of(operations: list[Operation], seconds: dict[str, float]) -> "nx.DiGr
 
 @given(graphs())
 def test_without_times_the_critical_path_goes_through_every_step(operations: list[Operation]) -> None:
-    path = critical_path(operations)
+    path = find_critical_path(operations)
     by_id = {o.id: o for o in operations}
     assert all(first in by_id[second].after for first, second in itertools.pairwise(path))
-    steps = len(levels(operations))
+    steps = len(list_levels(operations))
     assert len(path) == (steps if steps > 1 else 0)
 
 
@@ -56,19 +62,19 @@ def test_with_times_nothing_takes_longer_than_the_critical_path(
     dice = random.Random(seed)
     seconds = {o.id: dice.randrange(1, 100) / 4 for o in operations}
     longest = nx.dag_longest_path_length(graph_of(operations, seconds)) if operations else 0
-    took = sum(seconds[id_] for id_ in critical_path(operations, seconds))
+    took = sum(seconds[id_] for id_ in find_critical_path(operations, seconds))
     assert took == longest or (not took and longest == max(seconds.values()))
 
 
 @given(graphs())
 def test_every_operation_stands_in_one_place(operations: list[Operation]) -> None:
-    drawn = drawing(operations)
+    drawn = build_graph_layout(operations)
     assert sorted(n for node in drawn.nodes for n in node.operations) == list(range(len(operations)))
     assert len({(node.column, node.row) for node in drawn.nodes}) == len(drawn.nodes)
     for node in drawn.nodes:
         found = [operations[n] for n in node.operations]
         assert {(o.verb, o.resource.kind) for o in found} == {(node.verb, node.kind)}
-    if len(operations) <= ALONE:
+    if len(operations) <= MAX_SINGLE_NODES:
         assert all(len(node.operations) == 1 for node in drawn.nodes)
     assert [drawn.nodes[at].critical for at in range(len(drawn.nodes))] == [
         not set(drawn.critical).isdisjoint(node.operations) for node in drawn.nodes
@@ -77,10 +83,10 @@ def test_every_operation_stands_in_one_place(operations: list[Operation]) -> Non
 
 @given(graphs())
 def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]) -> None:
-    drawn = drawing(operations)
-    steps = levels(operations)
+    drawn = build_graph_layout(operations)
+    steps = list_levels(operations)
     assert [n for a, b in drawn.columns for n in range(a, b + 1)] == list(range(1, len(steps) + 1))
-    assert len(drawn.columns) <= WIDEST or len(operations) <= ALONE
+    assert len(drawn.columns) <= MAX_COLUMNS or len(operations) <= MAX_SINGLE_NODES
     step_of = {o.id: number for number, step in enumerate(steps, 1) for o in step}
     for node in drawn.nodes:
         first, last = drawn.columns[node.column]
@@ -90,7 +96,7 @@ def test_columns_are_steps_in_order_and_not_too_many(operations: list[Operation]
 @given(graphs())
 def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operation]) -> None:
     """An edge that is not drawn follows from those that are; none is drawn that is not there."""
-    drawn = drawing(operations)
+    drawn = build_graph_layout(operations)
     node_of = {operations[n].id: at for at, node in enumerate(drawn.nodes) for n in node.operations}
     pairs = Counter((node_of[need], node_of[o.id]) for o in operations for need in o.after)
     joined: nx.DiGraph[int] = nx.DiGraph((edge.source, edge.target) for edge in drawn.edges)
@@ -103,7 +109,7 @@ def test_what_waits_for_what_can_be_told_from_the_edges(operations: list[Operati
 
 
 def test_many_that_are_alike_are_one_node() -> None:
-    drawn = drawing(
+    drawn = build_graph_layout(
         [*(op(f"c{n}") for n in range(3_000)), *(op(f"m{n}", f"c{n}", verb="x") for n in range(3_000))]
     )
     assert [(n.column, n.verb, len(n.operations)) for n in drawn.nodes] == [
@@ -117,7 +123,9 @@ def test_many_that_are_alike_are_one_node() -> None:
 def test_batches_that_take_turns_are_one_column(turns: tuple[str, ...]) -> None:
     batches = [op("b0", "set", verb=turns[0])]
     batches += [op(f"b{n}", f"b{n - 1}", verb=turns[n % len(turns)]) for n in range(1, 400)]
-    drawn = drawing([op("set", verb="throttle.set"), *batches, op("end", "b399", verb="throttle.clear")])
+    drawn = build_graph_layout(
+        [op("set", verb="throttle.set"), *batches, op("end", "b399", verb="throttle.clear")]
+    )
     assert drawn.columns[0] == (1, 1)
     assert drawn.columns[-1] == (402, 402)
     assert len(drawn.columns) <= 4
@@ -125,11 +133,11 @@ def test_batches_that_take_turns_are_one_column(turns: tuple[str, ...]) -> None:
 
 
 def test_an_edge_does_not_go_behind_what_stands_between() -> None:
-    drawn = drawing([op("a"), op("b", "a"), op("c", "a", "b")])
+    drawn = build_graph_layout([op("a"), op("b", "a"), op("c", "a", "b")])
     assert [(e.source, e.target) for e in drawn.edges] == [(0, 1), (1, 2)]
 
 
 def test_who_waits_stands_beside_what_it_waits_for() -> None:
-    drawn = drawing([op("a"), op("b"), op("c"), op("z", "a"), op("y", "b"), op("x", "c")])
+    drawn = build_graph_layout([op("a"), op("b"), op("c"), op("z", "a"), op("y", "b"), op("x", "c")])
     rows = {node.operations[0]: node.row for node in drawn.nodes}
     assert (rows[3], rows[4], rows[5]) == (rows[0], rows[1], rows[2])

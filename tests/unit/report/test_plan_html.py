@@ -9,29 +9,29 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.synthetic.plans import big_plan
-from kdeclare.core.diagnostics import Place, denied, warning
-from kdeclare.core.documents import describe_as
+from kdeclare.core.diagnostics import SourcePosition, denied, warning
+from kdeclare.core.documents import build_document
 from kdeclare.core.jsontypes import JsonObject
-from kdeclare.core.operations.binding import bind_arguments
+from kdeclare.core.operations.argument_binding import bind_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.plans.plan import ClusterRef, Plan, Summary, Verdict, VerdictOutcome
 from kdeclare.core.plans.run import Status
 from kdeclare.core.provider.registry import OPERATION_TYPES
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef
 from kdeclare.providers.kafka.operations.arguments import AlterConfigsArgs, ConfigOpArgs
-from kdeclare.report.elements.values import clean
+from kdeclare.report.elements.values import sanitize_for_terminal
 from kdeclare.report.plan.plan_page import (
-    MOST,
-    plan_html,
-    plan_notes,
-    plan_risks,
-    run_html,
-    run_notes,
-    run_troubles,
+    MAX_NOTES,
+    list_plan_notes,
+    list_plan_risks,
+    list_run_notes,
+    list_run_problems,
+    render_plan_page,
+    render_run_page,
 )
-from kdeclare.report.plan.plan_page_data import listed_changes
+from kdeclare.report.plan.plan_page_data import order_changes
 from kdeclare.report.run.views import RunDetail, RunOverride, RunStep
 from tests.browser.sample_audits import HOSTILE
 from tests.jsontypes import Json
@@ -52,14 +52,14 @@ def run_of(made: Plan, status: Status | None = Status.DONE, words: str = "") -> 
         RunStep(o.id, o.verb, str(o.resource), status, START, ended, words or None, words)
         for o in made.operations
     )
-    return describe_as(RunDetail, HISTORY[2], plan=made, steps=steps)
+    return build_document(RunDetail, HISTORY[2], plan=made, steps=steps)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_change_is_there_those_to_look_at_first(name: str) -> None:
     made = SAMPLES[name]
-    data = Reader(plan_html(made, "0123")).data
-    changes = listed_changes(made)
+    data = Reader(render_plan_page(made, "0123")).data
+    changes = order_changes(made)
     assert sorted(map(repr, changes)) == sorted(map(repr, made.changes))
     orphans = [change.action is Action.NO_OP for change in changes]
     assert orphans == sorted(orphans)
@@ -76,7 +76,7 @@ def test_every_change_is_there_those_to_look_at_first(name: str) -> None:
 
 
 def test_a_field_has_the_sides_that_it_has() -> None:
-    data = Reader(plan_html(SAMPLES["everything"])).data
+    data = Reader(render_plan_page(SAMPLES["everything"])).data
     sides: dict[str, set[tuple[bool, bool]]] = {}
     for row in range(len(data["changes"]["kind"])):
         action = data["actions"][data["changes"]["action"][row]][0]
@@ -91,7 +91,7 @@ def test_a_field_has_the_sides_that_it_has() -> None:
 
 def test_what_an_operation_waits_for_is_there_with_its_reason() -> None:
     made = SAMPLES["everything"]
-    data = Reader(plan_html(made)).data
+    data = Reader(render_plan_page(made)).data
     for number, operation in enumerate(made.operations):
         after = data["after"][number]
         found = {
@@ -103,7 +103,7 @@ def test_what_an_operation_waits_for_is_there_with_its_reason() -> None:
 
 def test_of_a_run_every_operation_has_its_end() -> None:
     made = SAMPLES["everything"]
-    data = Reader(run_html(run_of(made, Status.FAILED, "it broke"))).data
+    data = Reader(render_run_page(run_of(made, Status.FAILED, "it broke"))).data
     run = data["run"]
     assert {run["statuses"][at] for at in run["status"]} == {"failed"}
     assert {data["strings"][at] for at in run["message"]} == {"it broke"}
@@ -111,37 +111,37 @@ def test_of_a_run_every_operation_has_its_end() -> None:
 
 
 def test_risks_are_the_risks_of_the_comment_in_its_order() -> None:
-    tags = [(item.tag, item.resource) for item in plan_risks(SAMPLES["blocked"])]
+    tags = [(item.tag, item.resource) for item in list_plan_risks(SAMPLES["blocked"])]
     assert tags == [("denied", "Topic/payments"), ("denied", "Topic/legacy.events")]
-    tags = [(item.tag, item.resource) for item in plan_risks(SAMPLES["everything"])]
+    tags = [(item.tag, item.resource) for item in list_plan_risks(SAMPLES["everything"])]
     assert tags == [("irreversible", "Topic/legacy.events"), ("irreversible", "Topic/payments")]
 
 
 def test_notes_tell_what_stops_nothing() -> None:
-    assert [n.tag for n in plan_notes(SAMPLES["blocked"])] == ["policies", "warned", "warned"]
-    assert [n.tag for n in plan_notes(SAMPLES["everything"])] == ["orphaned", "unmanaged", "unmanaged"]
-    (orphans,) = plan_notes(SAMPLES["orphans"])
+    assert [n.tag for n in list_plan_notes(SAMPLES["blocked"])] == ["policies", "warned", "warned"]
+    assert [n.tag for n in list_plan_notes(SAMPLES["everything"])] == ["orphaned", "unmanaged", "unmanaged"]
+    (orphans,) = list_plan_notes(SAMPLES["orphans"])
     assert orphans.title == "1 orphan: owned, but no longer declared"
-    assert plan_notes(SAMPLES["create"]) == []
+    assert list_plan_notes(SAMPLES["create"]) == []
 
 
 def test_what_did_not_end_well_comes_worst_first() -> None:
-    tags = [(item.tag, item.title) for item in run_troubles(DETAIL)]
+    tags = [(item.tag, item.title) for item in list_run_problems(DETAIL)]
     assert tags == [
         ("failed", "throttle.set"),
         ("unknown", "configs.alter"),
         ("skipped", "partitions.reassign"),
         ("not begun", "configs.alter"),
     ]
-    assert run_troubles(DETAIL)[2].lines == ("because of throttle.set Reassignment/drain-broker-3",)
-    assert [item.tag for item in run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
+    assert list_run_problems(DETAIL)[2].lines == ("because of throttle.set Reassignment/drain-broker-3",)
+    assert [item.tag for item in list_run_notes(DETAIL)] == ["overridden", "overridden", "warning"]
 
 
 def test_what_an_operation_needs_is_said_once() -> None:
     said = "Topic/t retention.ms: planned on 1, now it is 2."
     stale = RunStep("a", "configs.alter", "Topic/t", Status.STALE, error="stale", message=said)
     needs = RunStep("b", "topic.delete", "Topic/t", Status.SKIPPED, message="It needs a.", cause="a")
-    troubles = run_troubles(replace(DETAIL, steps=(stale, needs)))
+    troubles = list_run_problems(replace(DETAIL, steps=(stale, needs)))
     assert [item.lines for item in troubles] == [(said,), ("It needs a.",)]
 
 
@@ -150,14 +150,18 @@ def test_page_lists_all_risks_however_many() -> None:
         Change(ResourceId("Topic", f"t{n}"), Action.DELETE, Reason.ORPHANED, Risk.IRREVERSIBLE)
         for n in range(500)
     )
-    risky = Reader(plan_html(plan(changes=many, summary=Summary(delete=500)))).data["risky"]
+    risky = Reader(render_plan_page(plan(changes=many, summary=Summary(delete=500)))).data["risky"]
     assert (len(risky["items"]), risky["left"]) == (500, 0)
 
 
 def test_very_many_notes_are_counted_and_are_not_in_the_list_of_changes() -> None:
     keys = {f"Topic/t{n}": ("retention.ms",) for n in range(500)}
-    found = Reader(plan_html(plan(unmanaged_configs=keys))).data["notes"]
-    assert (len(found["items"]), found["left"], found["others"]) == (MOST, 500 - MOST, "--format json")
+    found = Reader(render_plan_page(plan(unmanaged_configs=keys))).data["notes"]
+    assert (len(found["items"]), found["left"], found["others"]) == (
+        MAX_NOTES,
+        500 - MAX_NOTES,
+        "--format json",
+    )
 
 
 names = st.one_of(
@@ -172,7 +176,9 @@ def hostile(name: str) -> Plan:
         FieldChange(name, FieldOp.SET, name, [name]),
         FieldChange(f"configs.{name}", FieldOp.CHANGE, {name: 1}, 2),
     )
-    change = Change(resource, Action.UPDATE, Reason.CHANGED, Risk.DESTRUCTIVE, fields, Place(name, 1, 1))
+    change = Change(
+        resource, Action.UPDATE, Reason.CHANGED, Risk.DESTRUCTIVE, fields, SourcePosition(name, 1, 1)
+    )
     create: JsonObject = {
         "topic": name,
         "partitions": 1,
@@ -213,17 +219,17 @@ def test_no_name_leaves_its_place(name: str) -> None:
         overrides=(override,),
         diagnostics=made.diagnostics,
     )
-    usual = [tag for tag, _ in Reader(plan_html(SAMPLES["create"])).tags]
-    for page in (plan_html(made), run_html(ran)):
+    usual = [tag for tag, _ in Reader(render_plan_page(SAMPLES["create"])).tags]
+    for page in (render_plan_page(made), render_run_page(ran)):
         read = Reader(page)
         assert [tag for tag, _ in read.tags] == usual
-        assert text(read.data, "name", 0) == clean(name)
+        assert text(read.data, "name", 0) == sanitize_for_terminal(name)
         assert not re.search("[\u2028\u2029]", page)
-        assert text(read.data, "name", 1, "operations") == clean(name)
+        assert text(read.data, "name", 1, "operations") == sanitize_for_terminal(name)
 
 
 def test_the_page_asks_for_nothing() -> None:
-    read = Reader(run_html(run_of(SAMPLES["everything"])))
+    read = Reader(render_run_page(run_of(SAMPLES["everything"])))
     policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a) or ""
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy
@@ -241,19 +247,19 @@ def test_neither_a_secret_nor_what_stands_for_one_is_in_the_page() -> None:
         changes=(Change(resource, Action.UPDATE, Reason.CHANGED, Risk.SAFE, (field,)),),
         operations=(Operation("a", "configs.alter", resource, args, {"x": secret}, {}, None, "no"),),
     )
-    for page in (plan_html(made), run_html(run_of(made))):
-        assert SHOWN in page
+    for page in (render_plan_page(made), render_run_page(run_of(made))):
+        assert SENSITIVE_MASK in page
         assert "pbkdf2" not in page
         assert "PASSWORD" not in page
 
 
 def test_equal_plans_make_equal_pages() -> None:
-    assert plan_html(big_plan(60)) == plan_html(big_plan(60))
+    assert render_plan_page(big_plan(60)) == render_plan_page(big_plan(60))
 
 
 def test_a_big_plan_is_a_small_page() -> None:
     made = big_plan(400)
-    page = plan_html(made)
+    page = render_plan_page(made)
     assert len(page.encode()) < 100_000 + 400 * 600
     data = Reader(page).data
     assert len(data["changes"]["kind"]) == 400

@@ -11,14 +11,14 @@ from kdeclare.core.documents import dump_document
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.report.elements.terminal import Style
 from kdeclare.report.policy import (
-    cases_outcome,
-    cases_text,
-    check_outcome,
-    check_text,
-    describe_cases,
-    describe_check,
-    policy_schemas,
-    tallies,
+    build_cases_document,
+    build_check_document,
+    build_policy_schemas,
+    compute_cases_outcome,
+    compute_check_outcome,
+    count_by_policy,
+    render_cases_text,
+    render_check_text,
 )
 from tests.unit.report.golden_files import check_golden, check_schema
 from tests.unit.report.sample_policies import CHECKS, LIVE, MANY, OFFLINE, TESTS
@@ -26,32 +26,32 @@ from tests.unit.report.sample_policies import CHECKS, LIVE, MANY, OFFLINE, TESTS
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_check(name: str) -> None:
-    text = check_text(CHECKS[name])
+    text = render_check_text(CHECKS[name])
     assert "\x1b" not in text
     check_golden(f"policy-check-{name}", text)
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_test(name: str) -> None:
-    text = cases_text(TESTS[name])
+    text = render_cases_text(TESTS[name])
     assert "\x1b" not in text
     check_golden(f"policy-test-{name}", text)
 
 
 def test_everything_is_shown_to_who_asks_for_it() -> None:
-    assert check_text(MANY).count("denied by policy") == 50
-    whole = check_text(MANY, everything=True)
+    assert render_check_text(MANY).count("denied by policy") == 50
+    whole = render_check_text(MANY, show_all=True)
     assert whole.count("denied by policy") == 60
     assert "-v shows all" not in whole
-    assert "passed two replicas are too few" in cases_text(TESTS["failed"], everything=True)
-    assert "passed two" not in cases_text(TESTS["failed"])
+    assert "passed two replicas are too few" in render_cases_text(TESTS["failed"], show_all=True)
+    assert "passed two" not in render_cases_text(TESTS["failed"])
 
 
 def test_colours_change_no_word() -> None:
     for plain, coloured in (
-        (check_text(LIVE), check_text(LIVE, Style(on=True))),
-        (check_text(OFFLINE), check_text(OFFLINE, Style(on=True))),
-        (cases_text(TESTS["failed"]), cases_text(TESTS["failed"], Style(on=True))),
+        (render_check_text(LIVE), render_check_text(LIVE, Style(on=True))),
+        (render_check_text(OFFLINE), render_check_text(OFFLINE, Style(on=True))),
+        (render_cases_text(TESTS["failed"]), render_cases_text(TESTS["failed"], Style(on=True))),
     ):
         for code in ("0", "1", "2", "31", "32", "33", "36"):
             coloured = coloured.replace(f"\x1b[{code}m", "")
@@ -70,24 +70,24 @@ def test_colours_change_no_word() -> None:
     ],
 )
 def test_what_a_check_comes_to(name: str, status: str, code: ExitCode) -> None:
-    outcome = check_outcome(CHECKS[name])
+    outcome = compute_check_outcome(CHECKS[name])
     assert (outcome.status, outcome.exit_code) == (status, code)
 
 
 def test_what_tests_come_to() -> None:
-    assert cases_outcome(TESTS["failed"]).exit_code is ExitCode.ERROR
-    assert cases_outcome(TESTS["failed"]).headline == "6 cases: 1 passed, 5 failed."
-    assert cases_outcome(TESTS["passed"]).exit_code is ExitCode.OK
+    assert compute_cases_outcome(TESTS["failed"]).exit_code is ExitCode.ERROR
+    assert compute_cases_outcome(TESTS["failed"]).headline == "6 cases: 1 passed, 5 failed."
+    assert compute_cases_outcome(TESTS["passed"]).exit_code is ExitCode.OK
 
 
 def test_what_could_not_be_told_was_asked() -> None:
-    by_policy = {row.policy: row for row in tallies(OFFLINE)}
+    by_policy = {row.policy: row for row in count_by_policy(OFFLINE)}
     assert (by_policy["budget"].asked, by_policy["budget"].open) == (1200, 1200)
     assert (by_policy["bounds"].asked, by_policy["enough-replicas"].asked) == (1, 0)
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
-    for name, schema in policy_schemas().items():
+    for name, schema in build_policy_schemas().items():
         check_schema(name, schema)
 
 
@@ -98,32 +98,32 @@ def _dump(value: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_checks_fit_their_schema_and_their_text(name: str) -> None:
-    document = _dump(describe_check(CHECKS[name]))
-    Draft202012Validator(policy_schemas()["policy-check"]).validate(document)
-    assert check_text(CHECKS[name]).startswith(document["headline"] + "\n")
+    document = _dump(build_check_document(CHECKS[name]))
+    Draft202012Validator(build_policy_schemas()["policy-check"]).validate(document)
+    assert render_check_text(CHECKS[name]).startswith(document["headline"] + "\n")
 
 
 def test_a_check_as_a_document() -> None:
-    document = _dump(describe_check(LIVE))
+    document = _dump(build_check_document(LIVE))
     assert (document["outcome"], document["exit_code"], document["against"]) == ("denied", 3, 2)
     assert document["policies"][0] == {"policy": "bounds", "asked": 2, "denied": 1, "warned": 0, "open": 0}
     places = {v["resource"]: v["place"] for v in document["verdicts"]}
     assert places["Topic/orders"] == {"file": "manifests/orders.yaml", "line": 3, "column": 18}
     assert places["Topic/legacy"] is None
     assert document["diagnostics"][0]["code"] == "deprecated-policy"
-    assert _dump(describe_check(OFFLINE))["open"][0] == {"policy": "budget", "resource": "Topic/t0"}
+    assert _dump(build_check_document(OFFLINE))["open"][0] == {"policy": "budget", "resource": "Topic/t0"}
 
 
 @pytest.mark.parametrize("name", TESTS)
 def test_tests_fit_their_schema_and_their_text(name: str) -> None:
-    document = _dump(describe_cases(TESTS[name]))
-    Draft202012Validator(policy_schemas()["policy-test"]).validate(document)
-    assert cases_text(TESTS[name]).endswith(document["headline"] + "\n")
+    document = _dump(build_cases_document(TESTS[name]))
+    Draft202012Validator(build_policy_schemas()["policy-test"]).validate(document)
+    assert render_cases_text(TESTS[name]).endswith(document["headline"] + "\n")
     assert document["passed"] + document["failed"] == len(document["cases"])
 
 
 def test_tests_as_a_document() -> None:
-    found = _dump(describe_cases(TESTS["failed"]))["cases"]
+    found = _dump(build_cases_document(TESTS["failed"]))["cases"]
     assert [case["passed"] for case in found] == [True, False, False, False, False, False]
     assert [case["got"] for case in found] == ["deny", "deny", "deny", None, "allow", "allow"]
     assert found[0]["place"] == {"file": "gold.yaml", "line": 6, "column": 13}
@@ -132,13 +132,14 @@ def test_tests_as_a_document() -> None:
 
 def test_the_headline_of_one() -> None:
     one = replace(LIVE, verdicts=LIVE.verdicts[:3], topics=1)
-    assert check_outcome(one).headline == "1 of 1 topic is against a policy."
+    assert compute_check_outcome(one).headline == "1 of 1 topic is against a policy."
 
 
 def test_the_headline_says_who_was_asked_about_nothing() -> None:
     idle = replace(LIVE, verdicts=(), open=(), topics=2, policies=LIVE.policies[:1])
     assert (
-        check_outcome(idle).headline == "All 2 topics are in order with 1 policy, asked about none of them."
+        compute_check_outcome(idle).headline
+        == "All 2 topics are in order with 1 policy, asked about none of them."
     )
     some = replace(LIVE, verdicts=(), open=((LIVE.policies[0], "Topic/a"),), topics=2)
-    assert ", 3 of them asked about none, as far as" in check_outcome(some).headline
+    assert ", 3 of them asked about none, as far as" in compute_check_outcome(some).headline

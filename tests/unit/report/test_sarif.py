@@ -12,18 +12,26 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sarif_pydantic import Sarif
 
-from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, in_order, info, warning
+from kdeclare.core.diagnostics import (
+    Diagnostic,
+    SourcePosition,
+    denied,
+    error,
+    info,
+    sort_diagnostics,
+    warning,
+)
 from kdeclare.core.plans.plan import SYSTEM_POLICY, Plan, Verdict
 from kdeclare.core.resources.changes import Action, Risk
 from kdeclare.report.run.views import ValidationView
 from kdeclare.report.sarif import (
-    FINGERPRINT,
-    MOST,
+    FINGERPRINT_KEY,
+    MAX_RESULTS,
     Checkout,
-    location,
-    plan_sarif,
-    problem_sarif,
-    validation_sarif,
+    build_plan_sarif,
+    build_problem_sarif,
+    build_validation_sarif,
+    find_location,
 )
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, place, plan
@@ -74,7 +82,7 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
         assert physical["artifactLocation"]["uri"].isascii()
         assert min(physical["region"].values()) >= 1
         assert "fingerprints" not in result, "GitHub does not read them"
-    prints = [result["partialFingerprints"][FINGERPRINT] for result in results]
+    prints = [result["partialFingerprints"][FINGERPRINT_KEY] for result in results]
     assert len(set(prints)) == len(prints)
     found: list[dict[str, Any]] = results
     return found
@@ -83,14 +91,14 @@ def check(document: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_sample(name: str) -> None:
     made = SAMPLES[name]
-    results = check(plan_sarif(made))
+    results = check(build_plan_sarif(made))
     acting = [c for c in made.changes if c.action is not Action.NO_OP and not c.blocked]
     risks = sum(risk is not Risk.SAFE for change in acting for risk in change.risks)
     assert len(results) == len(made.diagnostics) + sum(v.outcome is not ALLOW for v in made.verdicts) + risks
 
 
 def test_a_whole_log() -> None:
-    text = json.dumps(plan_sarif(SAMPLES["judged"]), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(build_plan_sarif(SAMPLES["judged"]), indent=2, ensure_ascii=False) + "\n"
     text = text.replace(f'"version": "{_version()}"', '"version": "VERSION"')
     check_golden("plan-judged", text, "sarif")
 
@@ -104,14 +112,14 @@ def _version() -> str:
 @given(st.text(min_size=1, max_size=20))
 def test_whatever_names_and_messages_there_are(text: str) -> None:
     made = hostile_plan(text)
-    for result in check(plan_sarif(made)):
+    for result in check(build_plan_sarif(made)):
         assert "](" not in result["message"]["text"]
-    check(problem_sarif(made.diagnostics))
+    check(build_problem_sarif(made.diagnostics))
 
 
 def test_levels() -> None:
     found = (error("e", "E"), denied("d", "D"), warning("w", "W"), info("i", "I"))
-    results = check(validation_sarif(ValidationView(1, 1, found)))
+    results = check(build_validation_sarif(ValidationView(1, 1, found)))
     assert [r["level"] for r in results] == ["error", "error", "warning", "note"]
     verdicts = (
         Verdict("p", str(ORDERS), DENY, "no"),
@@ -119,7 +127,7 @@ def test_levels() -> None:
         Verdict("r", str(ORDERS), WARN, "no", override="a test"),
         Verdict("s", str(ORDERS), ALLOW),
     )
-    results = check(plan_sarif(plan(verdicts=verdicts)))
+    results = check(build_plan_sarif(plan(verdicts=verdicts)))
     assert [(r["ruleId"], r["level"]) for r in results] == [
         ("policy/p", "error"),
         ("policy/r", "warning"),
@@ -137,7 +145,7 @@ def region(result: dict[str, Any]) -> tuple[str, int, int]:
 
 
 def test_a_verdict_stands_at_its_change() -> None:
-    results = {r["ruleId"]: r for r in check(plan_sarif(SAMPLES["blocked"]))}
+    results = {r["ruleId"]: r for r in check(build_plan_sarif(SAMPLES["blocked"]))}
     assert region(results["policy/bounds"]) == ("manifests/payments.yaml", 14, 1)
     for name in ("policy/factor", "prevent-destroy"):  # of a resource that is in order, of an orphan
         assert region(results[name]) == ("manifests/payments.yaml", 1, 1)
@@ -147,32 +155,32 @@ def test_a_verdict_stands_at_its_change() -> None:
 
 def test_what_has_no_place_is_shown_at_the_project_file() -> None:
     nowhere = error("nowhere", "Nowhere")
-    (result,) = check(problem_sarif([nowhere]))
+    (result,) = check(build_problem_sarif([nowhere]))
     assert region(result) == ("kdeclare.yaml", 1, 1)
     there = Checkout("/repo", "/repo/kafka", "blue.yaml")
-    somewhere = error("somewhere", "Somewhere", place=Place("a.yaml", 5, 6))
-    shown = check(problem_sarif([nowhere, somewhere], there))
+    somewhere = error("somewhere", "Somewhere", place=SourcePosition("a.yaml", 5, 6))
+    shown = check(build_problem_sarif([nowhere, somewhere], there))
     assert [region(r) for r in shown] == [("kafka/blue.yaml", 1, 1), ("kafka/a.yaml", 5, 6)]
     assert [r["partialFingerprints"] for r in shown[:1]] == [result["partialFingerprints"]]
 
 
 @pytest.mark.slow
 def test_a_log_has_no_more_results_than_are_shown() -> None:
-    verdicts = [Verdict("p", f"Topic/t{n}", WARN, "careful") for n in range(MOST)]
-    assert len(check(plan_sarif(plan(verdicts=tuple(verdicts))))) == MOST
+    verdicts = [Verdict("p", f"Topic/t{n}", WARN, "careful") for n in range(MAX_RESULTS)]
+    assert len(check(build_plan_sarif(plan(verdicts=tuple(verdicts))))) == MAX_RESULTS
     verdicts += [Verdict("q", "Topic/x", DENY, "no")]
-    results = check(plan_sarif(plan(verdicts=tuple(verdicts), diagnostics=(info("i", "I"),))))
-    assert len(results) == MOST
+    results = check(build_plan_sarif(plan(verdicts=tuple(verdicts), diagnostics=(info("i", "I"),))))
+    assert len(results) == MAX_RESULTS
     assert [results[0]["ruleId"], results[-1]["ruleId"]] == ["policy/q", "results-left-out"]
     assert "3 more results would be too many" in results[-1]["message"]["text"]
     assert "i" not in {r["ruleId"] for r in results}, "the worst are kept"
 
 
 def test_a_diagnostic_stands_at_its_own_place_or_else_at_its_change() -> None:
-    own = error("own", "Own", place=Place("other.yaml", 3, 5), resource=str(ORDERS))
+    own = error("own", "Own", place=SourcePosition("other.yaml", 3, 5), resource=str(ORDERS))
     none = denied("none", "None", resource=str(ORDERS))
     made = replace(SAMPLES["create"], diagnostics=(own, none))
-    assert [region(r) for r in check(plan_sarif(made))] == [
+    assert [region(r) for r in check(build_plan_sarif(made))] == [
         ("other.yaml", 3, 5),
         ("manifests/orders.yaml", 1, 1),
     ]
@@ -180,14 +188,14 @@ def test_a_diagnostic_stands_at_its_own_place_or_else_at_its_change() -> None:
 
 def test_the_brokers_own_policy_is_a_rule_of_its_own() -> None:
     made = plan(verdicts=(Verdict(SYSTEM_POLICY, str(ORDERS), DENY, "no"),))
-    (rule,) = plan_sarif(made)["runs"][0]["tool"]["driver"]["rules"]
+    (rule,) = build_plan_sarif(made)["runs"][0]["tool"]["driver"]["rules"]
     assert rule["id"] == "policy/broker"
     assert "cannot be overridden" in rule["help"]["text"]
     assert "--override-policy" not in rule["help"]["text"]
 
 
 def prints(made: Plan) -> list[str]:
-    return [r["partialFingerprints"][FINGERPRINT] for r in check(plan_sarif(made))]
+    return [r["partialFingerprints"][FINGERPRINT_KEY] for r in check(build_plan_sarif(made))]
 
 
 def moved(item: Diagnostic) -> Diagnostic:
@@ -210,8 +218,8 @@ def test_a_finding_is_the_same_when_its_line_and_its_words_change() -> None:
 
 
 def test_findings_that_differ_in_nothing_but_their_line_are_told_apart() -> None:
-    twins = [error("e", "E", place=Place("a.yaml", line, 1)) for line in (1, 2, 3)]
-    assert len(check(problem_sarif(twins))) == 3
+    twins = [error("e", "E", place=SourcePosition("a.yaml", line, 1)) for line in (1, 2, 3)]
+    assert len(check(build_problem_sarif(twins))) == 3
     assert prints(plan(diagnostics=tuple(twins[:1]))) == prints(plan(diagnostics=tuple(twins[2:])))
     topics = [Verdict("p", "Reassignment/r", DENY, "no", topic) for topic in ("a", "b")]
     one, other = prints(plan(verdicts=tuple(topics)))
@@ -220,22 +228,26 @@ def test_findings_that_differ_in_nothing_but_their_line_are_told_apart() -> None
 
 
 def test_environments_are_uploaded_beside_each_other() -> None:
-    made = plan_sarif(SAMPLES["blocked"])["runs"][0]
+    made = build_plan_sarif(SAMPLES["blocked"])["runs"][0]
     assert made["automationDetails"]["id"] == "kdeclare/plan/payments/sandbox/"
 
 
 def test_a_command_that_failed_says_so() -> None:
-    failed = problem_sarif([error("unreachable", "Cluster cannot be reached", "No route.", hint="Look.")])
+    failed = build_problem_sarif(
+        [error("unreachable", "Cluster cannot be reached", "No route.", hint="Look.")]
+    )
     (result,) = check(failed)
     assert failed["runs"][0]["invocations"] == [{"executionSuccessful": False}]
     said = result["message"]["text"].splitlines()
     assert said[:-1] == ["Cluster cannot be reached", "No route.", "Hint: Look."]
-    assert plan_sarif(SAMPLES["errors"])["runs"][0]["invocations"] == [{"executionSuccessful": True}]
+    assert build_plan_sarif(SAMPLES["errors"])["runs"][0]["invocations"] == [{"executionSuccessful": True}]
 
 
 def test_the_order_is_that_of_the_text() -> None:
     made = SAMPLES["errors"]
-    assert [r["ruleId"] for r in check(plan_sarif(made))] == [d.code for d in in_order(made.diagnostics)]
+    assert [r["ruleId"] for r in check(build_plan_sarif(made))] == [
+        d.code for d in sort_diagnostics(made.diagnostics)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +265,7 @@ def test_the_order_is_that_of_the_text() -> None:
     ],
 )
 def test_files(file: str, root: str, folder: str, uri: str) -> None:
-    found = location(Place(file, 2, 3), Checkout(root, folder))
+    found = find_location(SourcePosition(file, 2, 3), Checkout(root, folder))
     assert found
     physical = found.document()["physicalLocation"]
     assert physical["artifactLocation"]["uri"] == uri
@@ -262,12 +274,12 @@ def test_files(file: str, root: str, folder: str, uri: str) -> None:
 
 
 def test_no_place_and_no_line() -> None:
-    assert location(None, Checkout()) is None
-    assert location(Place("", 1, 1), Checkout()) is None
-    found = location(Place("a.yaml", 0, 0), Checkout())
+    assert find_location(None, Checkout()) is None
+    assert find_location(SourcePosition("", 1, 1), Checkout()) is None
+    found = find_location(SourcePosition("a.yaml", 0, 0), Checkout())
     assert found
     assert "region" not in found.document()["physicalLocation"]
 
 
 def test_nothing_of_this_machine_is_in_a_log() -> None:
-    assert str(Path.cwd()) not in json.dumps(plan_sarif(SAMPLES["judged"], Checkout("/repo", "/repo")))
+    assert str(Path.cwd()) not in json.dumps(build_plan_sarif(SAMPLES["judged"], Checkout("/repo", "/repo")))

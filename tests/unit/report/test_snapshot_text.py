@@ -1,7 +1,7 @@
 """What `fleet snapshot` says."""
 
 from kdeclare.fleet.snapshots import SnapshotCluster, SnapshotRecord
-from kdeclare.report.fleet.snapshot_text import snapshot_text
+from kdeclare.report.fleet.snapshot_text import render_snapshot_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.unit.report.golden_files import check_golden
 
@@ -14,17 +14,20 @@ def record(*clusters: SnapshotCluster) -> SnapshotRecord:
 
 
 def test_whole() -> None:
-    check_golden("snapshot", snapshot_text(record(WHOLE, WHOLE), "s3a://audits/fleet"))
+    check_golden("snapshot", render_snapshot_text(record(WHOLE, WHOLE), "s3a://audits/fleet"))
 
 
 def test_in_part() -> None:
     part = SnapshotCluster("us-east-1", topics=10, resources=9, failed=2)
     check_golden(
-        "snapshot-in-part", snapshot_text(record(WHOLE, SnapshotCluster("eu-3", error=SILENT), part), "out")
+        "snapshot-in-part",
+        render_snapshot_text(record(WHOLE, SnapshotCluster("eu-3", error=SILENT), part), "out"),
     )
 
 
 def test_many_unread_are_counted() -> None:
-    text = snapshot_text(record(*[SnapshotCluster(f"c{n}", error="x\x1b[2J") for n in range(45)]), "out")
+    text = render_snapshot_text(
+        record(*[SnapshotCluster(f"c{n}", error="x\x1b[2J") for n in range(45)]), "out"
+    )
     assert "  … and 25 more\n" in text
     assert "\x1b" not in text

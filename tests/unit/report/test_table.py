@@ -10,20 +10,20 @@ from kdeclare.report.elements.terminal import (
     PLAIN,
     Cell,
     Column,
-    Cut,
-    Painted,
+    Elision,
     Style,
-    elided,
-    table,
-    width_of,
+    StyledCell,
+    elide,
+    measure_width,
+    render_table,
 )
 
-NAME = Column("NAME", cut=Cut.MIDDLE)
+NAME = Column("NAME", elision=Elision.MIDDLE)
 COUNT = Column("COUNT", right=True)
-STATE = Column("STATE", cut=Cut.END)
+STATE = Column("STATE", elision=Elision.END)
 TEXTS = st.text(st.characters(categories=("L", "N", "P", "S", "Mn")), max_size=30)
 COLUMNS = st.builds(
-    Column, st.sampled_from(["A", "LONG TITLE"]), st.booleans(), st.sampled_from(Cut), st.integers(1, 20)
+    Column, st.sampled_from(["A", "LONG TITLE"]), st.booleans(), st.sampled_from(Elision), st.integers(1, 20)
 )
 
 
@@ -36,7 +36,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Column], list[list[str]]]:
 
 def test_columns_and_alignment() -> None:
     rows = [("orders", "12", "ok"), ("p", "3", "")]
-    assert list(table([NAME, COUNT, STATE], rows)) == [
+    assert list(render_table([NAME, COUNT, STATE], rows)) == [
         "NAME    COUNT  STATE",
         "orders     12  ok",
         "p           3",
@@ -44,7 +44,7 @@ def test_columns_and_alignment() -> None:
 
 
 def test_a_column_without_anything_is_left_out() -> None:
-    assert list(table([NAME, STATE, COUNT], [("a", "", "1")], indent="  ")) == [
+    assert list(render_table([NAME, STATE, COUNT], [("a", "", "1")], indent="  ")) == [
         "  NAME  COUNT",
         "  a         1",
     ]
@@ -52,54 +52,54 @@ def test_a_column_without_anything_is_left_out() -> None:
 
 def test_names_lose_their_middle_and_texts_their_end() -> None:
     rows = [("payments.captured.europe.v1", "3", "under-replicated, moving")]
-    lines = list(table([NAME, COUNT, STATE], rows, 40))
+    lines = list(render_table([NAME, COUNT, STATE], rows, 40))
     assert lines[1] == "payment…rope.v1      3  under-replicate…"
     assert max(map(len, lines)) == 40
 
 
 def test_the_widest_gives_first_and_none_more_than_is_worth_reading() -> None:
-    columns = [Column("NAME", cut=Cut.MIDDLE, least=20), STATE]
+    columns = [Column("NAME", elision=Elision.MIDDLE, least=20), STATE]
     row = ("n" * 40, "s" * 30)
-    assert [len(cell) for cell in list(table(columns, [row], 62))[1].split()] == [30, 30]
-    assert [len(cell) for cell in list(table(columns, [row], 32))[1].split()] == [20, 10]
-    assert [len(cell) for cell in list(table(columns, [row], 20))[1].split()] == [10, 8]
+    assert [len(cell) for cell in list(render_table(columns, [row], 62))[1].split()] == [30, 30]
+    assert [len(cell) for cell in list(render_table(columns, [row], 32))[1].split()] == [20, 10]
+    assert [len(cell) for cell in list(render_table(columns, [row], 20))[1].split()] == [10, 8]
 
 
 def test_colours_take_no_room() -> None:
-    rows: list[tuple[Cell, ...]] = [(Painted("abc", Style(on=True).red), "1"), ("abcd", "2")]
-    lines = list(table([NAME, COUNT], rows, style=Style(on=True)))
+    rows: list[tuple[Cell, ...]] = [(StyledCell("abc", Style(on=True).red), "1"), ("abcd", "2")]
+    lines = list(render_table([NAME, COUNT], rows, style=Style(on=True)))
     plain = [re.sub(r"\x1b\[\d+m", "", line) for line in lines]
     assert lines[1].startswith("\x1b[31mabc\x1b[0m ")
-    assert plain == list(table([NAME, COUNT], [("abc", "1"), ("abcd", "2")]))
+    assert plain == list(render_table([NAME, COUNT], [("abc", "1"), ("abcd", "2")]))
 
 
 @pytest.mark.parametrize(
     ("text", "room", "cut", "shown"),
     [
-        ("abcdefg", 7, Cut.MIDDLE, "abcdefg"),
-        ("abcdefg", 6, Cut.MIDDLE, "abc…fg"),
-        ("abcdefg", 5, Cut.END, "abcd…"),
-        ("abcdefg", 1, Cut.MIDDLE, "…"),
-        ("日本語", 5, Cut.END, "日本…"),
-        ("日本語", 4, Cut.END, "日…"),
-        ("e\u0301e\u0301e\u0301", 2, Cut.END, "e\u0301…"),
+        ("abcdefg", 7, Elision.MIDDLE, "abcdefg"),
+        ("abcdefg", 6, Elision.MIDDLE, "abc…fg"),
+        ("abcdefg", 5, Elision.END, "abcd…"),
+        ("abcdefg", 1, Elision.MIDDLE, "…"),
+        ("日本語", 5, Elision.END, "日本…"),
+        ("日本語", 4, Elision.END, "日…"),
+        ("e\u0301e\u0301e\u0301", 2, Elision.END, "e\u0301…"),
     ],
 )
-def test_elided(text: str, room: int, cut: Cut, shown: str) -> None:
-    assert elided(text, room, cut) == shown
+def test_elided(text: str, room: int, cut: Elision, shown: str) -> None:
+    assert elide(text, room, cut) == shown
 
 
 @given(tables(), st.integers(18, 120))
 def test_no_line_is_wider_than_the_terminal(drawn: tuple[list[Column], list[list[str]]], width: int) -> None:
     columns, rows = drawn
-    lines = list(table(columns, rows, width, PLAIN))
+    lines = list(render_table(columns, rows, width, PLAIN))
     assert len(lines) == len(rows) + 1
-    assert all(width_of(line) <= width for line in lines)
+    assert all(measure_width(line) <= width for line in lines)
 
 
 @given(tables())
 def test_nothing_is_lost_where_there_is_room(drawn: tuple[list[Column], list[list[str]]]) -> None:
     columns, rows = drawn
-    lines = list(table(columns, rows))
+    lines = list(render_table(columns, rows))
     assert all(cell.strip() in line for line, row in zip(lines[1:], rows, strict=True) for cell in row)
-    assert lines == list(table(columns, rows, 1000))
+    assert lines == list(render_table(columns, rows, 1000))

@@ -7,18 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.core.diagnostics import Diagnostic, Place, Severity, denied, error, warning
+from kdeclare.core.diagnostics import Diagnostic, Severity, SourcePosition, denied, error, warning
 from kdeclare.core.plans.plan import Summary
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.engine.planning.planfile import plan_document
-from kdeclare.report.elements.diagnostics_text import diagnostics_text, tally
-from kdeclare.report.elements.terminal import Style, width_of
-from kdeclare.report.plan.plan_graph import levels
-from kdeclare.report.plan.plan_text import icon, plan_text
-from kdeclare.report.run.history_text import compare_plans, history_diff_text, history_text, run_detail_text
-from kdeclare.report.run.run_text import run_text
-from kdeclare.report.run.status_text import status_text
+from kdeclare.engine.planning.planfile import build_plan_document
+from kdeclare.report.elements.diagnostics_text import format_severity_counts, render_diagnostics
+from kdeclare.report.elements.terminal import Style, measure_width
+from kdeclare.report.plan.plan_graph import list_levels
+from kdeclare.report.plan.plan_text import get_icon, plan_text
+from kdeclare.report.run.history_text import (
+    compare_plans,
+    render_history_diff_text,
+    render_history_text,
+    render_run_detail_text,
+)
+from kdeclare.report.run.run_text import render_run_text
+from kdeclare.report.run.status_text import render_status_text
 from tests.unit.report.golden_files import check_golden
 from tests.unit.report.sample_plans import CREATE_ORDERS, SAMPLES, UPDATE_PAYMENTS, config, op, plan
 from tests.unit.report.sample_runs import BUSY, DETAIL, HISTORY, QUIET, RUNS
@@ -33,34 +38,34 @@ def test_plan(name: str) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_run(name: str) -> None:
-    check_golden(f"run-{name}", run_text(RUNS[name], seconds=1.43))
+    check_golden(f"run-{name}", render_run_text(RUNS[name], seconds=1.43))
 
 
 def test_status() -> None:
-    check_golden("status-quiet", status_text(QUIET))
-    check_golden("status-busy", status_text(BUSY))
+    check_golden("status-quiet", render_status_text(QUIET))
+    check_golden("status-busy", render_status_text(BUSY))
 
 
 def test_history() -> None:
-    check_golden("history", history_text(HISTORY))
-    check_golden("history-80", history_text(HISTORY, width=80))
-    assert history_text(HISTORY, width=200) == history_text(HISTORY)
-    check_golden("history-run", run_detail_text(DETAIL, steps=True))
-    assert history_text(()) == "No runs yet.\n"
+    check_golden("history", render_history_text(HISTORY))
+    check_golden("history-80", render_history_text(HISTORY, width=80))
+    assert render_history_text(HISTORY, width=200) == render_history_text(HISTORY)
+    check_golden("history-run", render_run_detail_text(DETAIL, with_steps=True))
+    assert render_history_text(()) == "No runs yet.\n"
 
 
 @given(st.text(TYPED, max_size=200), st.text(TYPED, max_size=40), st.integers(65, 250))
 def test_no_line_of_the_history_is_wider_than_the_terminal(command: str, user: str, width: int) -> None:
     runs = [replace(run, command=f"kdeclare {command}", user=user) for run in HISTORY]
-    text = history_text(runs, width=width)
-    assert all(width_of(line) <= width for line in text.splitlines())
+    text = render_history_text(runs, width=width)
+    assert all(measure_width(line) <= width for line in text.splitlines())
     assert all(run.run_id in text for run in runs), "ids are there to be typed"
     assert ("…:" in text) == any("…" in line for line in text.replace("…:", "").splitlines())
 
 
 def test_many_overrides_by_somebody_whom_the_brokers_do_not_know() -> None:
     one = replace(DETAIL.overrides[0], principal=None)
-    text = run_detail_text(replace(DETAIL, overrides=(one,) * 23))
+    text = render_run_detail_text(replace(DETAIL, overrides=(one,) * 23))
     assert "Overridden by ann@laptop (not authenticated by the brokers):" in text
     assert text.count("policy bounds on Topic/payments: agreed on Monday") == 20
     assert "… and 3 more" in text
@@ -71,7 +76,7 @@ def test_overrides_in_several_systems_say_who_kdeclare_is_to_each() -> None:
     others = [
         replace(ours, resource=name, principal=who) for name, who in (("Flag/a", "ann"), ("Door/b", None))
     ]
-    text = run_detail_text(replace(DETAIL, overrides=(ours, *others)))
+    text = render_run_detail_text(replace(DETAIL, overrides=(ours, *others)))
     assert "Overridden by ann@laptop:\n" in text
     assert "policy bounds on Topic/payments as User:ann: agreed on Monday" in text
     assert "policy bounds on Flag/a as ann: agreed on Monday" in text
@@ -80,23 +85,25 @@ def test_overrides_in_several_systems_say_who_kdeclare_is_to_each() -> None:
 
 def test_history_diff() -> None:
     other = replace(UPDATE_PAYMENTS, fields=(config("retention.ms", "86400000", "3600000"),))
-    a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
-    b = plan_document(plan(changes=(other,), undoes="20260131-120000-a1b2"))
-    check_golden("history-diff", history_diff_text(compare_plans(a, b, "first", "second.plan.json")))
+    a = build_plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+    b = build_plan_document(plan(changes=(other,), undoes="20260131-120000-a1b2"))
+    check_golden("history-diff", render_history_diff_text(compare_plans(a, b, "first", "second.plan.json")))
     assert (
-        history_diff_text(compare_plans(a, a, "first", "second"))
+        render_history_diff_text(compare_plans(a, a, "first", "second"))
         == "No differences between first and second.\n"
     )
 
 
 def test_a_different_place_is_no_difference() -> None:
-    a = plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
-    b = plan_document(plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=Place("x", 1, 2)))))
-    assert history_diff_text(compare_plans(a, b, "a", "b")).startswith("No differences")
+    a = build_plan_document(plan(changes=(CREATE_ORDERS, UPDATE_PAYMENTS)))
+    b = build_plan_document(
+        plan(changes=(UPDATE_PAYMENTS, replace(CREATE_ORDERS, source=SourcePosition("x", 1, 2))))
+    )
+    assert render_history_diff_text(compare_plans(a, b, "a", "b")).startswith("No differences")
 
 
 MANY = [
-    error("unknown-field", "Unknown field", f"'{n}' is no field.", place=Place("a.yaml", n, 1))
+    error("unknown-field", "Unknown field", f"'{n}' is no field.", place=SourcePosition("a.yaml", n, 1))
     for n in range(1, 31)
 ]
 
@@ -106,17 +113,17 @@ def test_diagnostics() -> None:
         warning(
             "w", "Careful", "First line\nsecond line.", hint="Do this\nor that.", resource="Topic/orders"
         ),
-        denied("guard", "You may not", resource="Topic/x", place=Place("b.yaml", 3, 5)),
+        denied("guard", "You may not", resource="Topic/x", place=SourcePosition("b.yaml", 3, 5)),
         Diagnostic(Severity.INFO, "i", "By the way", "Nothing \x1b[31mbad."),
     ]
-    check_golden("diagnostics", diagnostics_text([*others, *MANY]))
-    assert tally([*others, *MANY]) == "30 errors, 1 denial, 1 warning"
-    assert diagnostics_text([]) == tally([]) == ""
+    check_golden("diagnostics", render_diagnostics([*others, *MANY]))
+    assert format_severity_counts([*others, *MANY]) == "30 errors, 1 denial, 1 warning"
+    assert render_diagnostics([]) == format_severity_counts([]) == ""
 
 
 def test_twenty_of_a_kind_are_all_shown() -> None:
-    assert diagnostics_text(MANY[:20]).count("error:") == 20
-    assert "… and 11 more of the same (unknown-field)" in diagnostics_text(MANY[:21])
+    assert render_diagnostics(MANY[:20]).count("error:") == 20
+    assert "… and 11 more of the same (unknown-field)" in render_diagnostics(MANY[:21])
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -148,7 +155,7 @@ def test_a_secret_is_never_more_than_a_word() -> None:
 
 
 def test_icons() -> None:
-    everything = {str(c.id): icon(c) for c in SAMPLES["everything"].changes}
+    everything = {str(c.id): get_icon(c) for c in SAMPLES["everything"].changes}
     assert everything == {
         "BrokerConfig/cluster-default": "~",
         "Reassignment/drain-broker-3": "↻",
@@ -164,9 +171,9 @@ def test_icons() -> None:
 def test_levels_follow_the_longest_way_and_show_circles() -> None:
     t = ResourceId("Topic", "t")
     a, b, c = op("a", t), op("b", t, {"a:Topic/t": ""}), op("c", t, {"a:Topic/t": "", "b:Topic/t": ""})
-    assert [[o.verb for o in level] for level in levels((c, b, a))] == [["a"], ["b"], ["c"]]
+    assert [[o.verb for o in level] for level in list_levels((c, b, a))] == [["a"], ["b"], ["c"]]
     x, y = op("x", t, {"y:Topic/t": ""}), op("y", t, {"x:Topic/t": ""})
-    assert [[o.verb for o in level] for level in levels((x, a, y))] == [["a"], ["x", "y"]]
+    assert [[o.verb for o in level] for level in list_levels((x, a, y))] == [["a"], ["x", "y"]]
 
 
 def test_five_thousand_changes_are_quick() -> None:

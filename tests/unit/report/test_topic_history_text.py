@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from kdeclare.core.documents import dump_document
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.fleet.history import ObjectVersion, Turn, turns
-from kdeclare.providers.kafka.fleet.codec import topic_json
+from kdeclare.fleet.history import ObjectVersion, Turn, list_turns
+from kdeclare.providers.kafka.fleet.codec import dump_live_topic
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType, Move, Partition, Topic
-from kdeclare.report.fleet.snapshot_text import describe_object_history, object_history_text
+from kdeclare.report.fleet.snapshot_text import build_object_history_document, render_object_history_text
 from tests.browser.sample_audits import NOON, SILENT
 from tests.jsontypes import Json
 from tests.unit.report.golden_files import check_golden
@@ -43,27 +43,27 @@ STORY = [
 
 
 def test_story() -> None:
-    check_golden("topic-history", object_history_text("eu-1", ORDERS, STORY))
-    document = dump_document(describe_object_history("eu-1", ORDERS, STORY))
+    check_golden("topic-history", render_object_history_text("eu-1", ORDERS, STORY))
+    document = dump_document(build_object_history_document("eu-1", ORDERS, STORY))
     check_golden("topic-history", json.dumps(document, indent=1) + "\n", "json")
 
 
 def test_nothing_to_tell() -> None:
-    assert object_history_text("eu-1", ORDERS, ()) == "No snapshots of eu-1 yet.\n"
-    unseen = object_history_text("eu-1", ORDERS, [version(0, None)])
+    assert render_object_history_text("eu-1", ORDERS, ()) == "No snapshots of eu-1 yet.\n"
+    unseen = render_object_history_text("eu-1", ORDERS, [version(0, None)])
     assert unseen == "Topic/orders on eu-1: in none of 1 snapshot.\n"
 
 
 def test_an_error_is_no_change() -> None:
     same = body([1, 2], retention_ms="1")
-    found = turns([version(0, same), version(1, None, "refused"), version(2, same)])
+    found = list_turns([version(0, same), version(1, None, "refused"), version(2, same)])
     assert [turn.turn for turn in found] == [Turn.APPEARED, Turn.UNKNOWN]
 
 
 def test_items_of_several_parts_are_told_apart() -> None:
     old = {"partitions": [{"replicas": [1, 2], "dirs": "a"}], "configs": {"x": {"value": "1", "source": "s"}}}
     new = {"partitions": [{"replicas": [1, 2], "dirs": "b"}], "configs": {"x": {"value": "2", "source": "s"}}}
-    *_, last = turns([version(0, old), version(1, new)])
+    *_, last = list_turns([version(0, old), version(1, new)])
     assert [(f.path, f.before, f.after) for f in last.fields] == [
         ("assignments.0.dirs", "a", "b"),
         ("configs.x", "1", "2"),
@@ -76,14 +76,14 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
         policy = ConfigEntry("compact", ConfigSource.BROKER, ConfigType.LIST)
         topic = Topic("orders", id_, (Partition((1, 2)),))
         of = {TopicPartition(t, n): Move((1, 2, 3), (3,), (1,)) for t, n in moves}
-        return version(day, topic_json(topic, {"retention.ms": key, "cleanup.policy": policy}, of))
+        return version(day, dump_live_topic(topic, {"retention.ms": key, "cleanup.policy": policy}, of))
 
     story = [
         taken(0, "a", "1000", frozenset()),
         taken(1, "a", "2000", frozenset({("orders", 0)})),
         taken(2, "b", "2000", frozenset()),
     ]
-    text = object_history_text("eu-1", ORDERS, story)
+    text = render_object_history_text("eu-1", ORDERS, story)
     said = [line.strip() for line in text.splitlines() if line.startswith("  ")]
     assert said == [
         "retention.ms         1000 (1 s) → 2000 (2 s)",
@@ -94,7 +94,7 @@ def test_bodies_of_snapshots_are_read_as_people_mean_them() -> None:
 
 
 def test_a_move_of_a_thousand_partitions_is_told_in_short() -> None:
-    text = object_history_text(
+    text = render_object_history_text(
         "eu-1", LiveKey("Topic", "t"), [version(0, body(*[[1]] * 1000)), version(1, body(*[[2]] * 1000))]
     )
     assert "1,000 changes" in text
@@ -115,7 +115,7 @@ bodies = st.none() | st.builds(
 def test_a_turn_is_told_exactly_where_something_differs(story: list[Json]) -> None:
     versions = [version(day, one) for day, one in enumerate(story)]
     changed = [day for day, one in enumerate(story) if one != (story[day - 1] if day else None)]
-    found = turns(list(reversed(versions)))
+    found = list_turns(list(reversed(versions)))
     assert [(turn.version.taken_at - NOON).days for turn in found] == changed
     for turn in found:
         assert bool(turn.fields) == (turn.turn is Turn.CHANGED)

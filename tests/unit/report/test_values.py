@@ -2,7 +2,7 @@
 
 import pytest
 
-from kdeclare.report.elements.values import clean, duration, plural, show
+from kdeclare.report.elements.values import format_count, format_duration, format_value, sanitize_for_terminal
 from tests.jsontypes import Json
 
 
@@ -40,11 +40,11 @@ from tests.jsontypes import Json
     ],
 )
 def test_show(path: str, value: Json, text: str) -> None:
-    assert show(value, path) == text
+    assert format_value(value, path) == text
 
 
 def test_small_words() -> None:
-    assert plural(1, "topic") == "1 topic"
-    assert plural(2000, "topic") == "2,000 topics"
-    assert clean("orders") == "orders"
-    assert [duration(s) for s in (0.25, 5, 83, 4000)] == ["250 ms", "5.0 s", "1 min 23 s", "1 h 6 min"]
+    assert format_count(1, "topic") == "1 topic"
+    assert format_count(2000, "topic") == "2,000 topics"
+    assert sanitize_for_terminal("orders") == "orders"
+    assert [format_duration(s) for s in (0.25, 5, 83, 4000)] == ["250 ms", "5.0 s", "1 min 23 s", "1 h 6 min"]

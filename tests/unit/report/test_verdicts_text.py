@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from kdeclare.core.plans.plan import SYSTEM_POLICY, Verdict
 from kdeclare.report.elements.diagnostics_text import (
-    HINT,
-    hint_of,
-    policies_line,
-    policies_text,
-    spoken,
-    verdict_lines,
+    DENIAL_HINT,
+    find_denial_hint,
+    format_policy_counts,
+    render_policies,
+    render_verdict_lines,
+    select_notable_verdicts,
 )
 from kdeclare.report.plan.plan_text import plan_text
 from tests.unit.report.sample_plans import ALLOW, DENY, ORDERS, SAMPLES, WARN, plan
@@ -22,54 +22,59 @@ OVERRIDDEN = Verdict("factor", str(ORDERS), WARN, "one replica", override="only 
 
 
 def test_denials_come_first_and_what_allows_says_nothing() -> None:
-    assert spoken([WARNED, ALLOWED, OVERRIDDEN, BROKERS, DENIED]) == [BROKERS, DENIED, OVERRIDDEN, WARNED]
+    assert select_notable_verdicts([WARNED, ALLOWED, OVERRIDDEN, BROKERS, DENIED]) == [
+        BROKERS,
+        DENIED,
+        OVERRIDDEN,
+        WARNED,
+    ]
 
 
 def test_the_brokers_are_not_counted() -> None:
-    assert policies_line([ALLOWED, replace(ALLOWED, policy="x"), DENIED, BROKERS, OVERRIDDEN]) == (
+    assert format_policy_counts([ALLOWED, replace(ALLOWED, policy="x"), DENIED, BROKERS, OVERRIDDEN]) == (
         "Policies: 4 asked, 2 of 4 verdicts allow."
     )
-    assert policies_line([ALLOWED]) == "Policies: 1 asked, 1 of 1 verdict allows."
-    assert policies_line([DENIED]) == "Policies: 1 asked, 0 of 1 verdicts allow."
-    assert policies_line([ALLOWED, DENIED]).endswith(" 1 of 2 verdicts allow.")
-    assert policies_line([BROKERS]) == policies_line([]) == ""
+    assert format_policy_counts([ALLOWED]) == "Policies: 1 asked, 1 of 1 verdict allows."
+    assert format_policy_counts([DENIED]) == "Policies: 1 asked, 0 of 1 verdicts allow."
+    assert format_policy_counts([ALLOWED, DENIED]).endswith(" 1 of 2 verdicts allow.")
+    assert format_policy_counts([BROKERS]) == format_policy_counts([]) == ""
 
 
 def test_the_hint_is_for_what_can_be_overridden() -> None:
-    assert hint_of(plan(verdicts=(DENIED,))) == HINT
-    assert HINT in policies_text([DENIED], [], hint=HINT)
+    assert find_denial_hint(plan(verdicts=(DENIED,))) == DENIAL_HINT
+    assert DENIAL_HINT in render_policies([DENIED], [], hint=DENIAL_HINT)
     for other in (BROKERS, WARNED, OVERRIDDEN, ALLOWED):
-        assert hint_of(plan(verdicts=(other,))) == ""
+        assert find_denial_hint(plan(verdicts=(other,))) == ""
 
 
 def test_the_hint_stands_once() -> None:
     many = plan(verdicts=(DENIED, replace(DENIED, policy="other"), replace(DENIED, resource="Topic/x")))
-    assert plan_text(many).count(HINT) == 1
-    assert HINT not in plan_text(SAMPLES["create"])
+    assert plan_text(many).count(DENIAL_HINT) == 1
+    assert DENIAL_HINT not in plan_text(SAMPLES["create"])
 
 
 def test_brokers_alone_have_a_title_too() -> None:
-    assert policies_text([BROKERS], [BROKERS]) == (
+    assert render_policies([BROKERS], [BROKERS]) == (
         "Policies:\n  Topic/orders: denied by a policy of the brokers: not today\n"
     )
-    assert policies_text([], []) == ""
+    assert render_policies([], []) == ""
 
 
 def test_lines() -> None:
-    assert verdict_lines([replace(DENIED, topic="o\x1b", message="")]) == [
+    assert render_verdict_lines([replace(DENIED, topic="o\x1b", message="")]) == [
         "denied by policy bounds on topic o\\x1b"
     ]
-    assert verdict_lines([OVERRIDDEN], resource=True) == [
+    assert render_verdict_lines([OVERRIDDEN], with_resource=True) == [
         "Topic/orders: overridden policy factor: one replica",
         "  reason: only a test",
     ]
-    assert verdict_lines([replace(WARNED, message="a\nb\x1b")]) == [
+    assert render_verdict_lines([replace(WARNED, message="a\nb\x1b")]) == [
         "warned by policy naming: a",
         "  b\\x1b",
     ]
 
 
 def test_of_very_many_some_are_shown() -> None:
-    lines = verdict_lines([replace(DENIED, topic=f"t{n}") for n in range(1000)])
+    lines = render_verdict_lines([replace(DENIED, topic=f"t{n}") for n in range(1000)])
     assert len(lines) == 21
     assert lines[-1] == "… and 980 more verdicts"

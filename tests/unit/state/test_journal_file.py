@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.jsontypes import JsonObject
-from kdeclare.engine.state.local import LocalStore, journal_line, parse_journal
+from kdeclare.engine.state.local_store import LocalStore, format_journal_line, parse_journal
 
 ENTRIES: tuple[JsonObject, ...] = ({"begin": ["a"]}, {"end": "a", "note": "é\n"}, {"begin": ["b"]})
-DATA = b"".join(journal_line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
+DATA = b"".join(format_journal_line(number, entry) for number, entry in enumerate(ENTRIES, start=1))
 ENDS = [0, *(i + 1 for i, byte in enumerate(DATA) if byte == 0x0A)]
 
 
@@ -57,7 +57,7 @@ def test_any_tail_is_dropped(tail: bytes) -> None:
 
 
 def test_a_missing_or_doubled_line_is_an_error(tmp_path: Path) -> None:
-    first, second, third = (journal_line(n, e) for n, e in enumerate(ENTRIES, start=1))
+    first, second, third = (format_journal_line(n, e) for n, e in enumerate(ENTRIES, start=1))
     for lines, number in (((first, third, third), 2), ((first, first, third), 2), ((second, third), 1)):
         with pytest.raises(KdeclareError, match=f"line {number}: it is not the next in sequence"):
             parse_journal(b"".join(lines), "j")

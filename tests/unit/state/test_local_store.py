@@ -11,8 +11,8 @@ import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError
 from kdeclare.core.plans.state import State
-from kdeclare.engine.state.local import LocalStore
-from kdeclare.providers.kafka.config.config_record import AppliedWhole
+from kdeclare.engine.state.local_store import LocalStore
+from kdeclare.providers.kafka.config.config_record import AppliedValue
 from kdeclare.providers.kafka.topic.record import TopicRecord
 
 FIRST = State("lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord(partitions=3)})
@@ -103,7 +103,7 @@ def test_a_damaged_state_is_an_error_and_stays_as_it_is(
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file")
     store = LocalStore(tmp_path / "state" / "p" / "e")
-    for use in (store.read, store.holder, store.runs, lambda: store.begin_run("r1", "{}")):
+    for use in (store.read, store.read_holder, store.runs, lambda: store.begin_run("r1", "{}")):
         with pytest.raises(KdeclareError) as caught:
             use()
         assert the_one(caught).code == "state-io"
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_no_half_written_file(
     monkeypatch.undo()
     assert {name: (folder / name).read_bytes() for name in files(folder) - {"lock"}} == before
     assert store.runs() == ()
-    assert store.holder() is None
+    assert store.read_holder() is None
 
 
 def half_then(number: int) -> object:
@@ -174,7 +174,7 @@ def test_no_access_says_what_to_do(store: LocalStore, folder: Path, monkeypatch:
 
     monkeypatch.setattr(os, "open", refuse)
     assert store.read() == FIRST
-    assert store.holder() is None
+    assert store.read_holder() is None
     with pytest.raises(KdeclareError) as caught, store.lock("kdeclare apply"):
         pytest.fail("locked")
     assert the_one(caught).code == "state-no-access"
@@ -193,7 +193,7 @@ def test_leftovers_are_no_runs_and_go_with_the_next_lock(store: LocalStore, fold
 
 
 def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
-    configs = {"retention.ms": AppliedWhole("604800000"), "a": AppliedWhole("b")}
+    configs = {"retention.ms": AppliedValue("604800000"), "a": AppliedValue("b")}
     record = TopicRecord(configs, partitions=12, replicationFactor=3)
     store.write(State("l", 1, "c", {f"Topic/team.orders-{n}": record for n in range(5000)}))
     reads, writes = [], []
@@ -232,5 +232,5 @@ def test_run_that_lacks_a_file_is_damaged(tmp_path: Path, name: str) -> None:
         pass
     (tmp_path / "runs" / "r1" / name).unlink()
     with pytest.raises(KdeclareError, match=f"{name}: it is not there") as problem:
-        store.plan_text("r1") if name == "plan.json" else store.entries("r1")
+        store.read_plan_text("r1") if name == "plan.json" else store.entries("r1")
     assert [d.code for d in problem.value.diagnostics] == ["state-corrupt"]

@@ -13,14 +13,14 @@ import pytest
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.state import State
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 
 FIRST = State("lineage-1", 1, "cluster-1", {})
 
 HOLD = """
 import sys
 from pathlib import Path
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 with LocalStore(Path(sys.argv[1])).lock("kdeclare apply"):
     print("held", flush=True)
     sys.stdin.readline()
@@ -31,7 +31,7 @@ COUNT = """
 import sys, time
 from pathlib import Path
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 folder = Path(sys.argv[1])
 store, number = LocalStore(folder / "s"), folder / "number"
 done = 0
@@ -39,7 +39,7 @@ while done < 20:
     try:
         with store.lock("count"):
             value = int(number.read_text())
-            store.holder()
+            store.read_holder()
             number.write_text(str(value + 1))
             done += 1
     except KdeclareError as error:
@@ -64,7 +64,7 @@ def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
 def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     with other_process(tmp_path) as process:
-        holder = store.holder()
+        holder = store.read_holder()
         assert holder is not None
         assert (holder.pid, holder.what) == (process.pid, "kdeclare apply")
         start = time.perf_counter()
@@ -73,7 +73,7 @@ def test_another_process_is_kept_out_and_told_by_whom(tmp_path: Path) -> None:
         assert time.perf_counter() - start < 20  # it does not wait
         assert caught.value.exit_code is ExitCode.LOCKED
         process.communicate("\n", timeout=10)
-        assert store.holder() is None
+        assert store.read_holder() is None
 
 
 def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
         process.kill()
         process.wait(timeout=10)
         assert (tmp_path / "lock").read_text() != ""  # what it wrote about itself is still there
-        assert store.holder() is None
+        assert store.read_holder() is None
         with store.lock("mine"):
             pass
 
@@ -103,7 +103,7 @@ def test_who_lost_the_lock_writes_nothing_more(tmp_path: Path) -> None:
     with mine.lock("mine"):
         journal = mine.begin_run("r1", "{}")
         mine.write(FIRST)
-        holder = other.holder()
+        holder = other.read_holder()
         assert holder is not None
         other.break_lock(holder)
         with other.lock("other"):
@@ -120,18 +120,18 @@ def test_who_lost_the_lock_writes_nothing_more(tmp_path: Path) -> None:
             other.write(replace(FIRST, serial=2))
             other.open_run("r1").close()
             assert other.entries("r1") == ()
-    assert mine.holder() is None
+    assert mine.read_holder() is None
 
 
 def test_losing_the_lock_does_not_free_the_next_holder(tmp_path: Path) -> None:
     mine, other = LocalStore(tmp_path), LocalStore(tmp_path)
     with mine.lock("mine"):
-        holder = other.holder()
+        holder = other.read_holder()
         assert holder is not None
         other.break_lock(holder)
         next_one = other.lock("other")
         next_one.__enter__()
-    seen = LocalStore(tmp_path).holder()
+    seen = LocalStore(tmp_path).read_holder()
     assert seen is not None
     assert seen.what == "other"
     next_one.__exit__(None, None, None)
@@ -141,7 +141,7 @@ def test_an_unreadable_note_still_means_locked(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     with other_process(tmp_path):
         (tmp_path / "lock").write_text("not json")
-        holder = store.holder()
+        holder = store.read_holder()
         assert holder is not None
         with pytest.raises(KdeclareError, match="unknown user"), store.lock("mine"):
             pytest.fail("two holders")

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from kdeclare.core.plans.state import State
-from kdeclare.engine.state.memory import Crash, MemoryStore, Step
+from kdeclare.engine.state.memory_store import MemoryStore, StoreCrash, StoreStep
 
 FIRST = State("lineage-1", 1, "cluster-1", {})
 
@@ -46,22 +46,22 @@ STAGES: list[tuple[object, ...]] = [
 @pytest.mark.parametrize("n", range(1, 7))
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_it_dies_at_every_step(n: int, when: Literal["before", "after"]) -> None:
-    store = MemoryStore(Crash(n, when, Killed()))
+    store = MemoryStore(StoreCrash(n, when, Killed()))
     with pytest.raises(Killed):
         work(store)
     assert content(store) == STAGES[n - (when == "before")]
     with pytest.raises(Killed):
         store.write(FIRST)
     store.restart()
-    assert store.holder() is None
+    assert store.read_holder() is None
     store.begin_run("r9", "{}").close()
 
 
 @pytest.mark.parametrize(
     ("step", "n", "stage"), [("begin_run", 1, 0), ("append", 2, 3), ("write", 1, 2), ("write", 2, 4)]
 )
-def test_it_counts_one_kind_of_step(step: Step, n: int, stage: int) -> None:
-    store = MemoryStore(Crash(n, "before", Killed(), step))
+def test_it_counts_one_kind_of_step(step: StoreStep, n: int, stage: int) -> None:
+    store = MemoryStore(StoreCrash(n, "before", Killed(), step))
     with pytest.raises(Killed):
         work(store)
     assert content(store) == STAGES[stage]

@@ -12,16 +12,16 @@ from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.state import LockInfo, State
 from kdeclare.core.resources.record_binding import bind_record
-from kdeclare.engine.state.document import decode, encode
-from kdeclare.engine.state.local import LocalStore, open_store
-from kdeclare.engine.state.memory import MemoryStore
-from kdeclare.engine.state.port import StateStore, is_run_id, new_run_id
-from kdeclare.providers.kafka.config.config_record import AppliedWhole
+from kdeclare.engine.state.document import decode_state, encode_state
+from kdeclare.engine.state.local_store import LocalStore, open_store
+from kdeclare.engine.state.memory_store import MemoryStore
+from kdeclare.engine.state.port import StateStore, is_run_id, make_run_id
+from kdeclare.providers.kafka.config.config_record import AppliedValue
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from tests.jsontypes import Json, untyped
 
 FIRST = State(
-    "lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord({"a": AppliedWhole(None)}, partitions=3)}
+    "lineage-1", 1, "cluster-1", {"Topic/orders": TopicRecord({"a": AppliedValue(None)}, partitions=3)}
 )
 
 
@@ -33,7 +33,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> StateStore:
 def test_a_new_store_holds_nothing(store: StateStore, tmp_path: Path) -> None:
     assert store.read() is None
     assert store.runs() == ()
-    assert store.holder() is None
+    assert store.read_holder() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,8 +73,8 @@ def test_a_run_has_its_plan_and_its_entries(store: StateStore) -> None:
         journal.append({"begin": ["a", "b"]})
         journal.append({"end": "a", "error": "line\nbreak \ud800 \x00 é"})
     assert store.runs() == ("r1",)
-    assert store.plan_text("r1") == '{"é": "\u2028"}'
-    assert list(store.plan_lines("r1")) == [store.plan_text("r1")]
+    assert store.read_plan_text("r1") == '{"é": "\u2028"}'
+    assert list(store.read_plan_lines("r1")) == [store.read_plan_text("r1")]
     assert store.entries("r1") == ({"begin": ["a", "b"]}, {"end": "a", "error": "line\nbreak \ud800 \x00 é"})
 
 
@@ -116,14 +116,14 @@ def test_a_run_begins_once(store: StateStore) -> None:
     with pytest.raises(KdeclareError) as caught:
         store.begin_run("r1", "second")
     assert caught.value.diagnostics[0].code == "run-exists"
-    assert store.plan_text("r1") == "first"
+    assert store.read_plan_text("r1") == "first"
     assert store.entries("r1") == (1,)
 
 
 @pytest.mark.parametrize("run_id", ["r2", "", ".", "..", "../r1", "r1/../r1"])
 def test_an_unknown_run_is_named(store: StateStore, run_id: str) -> None:
     store.begin_run("r1", "{}").close()
-    for ask in (store.open_run, store.plan_text, store.entries):
+    for ask in (store.open_run, store.read_plan_text, store.entries):
         with pytest.raises(KdeclareError) as caught:
             ask(run_id)
         assert caught.value.diagnostics[0].code == "unknown-run"
@@ -131,7 +131,7 @@ def test_an_unknown_run_is_named(store: StateStore, run_id: str) -> None:
 
 def test_one_holder_at_a_time(store: StateStore) -> None:
     with store.lock("kdeclare apply"):
-        holder = store.holder()
+        holder = store.read_holder()
         assert holder is not None
         with pytest.raises(KdeclareError) as caught, store.lock("kdeclare rollback"):
             pytest.fail("two holders")
@@ -139,7 +139,7 @@ def test_one_holder_at_a_time(store: StateStore) -> None:
     detail = caught.value.diagnostics[0].detail
     for part in (holder.who, str(holder.pid), holder.since, "kdeclare apply"):
         assert part in detail
-    assert store.holder() is None
+    assert store.read_holder() is None
 
 
 def test_the_lock_is_free_after_an_error(store: StateStore) -> None:
@@ -156,10 +156,10 @@ def test_a_lock_is_broken_for_the_holder_that_was_seen(store: StateStore) -> Non
     with store.lock("kdeclare apply"):
         with pytest.raises(KdeclareError, match="it is held by"):
             store.break_lock(other)
-        holder = store.holder()
+        holder = store.read_holder()
         assert holder is not None
         store.break_lock(holder)
-        assert store.holder() is None
+        assert store.read_holder() is None
         with store.lock("kdeclare rollback"):
             pass
 
@@ -176,12 +176,12 @@ json_values: st.SearchStrategy[Json] = st.recursive(
 def test_state_text_round_trips(resources: dict[str, Json]) -> None:
     bound = {name: bind_record(name.partition("/")[0], json) for name, json in resources.items()}
     state = State("l", 7, "c", {name: record for name, record in bound.items() if record is not None})
-    assert decode(encode(state).encode(), "here") == state
+    assert decode_state(encode_state(state).encode(), "here") == state
 
 
 def test_state_text_is_stable_and_one_line_a_resource() -> None:
     records = {"Topic/b": TopicRecord(labels={"y": "1", "x": "é"}), "Topic/a": TopicRecord()}
-    text = encode(State("l", 1, "c", records))
+    text = encode_state(State("l", 1, "c", records))
     assert text == (
         '{\n  "version": 3,\n  "lineage": "l",\n  "serial": 1,\n  "cluster_id": "c",\n  "resources": {\n'
         '    "Topic/a": {"configs": {}, "preventDestroy": false},\n'
@@ -194,7 +194,7 @@ NOON = datetime(2026, 11, 21, 12, 51, 7, 999, tzinfo=UTC)
 
 
 def test_a_run_id_says_when_and_what() -> None:
-    assert new_run_id(NOON, PLAN_ID, ()) == "20261121T125107Z-1a2b3c4d"
+    assert make_run_id(NOON, PLAN_ID, ()) == "20261121T125107Z-1a2b3c4d"
 
 
 @given(
@@ -203,13 +203,13 @@ def test_a_run_id_says_when_and_what() -> None:
 def test_run_ids_sort_in_the_order_they_were_made(made: list[tuple[int, str]]) -> None:
     ids: list[str] = []
     for seconds, plan_id in made:
-        ids.append(new_run_id(NOON + timedelta(seconds=seconds), plan_id, sorted(ids)))
+        ids.append(make_run_id(NOON + timedelta(seconds=seconds), plan_id, sorted(ids)))
     assert ids == sorted(set(ids))
     assert all(map(is_run_id, ids))
 
 
 def test_other_names_do_not_disturb_run_ids() -> None:
-    assert new_run_id(NOON, PLAN_ID, ["zzz", "r1"]) == "20261121T125107Z-1a2b3c4d"
+    assert make_run_id(NOON, PLAN_ID, ["zzz", "r1"]) == "20261121T125107Z-1a2b3c4d"
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "FILE://localhost{}"])

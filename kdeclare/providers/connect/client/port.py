@@ -6,9 +6,9 @@ from dataclasses import field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.connect.worker_state import Certificate, WorkerSeen, WorkersSeen, WorkerStatus
+from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerSnapshot
 
 Changes = Mapping[str, str | None]
 """What a PATCH says: raw values by key; None takes the override away (JSON merge patch)."""
@@ -63,10 +63,10 @@ class ConnectWorkers(Protocol):
     def overrides(self, url: str) -> Mapping[str, str]:
         """All overrides as one worker has read them, raw."""
 
-    def status(self, url: str) -> WorkerStatus:
+    def status(self, url: str) -> PluginStatus:
         """What one worker says of itself."""
 
-    def handshake(self, url: str) -> Certificate | None:
+    def read_served_certificate(self, url: str) -> Certificate | None:
         """The leaf that a new TLS connection is shown, trusted or not; None without TLS."""
 
     def validate(self, url: str, changes: Changes) -> Validation:
@@ -82,36 +82,38 @@ class ConnectWorkers(Protocol):
         """Let go of connections. Safe to call twice."""
 
 
-_AT_ONCE = 16
+_MAX_THREADS = 16
 
 
-def read_workers(workers: ConnectWorkers) -> WorkersSeen:
+def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
     """What every worker says and shows; whatever cannot be had of one is told as its trouble."""
-    at = datetime.now(UTC)
-    with ThreadPoolExecutor(min(_AT_ONCE, len(workers.urls)), thread_name_prefix="workers") as pool:
-        seen = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
-    return WorkersSeen(at, _read_overrides(workers, seen), seen)
+    taken_at = datetime.now(UTC)
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
+        snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
+    return GroupSnapshot(taken_at, _read_overrides(workers, snapshots), snapshots)
 
 
-def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSeen:
-    status: WorkerStatus | None = None
+def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSnapshot:
+    status: PluginStatus | None = None
     trouble = ""
     try:
         status = workers.status(url)
     except Fault as fault:
-        trouble = told(fault)
+        trouble = format_fault(fault)
         if fault.error == UNREACHABLE:
-            return WorkerSeen(url, trouble=trouble)
+            return WorkerSnapshot(url, trouble=trouble)
     try:
-        return WorkerSeen(url, status, workers.handshake(url), trouble)
+        return WorkerSnapshot(url, status, workers.read_served_certificate(url), trouble)
     except Fault as fault:
-        return WorkerSeen(url, status, None, trouble or told(fault))
+        return WorkerSnapshot(url, status, None, trouble or format_fault(fault))
 
 
-def _read_overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Mapping[str, str] | None:
+def _read_overrides(
+    workers: ConnectWorkers, snapshots: tuple[WorkerSnapshot, ...]
+) -> Mapping[str, str] | None:
     """As the worker has them that has read furthest; where that one falls silent, the next."""
-    able = [(item.status.seen, item.url) for item in seen if item.status is not None]
-    for _, url in sorted(able, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
+    candidates = [(item.status.seen, item.url) for item in snapshots if item.status is not None]
+    for _, url in sorted(candidates, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
         try:
             return workers.overrides(url)
         except Fault:
@@ -119,13 +121,13 @@ def _read_overrides(workers: ConnectWorkers, seen: tuple[WorkerSeen, ...]) -> Ma
     return None
 
 
-def told(fault: Fault) -> str:
+def format_fault(fault: Fault) -> str:
     """A fault's reason as part of a sentence."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WorkerVerdict:
     """What one worker says of proposed overrides. reason: why it says nothing; empty if it does."""
 
     url: str
@@ -150,43 +152,45 @@ class Verdict:
         return "; ".join(line.strip().rstrip(".") for line in lines) or "not valid, without a reason"
 
 
-def verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[Verdict, ...]:
+def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:
     """What every worker says of ``changes``; nothing is changed. Raises nothing that a worker can cause."""
-    with ThreadPoolExecutor(min(_AT_ONCE, len(workers.urls)), thread_name_prefix="workers") as pool:
-        return tuple(pool.map(lambda url: _ask_verdict(workers, url, changes), workers.urls))
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
+        return tuple(pool.map(lambda url: _request_verdict(workers, url, changes), workers.urls))
 
 
-def check(workers: ConnectWorkers, changes: Changes) -> None:
+def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
     """Raises Fault, naming each worker that could not apply ``changes``, or cannot be asked."""
-    said: dict[str, list[str]] = {}
-    for verdict in verdicts(workers, changes):
+    urls_by_message: dict[str, list[str]] = {}
+    for verdict in collect_verdicts(workers, changes):
         if not verdict.is_good:
-            said.setdefault(verdict.words, []).append(verdict.url)
-    if said:
-        raise Fault(INVALID, ". ".join(f"{', '.join(urls)}: {words}" for words, urls in said.items()))
+            urls_by_message.setdefault(verdict.words, []).append(verdict.url)
+    if urls_by_message:
+        raise Fault(
+            INVALID, ". ".join(f"{', '.join(urls)}: {words}" for words, urls in urls_by_message.items())
+        )
 
 
-def change(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
+def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
     """Check with every worker, then send one PATCH; the overrides as they are then. Raises Fault."""
-    check(workers, changes)
-    return through_any(workers, changes)
+    require_valid(workers, changes)
+    return patch_through_any(workers, changes)
 
 
-def through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
+def patch_through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
     """One PATCH through the first worker that can be reached. Raises Fault."""
-    last = Fault(UNREACHABLE, "There is no worker to ask.")
+    last_fault = Fault(UNREACHABLE, "There is no worker to ask.")
     for url in workers.urls:
         try:
             return workers.patch(url, changes)
         except Fault as fault:
-            last = Fault(fault.error, f"{url}: {told(fault)}.", fault.kind)
+            last_fault = Fault(fault.error, f"{url}: {format_fault(fault)}.", fault.kind)
             if fault.error != UNREACHABLE:
-                raise last from None
-    raise last
+                raise last_fault from None
+    raise last_fault
 
 
-def _ask_verdict(workers: ConnectWorkers, url: str, changes: Changes) -> Verdict:
+def _request_verdict(workers: ConnectWorkers, url: str, changes: Changes) -> WorkerVerdict:
     try:
-        return Verdict(url, workers.validate(url, changes))
+        return WorkerVerdict(url, workers.validate(url, changes))
     except Fault as fault:
-        return Verdict(url, None, f"cannot be asked: {told(fault)}")
+        return WorkerVerdict(url, None, f"cannot be asked: {format_fault(fault)}")

@@ -20,7 +20,7 @@ import httpx
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.providers.connect.client import answers
+from kdeclare.providers.connect.client import responses
 from kdeclare.providers.connect.client.port import (
     BAD_ANSWER,
     INVALID,
@@ -34,7 +34,7 @@ from kdeclare.providers.connect.client.port import (
     Changes,
     Validation,
 )
-from kdeclare.providers.connect.worker_state import Certificate, WorkerGroup, WorkerStatus
+from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, WorkerGroup
 
 
 class DeadlineTransport(httpx.HTTPTransport):
@@ -60,28 +60,32 @@ class _DeadlineBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        begun = time.monotonic()
-        return _DeadlineStream(super().connect_tcp(host, port, timeout, local_address, socket_options), begun)
+        started_at = time.monotonic()
+        return _DeadlineStream(
+            super().connect_tcp(host, port, timeout, local_address, socket_options), started_at
+        )
 
 
 class _DeadlineStream(httpcore.NetworkStream):
-    """A stream whose timeouts count from ``begun``, on the monotonic clock."""
+    """A stream whose timeouts count from ``started_at``, on the monotonic clock."""
 
-    def __init__(self, stream: httpcore.NetworkStream, begun: float) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, started_at: float) -> None:
         self._stream = stream
-        self._begun = begun
+        self._started_at = started_at
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, self._compute_remaining_s(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._left(timeout, httpcore.WriteTimeout))
+        self._stream.write(buffer, self._compute_remaining_s(timeout, httpcore.WriteTimeout))
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = self._left(timeout, httpcore.ConnectTimeout)
-        return _DeadlineStream(self._stream.start_tls(ssl_context, server_hostname, left), self._begun)
+        remaining_s = self._compute_remaining_s(timeout, httpcore.ConnectTimeout)
+        return _DeadlineStream(
+            self._stream.start_tls(ssl_context, server_hostname, remaining_s), self._started_at
+        )
 
     def close(self) -> None:
         self._stream.close()
@@ -89,18 +93,18 @@ class _DeadlineStream(httpcore.NetworkStream):
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
-    def _left(self, timeout: float | None, passed: type[Exception]) -> float | None:
+    def _compute_remaining_s(self, timeout: float | None, timeout_exception: type[Exception]) -> float | None:
         if timeout is None:
             return None
-        left = self._begun + timeout - time.monotonic()
-        if left <= 0:
-            raise passed
-        return left
+        remaining_s = self._started_at + timeout - time.monotonic()
+        if remaining_s <= 0:
+            raise timeout_exception
+        return remaining_s
 
 
 PATH = "/admin/dynamic-worker-config"
 
-MAX_ANSWER_BYTES = 1 << 20
+MAX_RESPONSE_BYTES = 1 << 20
 """Of a body. The plug-in takes 64 KiB of overrides, and a status holds a certificate for each listener."""
 _CHANGE_S = 60.0
 """How long a change may take in all: it is written, read back and applied before the answer."""
@@ -123,13 +127,13 @@ class RestWorkers:
         urls: tuple[str, ...],
         *,
         context: ssl.SSLContext,
-        showing: ssl.SSLContext,
+        unverified_context: ssl.SSLContext,
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> None:
-        """context: verifies workers. showing: verifies nothing; only to see what they show."""
+        """context: verifies workers. unverified_context: verifies nothing; only to see what they show."""
         self.urls = urls
-        self._showing = showing
+        self._unverified_context = unverified_context
         self._timeout_s = timeout_s
         self._client = httpx.Client(
             # What is compressed could be a thousand times as large as what is read.
@@ -141,16 +145,16 @@ class RestWorkers:
 
     def overrides(self, url: str) -> Mapping[str, str]:
         """See `ConnectWorkers.overrides`."""
-        return answers.overrides(self._ask("GET", url, PATH))
+        return responses.parse_overrides(self._send_request("GET", url, PATH))
 
-    def status(self, url: str) -> WorkerStatus:
+    def status(self, url: str) -> PluginStatus:
         """See `ConnectWorkers.status`."""
-        return answers.status(self._ask("GET", url, f"{PATH}/status"))
+        return responses.parse_status(self._send_request("GET", url, f"{PATH}/status"))
 
     def validate(self, url: str, changes: Changes) -> Validation:
         """See `ConnectWorkers.validate`. Keys that are not on the whitelist are a refusal (400)."""
         try:
-            return answers.validation(self._ask("POST", url, f"{PATH}/validate", changes))
+            return responses.parse_validation(self._send_request("POST", url, f"{PATH}/validate", changes))
         except Fault as fault:
             if fault.error == INVALID:
                 return Validation(False, {"": (fault.message,)})
@@ -158,133 +162,141 @@ class RestWorkers:
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """See `ConnectWorkers.patch`."""
-        answer = self._ask("PATCH", url, PATH, changes)
+        body = self._send_request("PATCH", url, PATH, changes)
         try:
-            return answers.overrides(answer)
+            return responses.parse_overrides(body)
         except Fault as fault:  # the answer is odd, and the change may be made
             raise Fault(fault.error, fault.message, FaultKind.UNKNOWN) from None
 
     def delete(self, url: str, key: str) -> None:
         """See `ConnectWorkers.delete`."""
-        self._ask("DELETE", url, f"{PATH}/{quote(key, safe='')}")
+        self._send_request("DELETE", url, f"{PATH}/{quote(key, safe='')}")
 
-    def handshake(self, url: str) -> Certificate | None:
+    def read_served_certificate(self, url: str) -> Certificate | None:
         """See `ConnectWorkers.handshake`."""
         parts = urlsplit(url)
         if parts.scheme != "https" or parts.hostname is None:
             return None
         try:
             with (
-                socket.create_connection((parts.hostname, parts.port or 443), self._timeout_s) as plain,
-                self._showing.wrap_socket(plain, server_hostname=parts.hostname) as secured,
+                socket.create_connection(
+                    (parts.hostname, parts.port or 443), self._timeout_s
+                ) as plain_socket,
+                self._unverified_context.wrap_socket(
+                    plain_socket, server_hostname=parts.hostname
+                ) as tls_socket,
             ):
-                shown = secured.getpeercert(binary_form=True)
-            return read_certificate(shown) if shown else None
+                certificate_der = tls_socket.getpeercert(binary_form=True)
+            return parse_certificate(certificate_der) if certificate_der else None
         except (OSError, ValueError) as e:
-            why = f"no TLS handshake ({_reason(e)})"
-            raise Fault(UNREACHABLE, why) from None
+            reason = f"no TLS handshake ({_explain_exception(e)})"
+            raise Fault(UNREACHABLE, reason) from None
 
     def close(self) -> None:
         """See `ConnectWorkers.close`."""
         self._client.close()
 
-    def _ask(self, method: str, url: str, path: str, body: Changes | None = None) -> bytes:
-        changes = method in ("PATCH", "DELETE")
+    def _send_request(self, method: str, url: str, path: str, body: Changes | None = None) -> bytes:
+        is_change = method in ("PATCH", "DELETE")
         content = None if body is None else json.dumps(dict(body)).encode()
         with (
-            _explained(changes=changes),
+            _translate_errors(is_change=is_change),
             self._client.stream(
                 method,
                 url + path,
                 content=content,
                 headers={"Content-Type": "application/json"} if content is not None else {},
-                timeout=httpx.Timeout(self._timeout_s, read=_CHANGE_S if changes else self._timeout_s),
-            ) as answer,
+                timeout=httpx.Timeout(self._timeout_s, read=_CHANGE_S if is_change else self._timeout_s),
+            ) as response,
         ):
-            answered = _read_answer(answer, changes=changes)
-        if not answer.is_success:
-            raise _refusal(method, answer, answered)
-        return answered
+            response_body = _read_body(response, is_change=is_change)
+        if not response.is_success:
+            raise _build_refusal_fault(method, response, response_body)
+        return response_body
 
 
-def _read_answer(answer: httpx.Response, *, changes: bool) -> bytes:
+def _read_body(response: httpx.Response, *, is_change: bool) -> bytes:
     """The body, up to a limit. Raises Fault."""
-    kind = FaultKind.UNKNOWN if changes else FaultKind.REFUSED
-    if answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+    kind = FaultKind.UNKNOWN if is_change else FaultKind.REFUSED
+    if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise Fault(BAD_ANSWER, "its answer is compressed, which was not asked for", kind)
     body = bytearray()
-    for part in answer.iter_raw():
+    for part in response.iter_raw():
         body += part
-        if len(body) > MAX_ANSWER_BYTES:
-            raise Fault(BAD_ANSWER, f"its answer is larger than {MAX_ANSWER_BYTES} bytes", kind)
+        if len(body) > MAX_RESPONSE_BYTES:
+            raise Fault(BAD_ANSWER, f"its answer is larger than {MAX_RESPONSE_BYTES} bytes", kind)
     return bytes(body)
 
 
 @contextmanager
-def _explained(*, changes: bool) -> Iterator[None]:
+def _translate_errors(*, is_change: bool) -> Iterator[None]:
     """Turn what HTTP and TLS raise into a Fault."""
     try:
         yield
     except httpx.HTTPError as e:
-        untrusted = _caused_by(e)
-        if isinstance(untrusted, ssl.SSLCertVerificationError):
-            why = f"its certificate is not trusted ({untrusted.verify_message}); {_TRUST_HINT}"
-            raise Fault(NOT_TRUSTED, why) from None
-        if untrusted is not None:
-            raise Fault(NOT_TRUSTED, f"it refuses the TLS connection ({_reason(untrusted)})") from None
+        tls_error = _find_tls_error(e)
+        if isinstance(tls_error, ssl.SSLCertVerificationError):
+            reason = f"its certificate is not trusted ({tls_error.verify_message}); {_TRUST_HINT}"
+            raise Fault(NOT_TRUSTED, reason) from None
+        if tls_error is not None:
+            raise Fault(
+                NOT_TRUSTED, f"it refuses the TLS connection ({_explain_exception(tls_error)})"
+            ) from None
         if isinstance(e, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            raise Fault(UNREACHABLE, f"it cannot be reached ({_reason(e)})") from None
-        kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
-        raise Fault(LOST, f"its answer did not come ({_reason(e)})", kind) from None
+            raise Fault(UNREACHABLE, f"it cannot be reached ({_explain_exception(e)})") from None
+        kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
+        raise Fault(LOST, f"its answer did not come ({_explain_exception(e)})", kind) from None
     except (httpx.InvalidURL, UnicodeError):  # what is in it is not repeated
         raise Fault(UNREACHABLE, "it cannot be reached (its URL holds what no URL can)") from None
 
 
-def _refusal(method: str, answer: httpx.Response, body: bytes) -> Fault:
+def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> Fault:
     """What a status other than 2xx means, in the worker's own words."""
-    code, said = answer.status_code, answers.problem(body)
-    words = said or f"HTTP {code} {answer.reason_phrase}".strip()
+    code, worker_message = response.status_code, responses.parse_error_message(body)
+    message = worker_message or f"HTTP {code} {response.reason_phrase}".strip()
     if code in (401, 403):
-        return Fault(NOT_AUTHORIZED, words)
-    if code == 404 and method == "DELETE" and said and said != _NO_SUCH_PATH:
-        return Fault(NO_OVERRIDE, words)
+        return Fault(NOT_AUTHORIZED, message)
+    if code == 404 and method == "DELETE" and worker_message and worker_message != _NO_SUCH_PATH:
+        return Fault(NO_OVERRIDE, message)
     if code in (404, 405):
-        why = f"it does not serve {PATH}: kdeclare's plug-in is not installed there"
-        return Fault(PLUGIN_MISSING, why)
+        reason = f"it does not serve {PATH}: kdeclare's plug-in is not installed there"
+        return Fault(PLUGIN_MISSING, reason)
     if code == 409:  # a rebalance is under way
-        return Fault(NOT_READY, words, FaultKind.RETRIABLE)
-    if code == 503 or (code >= 500 and _NOT_WRITTEN in words):
-        return Fault(NOT_READY, words)
+        return Fault(NOT_READY, message, FaultKind.RETRIABLE)
+    if code == 503 or (code >= 500 and _NOT_WRITTEN in message):
+        return Fault(NOT_READY, message)
     if code >= 500:
-        return Fault(LOST, words, FaultKind.UNKNOWN if method in ("PATCH", "DELETE") else FaultKind.RETRIABLE)
-    return Fault(INVALID, words)
+        return Fault(
+            LOST, message, FaultKind.UNKNOWN if method in ("PATCH", "DELETE") else FaultKind.RETRIABLE
+        )
+    return Fault(INVALID, message)
 
 
-def _caused_by(problem: BaseException | None) -> ssl.SSLError | None:
+def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
     """The TLS error beneath, if there is one; a connection that only broke off is none."""
-    while problem is not None:
-        if isinstance(problem, ssl.SSLError) and not isinstance(
-            problem, ssl.SSLEOFError | ssl.SSLZeroReturnError
+    while exception is not None:
+        if isinstance(exception, ssl.SSLError) and not isinstance(
+            exception, ssl.SSLEOFError | ssl.SSLZeroReturnError
         ):
-            return problem
-        problem = problem.__cause__ or problem.__context__
+            return exception
+        exception = exception.__cause__ or exception.__context__
     return None
 
 
-def _reason(problem: BaseException) -> str:
-    if isinstance(problem, TimeoutError | httpx.TimeoutException):
+def _explain_exception(exception: BaseException) -> str:
+    if isinstance(exception, TimeoutError | httpx.TimeoutException):
         return "no answer in time"
-    if isinstance(problem, httpx.LocalProtocolError | UnicodeError):
+    if isinstance(exception, httpx.LocalProtocolError | UnicodeError):
         return "the request cannot be sent; check the headers and the URL"  # its own words can hold a secret
-    beneath: BaseException | None = problem
-    while beneath is not None:
-        if isinstance(beneath, OSError) and beneath.strerror:
-            return beneath.strerror.lower()
-        beneath = beneath.__cause__ or beneath.__context__
-    return str(problem) or type(problem).__name__
+    cause: BaseException | None = exception
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
+        cause = cause.__cause__ or cause.__context__
+    return str(exception) or type(exception).__name__
 
 
-def read_certificate(der: bytes) -> Certificate:
+def parse_certificate(der: bytes) -> Certificate:
     """Read the certificate from its DER. Raises ValueError for what is none.
 
     The standard library decodes a certificate only once it has verified it, and an expired or foreign one is
@@ -292,13 +304,13 @@ def read_certificate(der: bytes) -> Certificate:
     """
     from cryptography import x509  # 40 ms, for handshakes only
 
-    read = x509.load_der_x509_certificate(der)
+    certificate = x509.load_der_x509_certificate(der)
     return Certificate(
         hashlib.sha256(der).hexdigest(),
-        read.subject.rfc4514_string(),
-        read.issuer.rfc4514_string(),
-        read.not_valid_before_utc,
-        read.not_valid_after_utc,
+        certificate.subject.rfc4514_string(),
+        certificate.issuer.rfc4514_string(),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
     )
 
 
@@ -310,20 +322,26 @@ def open_rest_workers(
     folder: what its files are relative to. resolve: the value of a header's reference.
     timeout_s: how long one worker may take to answer. Raises KdeclareError.
     """
-    context = _create_context(group, folder)
-    showing = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    showing.check_hostname = False
-    showing.verify_mode = ssl.CERT_NONE
-    for each in (context, showing):
-        _load_identity(each, group, folder)
-    headers = {name: _sendable(name, resolve(reference)) for name, reference in group.headers}
+    context = _create_tls_context(group, folder)
+    unverified_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    unverified_context.check_hostname = False
+    unverified_context.verify_mode = ssl.CERT_NONE
+    for ssl_context in (context, unverified_context):
+        _load_identity(ssl_context, group, folder)
+    headers = {name: _validate_header(name, resolve(reference)) for name, reference in group.headers}
     for value in headers.values():
         SCRUBBER.register(value)
         SCRUBBER.register(value.partition(" ")[2])  # without "Basic" or "Bearer"
-    return RestWorkers(group.urls, context=context, showing=showing, headers=headers, timeout_s=timeout_s)
+    return RestWorkers(
+        group.urls,
+        context=context,
+        unverified_context=unverified_context,
+        headers=headers,
+        timeout_s=timeout_s,
+    )
 
 
-def _sendable(name: str, value: str) -> str:
+def _validate_header(name: str, value: str) -> str:
     """A header's value. Raises KdeclareError, which does not repeat it, where HTTP has no such value."""
     if value.isascii() and value.isprintable() and value == value.strip():
         return value
@@ -337,44 +355,44 @@ def _sendable(name: str, value: str) -> str:
     )
 
 
-def _create_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
+def _create_tls_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
     if group.ca_file is None:
         return ssl.create_default_context()
-    path = _find_file(folder, group.ca_file, "caFile")
+    path = _require_file(folder, group.ca_file, "caFile")
     try:
         return ssl.create_default_context(cafile=path)
     except ssl.SSLError:
-        raise _unusable_file("caFile", group.ca_file, "it holds no certificates in PEM") from None
+        raise _build_file_error("caFile", group.ca_file, "it holds no certificates in PEM") from None
 
 
 def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) -> None:
     """Show a certificate of one's own, if there is one."""
     if group.cert_file is None:
         return
-    cert = _find_file(folder, group.cert_file, "certFile")
-    key = _find_file(folder, group.key_file, "keyFile") if group.key_file else None
+    cert = _require_file(folder, group.cert_file, "certFile")
+    key = _require_file(folder, group.key_file, "keyFile") if group.key_file else None
     try:
         context.load_cert_chain(cert, key, password=lambda: "")  # or it would ask on the terminal
     except (ssl.SSLError, ValueError):
-        why = "it is no PEM, its key is under a password, or the key is another certificate's"
-        raise _unusable_file("certFile", group.cert_file, why) from None
+        reason = "it is no PEM, its key is under a password, or the key is another certificate's"
+        raise _build_file_error("certFile", group.cert_file, reason) from None
 
 
-def _find_file(folder: Path, file: str, field: str) -> Path:
+def _require_file(folder: Path, file: str, field: str) -> Path:
     path = folder / file
     try:
         path.open("rb").close()
     except OSError as e:
-        raise _unusable_file(field, file, (e.strerror or "it cannot be opened").lower()) from None
+        raise _build_file_error(field, file, (e.strerror or "it cannot be opened").lower()) from None
     return path
 
 
-def _unusable_file(field: str, file: str, why: str) -> KdeclareError:
+def _build_file_error(field: str, file: str, reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "connect-tls-file",
             "A file for the connection to Connect workers cannot be used",
-            f"{field} '{file}' cannot be used: {why}.",
+            f"{field} '{file}' cannot be used: {reason}.",
             hint="In a manifest it is relative to the project's folder; keys and certificates are PEM.",
         )
     )

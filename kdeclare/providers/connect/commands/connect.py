@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import is_yes
+from kdeclare.cli.confirmation import prompt_for_yes
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Where, Yes, measured, read_settings
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import Format, StateOptions, Yes, parse_settings, validate_duration
 from kdeclare.core.diagnostics import error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.providers.connect.commands.describe_workers import ChangedView, NamedWorkers, ProposalView
+    from kdeclare.providers.connect.commands.describe_workers import ChangeView, ProposalView, WorkersRequest
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Workers(Where):
+class WorkerOptions(StateOptions):
     """Which workers, and how to reach them."""
 
     worker: Annotated[
@@ -51,41 +51,44 @@ class Workers(Where):
     timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0.1, callback=measured, help="How long to wait for one worker's answer."
+            metavar="SECONDS",
+            min=0.1,
+            callback=validate_duration,
+            help="How long to wait for one worker's answer.",
         ),
     ] = 10.0
 
-    def named(self) -> "NamedWorkers":
+    def to_request(self) -> "WorkersRequest":
         """As the use-cases want it. Raises BadParameter."""
-        from kdeclare.providers.connect.commands.describe_workers import NamedWorkers
+        from kdeclare.providers.connect.commands.describe_workers import WorkersRequest
 
         if self.worker and self.name is not None:
             raise typer.BadParameter("goes without --worker.", param_hint="--name")
-        ways = {
+        connection_options = {
             "--ca-file": self.ca_file,
             "--cert-file": self.cert_file,
             "--key-file": self.key_file,
             "--header": self.header,
         }
-        for option, value in ways.items():
+        for option, value in connection_options.items():
             if value and not self.worker:
                 raise typer.BadParameter("goes with --worker; a manifest says its own.", param_hint=option)
         if self.key_file and not self.cert_file:
             raise typer.BadParameter("is the key of --cert-file, which is missing.", param_hint="--key-file")
-        return NamedWorkers(
+        return WorkersRequest(
             tuple(self.worker or ()),
             self.ca_file,
             self.cert_file,
             self.key_file,
-            tuple(self._headers().items()),
+            tuple(self._parse_headers().items()),
             self.name,
             self.timeout,
         )
 
-    def _headers(self) -> dict[str, str]:
+    def _parse_headers(self) -> dict[str, str]:
         from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
 
-        headers = read_settings("--header", self.header)
+        headers = parse_settings("--header", self.header)
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name):
                 raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")
@@ -100,22 +103,22 @@ class Workers(Where):
 
 _WORKERS = "--worker https://a:8083 --worker https://b:8083 --ca-file ca.pem"
 _KEY = "listeners.https.ssl.keystore"
-_STATUS = epilog(
+_STATUS = build_epilog(
     "kdeclare connect worker-config status                   the workers of the project's manifest",
     f"kdeclare connect worker-config status {_WORKERS}",
     codes=(0, 1, 5, 64, 130),
 )
-_GET = epilog("kdeclare connect worker-config get --name eu --format json", codes=(0, 1, 64, 130))
-_VALIDATE = epilog(
+_GET = build_epilog("kdeclare connect worker-config get --name eu --format json", codes=(0, 1, 64, 130))
+_VALIDATE = build_epilog(
     f"kdeclare connect worker-config validate {_KEY}.location=/etc/connect/new.p12", codes=(0, 1, 64, 130)
 )
-_PATCH = epilog(
+_PATCH = build_epilog(
     f"kdeclare connect worker-config patch {_KEY}.location=/etc/connect/new.p12 \\",
     f"      '{_KEY}.password=${{file:/etc/connect/secrets.properties:keystore}}'",
     f"kdeclare connect worker-config patch --remove {_KEY}.location --remove {_KEY}.password --yes",
     codes=(0, 1, 5, 64, 130),
 )
-_DELETE = epilog(
+_DELETE = build_epilog(
     f"kdeclare connect worker-config delete {_KEY}.location {_KEY}.password", codes=(0, 1, 5, 64, 130)
 )
 
@@ -134,7 +137,11 @@ Remove = Annotated[
 Wait = Annotated[
     float,
     typer.Option(
-        "--wait", metavar="SECONDS", min=0, callback=measured, help="How long workers are given to follow."
+        "--wait",
+        metavar="SECONDS",
+        min=0,
+        callback=validate_duration,
+        help="How long workers are given to follow.",
     ),
 ]
 
@@ -154,19 +161,19 @@ def register_worker_config(app: typer.Typer) -> None:
     )
 
 
-def get(*, output: Format = "text", workers: Workers, console: Console) -> ExitCode:
+def get(*, output: Format = "text", workers: WorkerOptions, console: Console) -> ExitCode:
     """Show what the workers override; passwords are not shown."""
     from kdeclare.providers.connect.commands.describe_workers import get_overrides
 
-    named, workspace = workers.named(), workers.workspace()
+    workers_request, workspace = workers.to_request(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
-    view = get_overrides(workspace, named)
+    view = get_overrides(workspace, workers_request)
     if console.is_json:
-        console.out_document(view)
+        console.write_document(view)
         return ExitCode.OK
-    from kdeclare.providers.connect.commands.text import overrides_text
+    from kdeclare.providers.connect.commands.text import render_overrides
 
-    console.out(overrides_text(view))
+    console.out(render_overrides(view))
     return ExitCode.OK
 
 
@@ -177,12 +184,12 @@ def status(
         typer.Option(
             metavar="DAYS",
             min=0,
-            callback=measured,
+            callback=validate_duration,
             help="How long before its end a certificate is warned of.",
         ),
     ] = 30.0,
     output: Format = "text",
-    workers: Workers,
+    workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
     """Show every worker: whether it runs on the overrides, and the certificate that it shows.
@@ -190,20 +197,20 @@ def status(
     Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
     certificate than it should.
     """
-    from kdeclare.providers.connect.commands.describe_workers import describe_workers, workers_exit_code
+    from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code
 
-    named, workspace = workers.named(), workers.workspace()
+    workers_request, workspace = workers.to_request(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
-    view = describe_workers(workspace, named, warn_days)
+    view = describe_workers(workspace, workers_request, warn_days)
     if console.is_json:
-        from kdeclare.providers.connect.commands.text import make_workers_document
+        from kdeclare.providers.connect.commands.text import build_workers_document
 
-        console.out_document(make_workers_document(view))
+        console.write_document(build_workers_document(view))
     else:
-        from kdeclare.providers.connect.commands.text import workers_text
+        from kdeclare.providers.connect.commands.text import render_workers
 
-        console.out(workers_text(view, console.width, console.style))
-    return workers_exit_code(view)
+        console.out(render_workers(view, console.width, console.style))
+    return get_workers_exit_code(view)
 
 
 def validate(
@@ -211,15 +218,19 @@ def validate(
     *,
     remove: Remove = None,
     output: Format = "text",
-    workers: Workers,
+    workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
     """Ask every worker whether it could apply a change; nothing is changed."""
     from kdeclare.providers.connect.commands.change_overrides import validate_overrides
 
-    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
+    requested_values, workers_request, workspace = (
+        _parse_changes(values, remove),
+        workers.to_request(),
+        workers.workspace(),
+    )
     console.progress("Asking the workers", 0, 0)
-    return _show_proposal(console, validate_overrides(workspace, named, wanted))
+    return _report_proposal(console, validate_overrides(workspace, workers_request, requested_values))
 
 
 def patch(
@@ -229,7 +240,7 @@ def patch(
     wait: Wait = 30.0,
     yes: Yes = False,
     output: Format = "text",
-    workers: Workers,
+    workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
     """Set and take away overrides, all with one change.
@@ -239,10 +250,16 @@ def patch(
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
-    wanted, named, workspace = _read_changes(values, remove), workers.named(), workers.workspace()
+    requested_values, workers_request, workspace = (
+        _parse_changes(values, remove),
+        workers.to_request(),
+        workers.workspace(),
+    )
     console.progress("Asking the workers", 0, 0)
-    asking = _Asking(console, "Change these overrides?", yes)
-    return asking.outcome(lambda agree: change_overrides(workspace, named, wanted, agree, wait))
+    confirmation = _ChangeConfirmation(console, "Change these overrides?", yes)
+    return confirmation.outcome(
+        lambda agree: change_overrides(workspace, workers_request, requested_values, agree, wait)
+    )
 
 
 def delete(
@@ -251,23 +268,25 @@ def delete(
     wait: Wait = 30.0,
     yes: Yes = False,
     output: Format = "text",
-    workers: Workers,
+    workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
     """Take overrides away, all with one change: the workers' own files hold for them again."""
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
-    named, workspace = workers.named(), workers.workspace()
+    workers_request, workspace = workers.to_request(), workers.workspace()
     console.progress("Asking the workers", 0, 0)
-    asking = _Asking(console, "Take these overrides away?", yes)
-    gone = dict.fromkeys(keys)
-    return asking.outcome(
-        lambda agree: change_overrides(workspace, named, gone, agree, wait, must_be_there=True)
+    confirmation = _ChangeConfirmation(console, "Take these overrides away?", yes)
+    removed_values = dict.fromkeys(keys)
+    return confirmation.outcome(
+        lambda agree: change_overrides(
+            workspace, workers_request, removed_values, agree, wait, require_existing=True
+        )
     )
 
 
 @dataclass
-class _Asking:
+class _ChangeConfirmation:
     """The question of one command, and what came of it.
 
     refused: how to exit where a worker could not apply the change.
@@ -278,30 +297,30 @@ class _Asking:
     yes: bool
     refused: ExitCode | None = None
 
-    def agree(self, proposal: "ProposalView") -> bool:
+    def confirm(self, proposal: "ProposalView") -> bool:
         """Whether to go on; what a worker refuses nobody is asked about."""
         console = self.console
         if not proposal.is_good:
-            self.refused = _show_proposal(console, proposal)
+            self.refused = _report_proposal(console, proposal)
             return False
-        from kdeclare.providers.connect.commands.text import proposal_text
+        from kdeclare.providers.connect.commands.text import render_proposal
 
         console.notices(proposal.notices, asking=not self.yes)
         if not console.is_json:
-            console.out(proposal_text(proposal, console.style))
+            console.out(render_proposal(proposal, console.style))
         elif not self.yes and sys.stdin.isatty():
-            console.say(proposal_text(proposal, console.err_style))
-        agreed = self.yes or is_yes(console, self.question)
-        if agreed:
+            console.say(render_proposal(proposal, console.err_style))
+        is_confirmed = self.yes or prompt_for_yes(console, self.question)
+        if is_confirmed:
             console.progress("Waiting for the workers", 0, 0)
-        return agreed
+        return is_confirmed
 
-    def outcome(self, act: "Callable[[Callable[[ProposalView], bool]], ChangedView | None]") -> ExitCode:
+    def outcome(self, act: "Callable[[Callable[[ProposalView], bool]], ChangeView | None]") -> ExitCode:
         """Have it done, and say what came of it. Raises KdeclareError."""
-        view = act(self.agree)
+        view = act(self.confirm)
         console = self.console
         if view is not None:
-            return _show_change(console, view)
+            return _report_change(console, view)
         if self.refused is not None:
             return self.refused
         if console.is_json:
@@ -310,44 +329,44 @@ class _Asking:
         return ExitCode.ERROR
 
 
-def _read_changes(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
-    wanted: dict[str, object] = dict(read_settings("KEY=VALUE", values))
-    both = sorted(wanted.keys() & set(remove or ()))
-    if both:
-        raise typer.BadParameter(f"'{both[0]}' is to be set, too.", param_hint="--remove")
-    wanted |= dict.fromkeys(remove or ())
-    if not wanted:
+def _parse_changes(values: list[str] | None, remove: list[str] | None) -> dict[str, object]:
+    requested_values: dict[str, object] = dict(parse_settings("KEY=VALUE", values))
+    conflicting_keys = sorted(requested_values.keys() & set(remove or ()))
+    if conflicting_keys:
+        raise typer.BadParameter(f"'{conflicting_keys[0]}' is to be set, too.", param_hint="--remove")
+    requested_values |= dict.fromkeys(remove or ())
+    if not requested_values:
         raise typer.BadParameter("say what is to change: KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")
-    return wanted
+    return requested_values
 
 
-def _show_proposal(console: Console, view: "ProposalView") -> ExitCode:
-    from kdeclare.providers.connect.commands.describe_workers import proposal_exit_code
+def _report_proposal(console: Console, view: "ProposalView") -> ExitCode:
+    from kdeclare.providers.connect.commands.describe_workers import get_proposal_exit_code
 
     if console.is_json:
-        from kdeclare.providers.connect.commands.text import make_proposal_document
+        from kdeclare.providers.connect.commands.text import build_proposal_document
 
-        console.out_document(make_proposal_document(view))
+        console.write_document(build_proposal_document(view))
     else:
-        from kdeclare.providers.connect.commands.text import proposal_text
+        from kdeclare.providers.connect.commands.text import render_proposal
 
         console.notices(view.notices)
-        console.out(proposal_text(view, console.style))
-    return proposal_exit_code(view)
+        console.out(render_proposal(view, console.style))
+    return get_proposal_exit_code(view)
 
 
-def _show_change(console: Console, view: "ChangedView") -> ExitCode:
-    from kdeclare.providers.connect.commands.describe_workers import changed_exit_code
+def _report_change(console: Console, view: "ChangeView") -> ExitCode:
+    from kdeclare.providers.connect.commands.describe_workers import get_change_exit_code
 
     if console.is_json:
-        from kdeclare.providers.connect.commands.text import make_changed_document
+        from kdeclare.providers.connect.commands.text import build_change_document
 
-        console.out_document(make_changed_document(view))
+        console.write_document(build_change_document(view))
     else:
-        from kdeclare.providers.connect.commands.text import changed_text
+        from kdeclare.providers.connect.commands.text import render_change
 
-        console.out(changed_text(view, console.width, console.style))
-    return changed_exit_code(view)
+        console.out(render_change(view, console.width, console.style))
+    return get_change_exit_code(view)
 
 
 def register(app: typer.Typer) -> None:
@@ -358,8 +377,8 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="connect", help="Kafka Connect's workers: their dynamic configuration.")
 
 
-_BUILD_EPILOG = epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
-_INSTALL_EPILOG = epilog(
+_BUILD_EPILOG = build_epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
+_INSTALL_EPILOG = build_epilog(
     "kdeclare connect plugin install --plugin-path /opt/connect/plugins", codes=(0, 1, 64)
 )
 
@@ -400,17 +419,18 @@ def install(
     Workers load it when they start: restart each of them once, and never again for a certificate. It answers
     the administrators that a worker's configuration names, and nobody else unless that says so.
     """
-    from kdeclare.providers.connect.client.plugin.jar import OPEN
+    from kdeclare.providers.connect.client.plugin.jar import PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars
 
-    done = connect_jars.install(plugin_path, lambda text: console.note(f"{text} …"))
-    for other in done.removed:
-        console.note(f"Removed {other}.")
-    console.note(f"Installed {done.jar}. Each worker's configuration needs these lines:")
-    console.out("".join(f"{line}\n" for line in done.worker_lines))
+    installed = connect_jars.install(plugin_path, lambda text: console.note(f"{text} …"))
+    for removed_jar in installed.removed:
+        console.note(f"Removed {removed_jar}.")
+    console.note(f"Installed {installed.jar}. Each worker's configuration needs these lines:")
+    console.out("".join(f"{line}\n" for line in installed.worker_lines))
     console.note(
         f"Create that file on each worker, with name=password lines, readable by the worker's user only. "
-        f"Where everybody may change the workers, write {OPEN}=true instead. Without either, the plug-in "
+        f"Where everybody may change the workers, write {PLUGIN_OPEN}=true "
+        f"instead. Without either, the plug-in "
         "accepts no requests."
     )
     return ExitCode.OK

@@ -13,26 +13,26 @@ from pydantic import Field, PlainSerializer
 from kdeclare.app.connections import ProjectReferences
 from kdeclare.app.plan import load_manifests
 from kdeclare.app.workspace import Workspace
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, gist
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, summarize_diagnostics
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.resources.changes import FieldChange
-from kdeclare.core.resources.kind import Desired
-from kdeclare.core.suggest import did_you_mean
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.reference_limits import Limits
 from kdeclare.providers.connect.client.port import ConnectWorkers, read_workers
 from kdeclare.providers.connect.connection import ConnectTarget
 from kdeclare.providers.connect.worker_config.kind import ConnectWorkerConfigKind
 from kdeclare.providers.connect.worker_config.spec import (
     WorkerConfigBody,
+    explain_url_problem,
     is_plain_http,
-    plain_http_warning,
-    wrong_url,
+    warn_plain_http,
 )
-from kdeclare.providers.connect.worker_health import IN_STEP, OUT_OF_STEP, findings, step
-from kdeclare.providers.connect.worker_state import WorkerGroup, WorkerSeen, WorkersSeen, show_value
+from kdeclare.providers.connect.worker_health import IN_STEP, OUT_OF_STEP, check_worker_health, explain_step
+from kdeclare.providers.connect.worker_state import GroupSnapshot, WorkerGroup, WorkerSnapshot, redact_value
 
 
 def _sort_overrides(overrides: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -54,7 +54,7 @@ class OverridesView:
 class WorkerView:
     """One worker. step: `IN_STEP`, or why it does not run on the overrides as they are."""
 
-    seen: WorkerSeen
+    seen: WorkerSnapshot
     step: str
 
     @property
@@ -105,7 +105,7 @@ class ProposalView:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedView:
+class ChangeView:
     """What came of a change. behind: who has not followed, and why, by URL. seconds: until all had."""
 
     fields: tuple[FieldChange, ...]
@@ -114,17 +114,17 @@ class ChangedView:
     behind: Mapping[str, str] = field(default_factory=dict)
 
 
-def workers_exit_code(view: WorkersView) -> ExitCode:
+def get_workers_exit_code(view: WorkersView) -> ExitCode:
     """A worker that is silent, behind or shows another certificate than it should is a partial success."""
     return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
 
 
-def proposal_exit_code(view: ProposalView) -> ExitCode:
+def get_proposal_exit_code(view: ProposalView) -> ExitCode:
     """What one worker refuses is refused."""
     return ExitCode.OK if view.is_good else ExitCode.ERROR
 
 
-def changed_exit_code(view: ChangedView) -> ExitCode:
+def get_change_exit_code(view: ChangeView) -> ExitCode:
     """The change has been made, whoever has not followed."""
     return ExitCode.PARTIAL if view.behind else ExitCode.OK
 
@@ -134,7 +134,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class NamedWorkers:
+class WorkersRequest:
     """The workers as a command line names them; files are relative to where one stands.
 
     name: of the manifest that names them, where ``urls`` is empty. headers: each with its reference.
@@ -150,39 +150,39 @@ class NamedWorkers:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedWorkers:
+class OpenWorkers:
     """Workers, and the manifests that declare something of them.
 
     unread: whether there are manifests that cannot be read.
     """
 
     workers: ConnectWorkers
-    declared: Sequence[Desired] = field(default=())
+    declared: Sequence[DesiredResource] = field(default=())
     unread: bool = False
 
 
 @contextmanager
-def open_named_workers(workspace: Workspace, named: NamedWorkers) -> Iterator[OpenedWorkers]:
+def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
     """The workers, open. Raises KdeclareError, also for what they refuse inside."""
-    declared, unread = _load_declared(workspace)
-    if named.urls:
-        group, folder = _make_group(named), Path()
+    declared, manifest_error = _load_declared(workspace)
+    if workers_request.urls:
+        group, folder = _build_group(workers_request), Path()
         limits: Limits = ()  # the options are typed by whoever runs it
     else:
-        group, folder = _find_group(declared, named, unread), workspace.project.folder
+        group, folder = _get_group(declared, workers_request, manifest_error), workspace.project.folder
         limits = workspace.project.limits
     for url in group.urls if group.headers else ():
         if is_plain_http(url):
-            _log.warning("%s", plain_http_warning(url).detail)
+            _log.warning("%s", warn_plain_http(url).detail)
     references = ProjectReferences(folder, workspace.environ, limits)
-    workers = ConnectTarget(folder, references).open(named.timeout_s).open(group)
-    mine = [
+    workers = ConnectTarget(folder, references).open(workers_request.timeout_s).open(group)
+    matching_manifests = [
         item
         for item in declared
         if not set(item.get_body(WorkerConfigBody).group.urls).isdisjoint(group.urls)
     ]
     try:
-        yield OpenedWorkers(workers, mine, unread is not None)
+        yield OpenWorkers(workers, matching_manifests, manifest_error is not None)
     except Fault as fault:
         raise KdeclareError(
             error(
@@ -196,38 +196,50 @@ def open_named_workers(workspace: Workspace, named: NamedWorkers) -> Iterator[Op
         workers.close()
 
 
-def _load_declared(workspace: Workspace) -> tuple[list[Desired], str | None]:
+def _load_declared(workspace: Workspace) -> tuple[list[DesiredResource], str | None]:
     """What manifests say of workers; and what is wrong with them, if something is."""
     if workspace.project.file is None:
         return [], None
     loaded = load_manifests(workspace, ())
-    found = [item for item in loaded.desired if item.id.kind == _KIND]
-    return found, gist(loaded.diagnostics) if loaded.has_errors else None
+    declared = [item for item in loaded.desired if item.id.kind == _KIND]
+    return declared, summarize_diagnostics(loaded.diagnostics) if loaded.has_errors else None
 
 
-def _make_group(named: NamedWorkers) -> WorkerGroup:
-    wrong = [what for url in named.urls if (what := wrong_url(url))]
-    if wrong:
-        raise KdeclareError(*map(_explain_wrong_url, wrong), exit_code=ExitCode.USAGE)
-    urls = tuple(dict.fromkeys(url.rstrip("/") for url in named.urls))
-    return WorkerGroup(urls, named.ca_file, named.cert_file, named.key_file, named.headers)
+def _build_group(workers_request: WorkersRequest) -> WorkerGroup:
+    url_problems = [url_problem for url in workers_request.urls if (url_problem := explain_url_problem(url))]
+    if url_problems:
+        raise KdeclareError(*map(_build_url_error, url_problems), exit_code=ExitCode.USAGE)
+    urls = tuple(dict.fromkeys(url.rstrip("/") for url in workers_request.urls))
+    return WorkerGroup(
+        urls,
+        workers_request.ca_file,
+        workers_request.cert_file,
+        workers_request.key_file,
+        workers_request.headers,
+    )
 
 
-def _find_group(declared: Sequence[Desired], named: NamedWorkers, unread: str | None) -> WorkerGroup:
-    by_name: Mapping[str, Desired] = {item.id.name: item for item in declared}
-    names = [named.name] if named.name is not None else list(by_name)
+def _get_group(
+    declared: Sequence[DesiredResource], workers_request: WorkersRequest, manifest_error: str | None
+) -> WorkerGroup:
+    by_name: Mapping[str, DesiredResource] = {item.id.name: item for item in declared}
+    names = [workers_request.name] if workers_request.name is not None else list(by_name)
     if len(names) == 1 and names[0] in by_name:
         return by_name[names[0]].get_body(WorkerConfigBody).group
-    raise KdeclareError(_explain_no_workers(by_name, named.name, unread), exit_code=ExitCode.USAGE)
+    raise KdeclareError(
+        _build_no_workers_error(by_name, workers_request.name, manifest_error), exit_code=ExitCode.USAGE
+    )
 
 
-def _explain_no_workers(by_name: Mapping[str, Desired], wanted: str | None, unread: str | None) -> Diagnostic:
+def _build_no_workers_error(
+    by_name: Mapping[str, DesiredResource], requested_name: str | None, manifest_error: str | None
+) -> Diagnostic:
     hint = "Give --worker URL for each worker, or declare them in a manifest of this kind."
-    if unread is not None:
-        detail = f"The manifests cannot be read: {unread}"
-    elif wanted is not None:
-        detail = f"No manifest declares {_KIND}/{wanted}."
-        hint = did_you_mean(wanted, by_name) or hint
+    if manifest_error is not None:
+        detail = f"The manifests cannot be read: {manifest_error}"
+    elif requested_name is not None:
+        detail = f"No manifest declares {_KIND}/{requested_name}."
+        hint = format_suggestion(requested_name, by_name) or hint
     elif by_name:
         detail = f"Several manifests declare workers: {', '.join(sorted(by_name))}."
         hint = "Choose one with --name NAME."
@@ -236,46 +248,46 @@ def _explain_no_workers(by_name: Mapping[str, Desired], wanted: str | None, unre
     return error("no-workers", "Which Connect workers?", detail, hint=hint)
 
 
-def _explain_wrong_url(what: str) -> Diagnostic:
-    return error("worker-url", "Not the URL of a worker", what, hint="Write https://HOST:PORT.")
+def _build_url_error(detail: str) -> Diagnostic:
+    return error("worker-url", "Not the URL of a worker", detail, hint="Write https://HOST:PORT.")
 
 
 _DAY_S = 86400.0
 
 
-def get_overrides(workspace: Workspace, named: NamedWorkers) -> OverridesView:
+def get_overrides(workspace: Workspace, workers_request: WorkersRequest) -> OverridesView:
     """What workers share, passwords redacted. Raises KdeclareError."""
-    with open_named_workers(workspace, named) as found:
-        overrides = require_overrides(read_workers(found.workers))
-    return OverridesView({key: show_value(key, raw) for key, raw in overrides.items()})
+    with open_requested_workers(workspace, workers_request) as opened:
+        overrides = require_overrides(read_workers(opened.workers))
+    return OverridesView({key: redact_value(key, raw) for key, raw in overrides.items()})
 
 
-def describe_workers(workspace: Workspace, named: NamedWorkers, warn_days: float) -> WorkersView:
+def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn_days: float) -> WorkersView:
     """Every worker, and what there is to say of them. Raises KdeclareError."""
-    with open_named_workers(workspace, named) as found:
-        return make_workers_view(read_workers(found.workers), warn_days)
+    with open_requested_workers(workspace, workers_request) as opened:
+        return build_workers_view(read_workers(opened.workers), warn_days)
 
 
-def make_workers_view(seen: WorkersSeen, warn_days: float) -> WorkersView:
+def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
     """Workers as they were seen. warn_days: how long before its end a certificate is warned of."""
-    overrides = seen.overrides or {}
+    overrides = snapshot.overrides or {}
     return WorkersView(
-        seen.at,
+        snapshot.at,
         tuple(sorted(overrides)),
-        tuple(WorkerView(worker, step(worker, overrides)) for worker in seen.workers),
-        tuple(findings(seen, warn_days * _DAY_S)),
+        tuple(WorkerView(worker, explain_step(worker, overrides)) for worker in snapshot.workers),
+        tuple(check_worker_health(snapshot, warn_days * _DAY_S)),
     )
 
 
-def require_overrides(seen: WorkersSeen) -> Mapping[str, str]:
+def require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
     """The overrides. Raises KdeclareError where no worker tells them."""
-    if seen.overrides is not None:
-        return seen.overrides
+    if snapshot.overrides is not None:
+        return snapshot.overrides
     raise KdeclareError(
         error(
             "workers-unreachable",
             "No Connect worker tells its configuration",
-            "\n".join(f"{worker.url}: {worker.trouble}." for worker in seen.workers),
+            "\n".join(f"{worker.url}: {worker.trouble}." for worker in snapshot.workers),
             hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed there.",
         )
     )

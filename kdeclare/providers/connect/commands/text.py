@@ -7,26 +7,32 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from kdeclare.core.diagnostics import Severity
-from kdeclare.core.documents import Diagnostics, OneOf, Second, describe_as, publish_schemas
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import Diagnostics, OneOf, Second, build_document, publish_schemas
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.providers.connect.commands.describe_workers import (
-    ChangedView,
+    ChangeView,
     OverridesView,
     ProposalView,
     VerdictView,
     WorkersView,
     WorkerView,
-    changed_exit_code,
-    proposal_exit_code,
-    workers_exit_code,
+    get_change_exit_code,
+    get_proposal_exit_code,
+    get_workers_exit_code,
 )
 from kdeclare.providers.connect.worker_state import Certificate, Listener
-from kdeclare.report.elements.diagnostics_text import diagnostics_text
-from kdeclare.report.elements.terminal import PLAIN, Cell, Column, Cut, Painted, Style, table
-from kdeclare.report.elements.values import clean, duration, key_of, plural, show
+from kdeclare.report.elements.diagnostics_text import render_diagnostics
+from kdeclare.report.elements.terminal import PLAIN, Cell, Column, Elision, Style, StyledCell, render_table
+from kdeclare.report.elements.values import (
+    format_count,
+    format_duration,
+    format_value,
+    sanitize_for_terminal,
+    strip_configs_prefix,
+)
 
-_Raw = Annotated[str | None, Field(description="Null: not overridden. A secret is '(sensitive)'.")]
+_RawValue = Annotated[str | None, Field(description="Null: not overridden. A secret is '(sensitive)'.")]
 _ExitCode = Annotated[int, Field(description="The command's own.")]
 
 
@@ -65,8 +71,8 @@ class OverrideChangeDocument:
 
     key: str
     op: Annotated[str, OneOf("SET", "DELETE")]
-    before: _Raw
-    after: _Raw
+    before: _RawValue
+    after: _RawValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class ChangedDocument:
     workers: tuple[WorkerDocument, ...]
 
 
-def connect_schemas() -> dict[str, dict[str, Any]]:
+def build_connect_schemas() -> dict[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas(
         {
@@ -111,41 +117,45 @@ def connect_schemas() -> dict[str, dict[str, Any]]:
     )
 
 
-def make_workers_document(view: WorkersView) -> WorkersDocument:
+def build_workers_document(view: WorkersView) -> WorkersDocument:
     """Return all workers."""
-    workers = tuple(map(_describe_worker, view.workers))
-    return WorkersDocument(int(workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
+    workers = tuple(map(_build_worker_document, view.workers))
+    return WorkersDocument(int(get_workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
 
 
-def make_proposal_document(view: ProposalView) -> ProposalDocument:
+def build_proposal_document(view: ProposalView) -> ProposalDocument:
     """Return what would change, and what every worker says of it."""
-    changes = _describe_changes(view.fields)
-    return ProposalDocument(int(proposal_exit_code(view)), view.is_good, changes, view.verdicts, view.notices)
-
-
-def make_changed_document(view: ChangedView) -> ChangedDocument:
-    """Return what came of a change."""
-    return ChangedDocument(
-        exit_code=int(changed_exit_code(view)),
-        changes=_describe_changes(view.fields),
-        seconds=round(view.seconds, 3),
-        behind=tuple(BehindDocument(url, why) for url, why in view.behind.items()),
-        workers=tuple(map(_describe_worker, view.workers.workers)),
+    changes = _build_change_documents(view.fields)
+    return ProposalDocument(
+        int(get_proposal_exit_code(view)), view.is_good, changes, view.verdicts, view.notices
     )
 
 
-def _describe_changes(fields: Sequence[FieldChange]) -> tuple[OverrideChangeDocument, ...]:
+def build_change_document(view: ChangeView) -> ChangedDocument:
+    """Return what came of a change."""
+    return ChangedDocument(
+        exit_code=int(get_change_exit_code(view)),
+        changes=_build_change_documents(view.fields),
+        seconds=round(view.seconds, 3),
+        behind=tuple(BehindDocument(url, why) for url, why in view.behind.items()),
+        workers=tuple(map(_build_worker_document, view.workers.workers)),
+    )
+
+
+def _build_change_documents(fields: Sequence[FieldChange]) -> tuple[OverrideChangeDocument, ...]:
     return tuple(
-        describe_as(OverrideChangeDocument, change, key=key_of(change.path), op=change.op.value)
+        build_document(
+            OverrideChangeDocument, change, key=strip_configs_prefix(change.path), op=change.op.value
+        )
         for change in fields
     )
 
 
-def _describe_worker(worker: WorkerView) -> WorkerDocument:
-    seen, status = worker.seen, worker.seen.status
+def _build_worker_document(worker: WorkerView) -> WorkerDocument:
+    snapshot, status = worker.seen, worker.seen.status
     applied = status.applied if status else None
     return WorkerDocument(
-        url=seen.url,
+        url=snapshot.url,
         worker_id=status.worker_id if status else None,
         leader=status.leader if status else None,
         plugin_version=status.plugin_version if status else None,
@@ -154,9 +164,9 @@ def _describe_worker(worker: WorkerView) -> WorkerDocument:
         step=worker.step,
         applied_offset=applied.offset if applied else None,
         applied_at=applied.at if applied else None,
-        served=seen.served,
+        served=snapshot.served,
         listeners=status.listeners if status else (),
-        trouble=seen.trouble,
+        trouble=snapshot.trouble,
     )
 
 
@@ -164,7 +174,7 @@ _COLUMNS = (
     Column("WORKER"),
     Column("LEADER"),
     Column("STATE"),
-    Column("CERTIFICATE", cut=Cut.MIDDLE, least=16),
+    Column("CERTIFICATE", elision=Elision.MIDDLE, least=16),
     Column("SHA-256"),
     Column("UNTIL"),
     Column("LEFT", right=True),
@@ -172,93 +182,112 @@ _COLUMNS = (
 _FINGERPRINT = 12
 
 
-def overrides_text(view: OverridesView) -> str:
+def render_overrides(view: OverridesView) -> str:
     """A line a key; ends in a new line."""
     if not view.overrides:
         return "No overrides: the workers run on their own files.\n"
-    width = max(len(clean(key)) for key in view.overrides)
-    lines = (f"{clean(key):<{width}}  {show(value)}\n" for key, value in sorted(view.overrides.items()))
+    width = max(len(sanitize_for_terminal(key)) for key in view.overrides)
+    lines = (
+        f"{sanitize_for_terminal(key):<{width}}  {format_value(value)}\n"
+        for key, value in sorted(view.overrides.items())
+    )
     return "".join(lines)
 
 
-def workers_text(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
+def render_workers(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
     """All workers, then what there is to say of them. width: columns of the terminal, None for no bound."""
-    said = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # that stands in the table
-    blocks = [_summary(view, style), _table(view, width, style), diagnostics_text(said, style)]
+    warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # that stands in the table
+    blocks = [
+        _render_summary(view, style),
+        _render_table(view, width, style),
+        render_diagnostics(warnings, style),
+    ]
     return "\n".join(block for block in blocks if block)
 
 
-def proposal_text(view: ProposalView, style: Style = PLAIN) -> str:
+def render_proposal(view: ProposalView, style: Style = PLAIN) -> str:
     """What would change, and what the workers say of it."""
-    return "\n".join([fields_text(view.fields, style), _verdicts(view.verdicts, style)])
+    return "\n".join([render_fields(view.fields, style), _render_verdicts(view.verdicts, style)])
 
 
-def changed_text(view: ChangedView, width: int | None = None, style: Style = PLAIN) -> str:
+def render_change(view: ChangeView, width: int | None = None, style: Style = PLAIN) -> str:
     """Who has followed, and who has not."""
     count = len(view.workers.workers)
-    took = duration(view.seconds)
+    elapsed = format_duration(view.seconds)
     if view.behind:
-        head = style.red(f"Changed, but {len(view.behind)} of {plural(count, 'worker')} did not follow:")
+        heading = style.red(
+            f"Changed, but {len(view.behind)} of {format_count(count, 'worker')} did not follow:"
+        )
         lines = [
-            head,
-            *(f"  {style.red('✗')} {clean(url)}  {clean(why)}" for url, why in view.behind.items()),
+            heading,
+            *(
+                f"  {style.red('✗')} {sanitize_for_terminal(url)}  {sanitize_for_terminal(why)}"
+                for url, why in view.behind.items()
+            ),
         ]
     else:
-        lines = [style.green(f"Changed; {plural(count, 'worker')} followed within {took}.")]
-    return "".join(f"{line}\n" for line in lines) + "\n" + _table(view.workers, width, style)
+        lines = [style.green(f"Changed; {format_count(count, 'worker')} followed within {elapsed}.")]
+    return "".join(f"{line}\n" for line in lines) + "\n" + _render_table(view.workers, width, style)
 
 
-def fields_text(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
+def render_fields(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
     """A line a key."""
-    width = max((len(clean(key_of(field.path))) for field in fields), default=0)
+    width = max((len(sanitize_for_terminal(strip_configs_prefix(field.path))) for field in fields), default=0)
     lines = []
     for field in fields:
-        after = "(as in the worker's own file)" if field.op is FieldOp.DELETE else show(field.after)
-        same = "  (as it is: told again)" if field.before == field.after else ""
-        name = f"{clean(key_of(field.path)):<{width}}"
-        lines.append(f"  {style.yellow('~')} {name}  {show(field.before)} {style.dim('→')} {after}{same}\n")
+        after_text = (
+            "(as in the worker's own file)" if field.op is FieldOp.DELETE else format_value(field.after)
+        )
+        repeat_note = "  (as it is: told again)" if field.before == field.after else ""
+        name = f"{sanitize_for_terminal(strip_configs_prefix(field.path)):<{width}}"
+        lines.append(
+            f"  {style.yellow('~')} {name}  {format_value(field.before)} {style.dim('→')} "
+            f"{after_text}{repeat_note}\n"
+        )
     return "".join(lines)
 
 
-def _verdicts(verdicts: Sequence[VerdictView], style: Style) -> str:
-    said: dict[str, list[str]] = {}
+def _render_verdicts(verdicts: Sequence[VerdictView], style: Style) -> str:
+    urls_by_message: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.words:
-            said.setdefault(clean(verdict.words), []).append(clean(verdict.url))
-    count, bad = plural(len(verdicts), "worker"), sum(map(len, said.values()))
-    if not bad:
+            urls_by_message.setdefault(sanitize_for_terminal(verdict.words), []).append(
+                sanitize_for_terminal(verdict.url)
+            )
+    count, failing_count = format_count(len(verdicts), "worker"), sum(map(len, urls_by_message.values()))
+    if not failing_count:
         return style.green(f"{count} can apply this.") + "\n"
-    lines = [style.red(f"{bad} of {count} cannot apply this:")]
-    for words, urls in said.items():
-        lines += [f"  {style.red('✗')} {', '.join(urls)}", f"      {words}"]
+    lines = [style.red(f"{failing_count} of {count} cannot apply this:")]
+    for message, urls in urls_by_message.items():
+        lines += [f"  {style.red('✗')} {', '.join(urls)}", f"      {message}"]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _summary(view: WorkersView, style: Style) -> str:
-    count, steady = len(view.workers), sum(worker.is_in_step for worker in view.workers)
-    keys = plural(len(view.keys), "override")
-    text = f"{steady} of {plural(count, 'worker')} in step with {keys}."
-    return (style.green(text) if steady == count else style.red(text)) + "\n"
+def _render_summary(view: WorkersView, style: Style) -> str:
+    count, in_step_count = len(view.workers), sum(worker.is_in_step for worker in view.workers)
+    keys = format_count(len(view.keys), "override")
+    text = f"{in_step_count} of {format_count(count, 'worker')} in step with {keys}."
+    return (style.green(text) if in_step_count == count else style.red(text)) + "\n"
 
 
-def _table(view: WorkersView, width: int | None, style: Style) -> str:
-    rows = [_row(worker, view.at, style) for worker in view.workers]
-    return "".join(f"{line}\n" for line in table(_COLUMNS, rows, width, style))
+def _render_table(view: WorkersView, width: int | None, style: Style) -> str:
+    rows = [_build_row(worker, view.at, style) for worker in view.workers]
+    return "".join(f"{line}\n" for line in render_table(_COLUMNS, rows, width, style))
 
 
-def _row(worker: WorkerView, at: datetime, style: Style) -> tuple[Cell, ...]:
-    status, served = worker.seen.status, worker.seen.served
-    leads = {True: "yes", False: "no", None: "?"}[status.leader] if status else "?"
+def _build_row(worker: WorkerView, taken_at: datetime, style: Style) -> tuple[Cell, ...]:
+    status, certificate = worker.seen.status, worker.seen.served
+    leader_text = {True: "yes", False: "no", None: "?"}[status.leader] if status else "?"
     paint = style.green if worker.is_in_step else style.red
     return (
-        clean(worker.seen.url),
-        leads,
-        Painted(_state(worker), paint),
-        *(_shown(served, at) if served else ("", "", "", "")),
+        sanitize_for_terminal(worker.seen.url),
+        leader_text,
+        StyledCell(_format_state(worker), paint),
+        *(_format_certificate(certificate, taken_at) if certificate else ("", "", "", "")),
     )
 
 
-def _state(worker: WorkerView) -> str:
+def _format_state(worker: WorkerView) -> str:
     """In a word; the diagnostics say more."""
     if worker.is_in_step:
         return "in step"
@@ -266,9 +295,9 @@ def _state(worker: WorkerView) -> str:
     return "silent" if status is None else "refused" if status.error else "behind"
 
 
-def _shown(certificate: Certificate, at: datetime) -> Iterator[Cell]:
-    yield clean(certificate.subject)
+def _format_certificate(certificate: Certificate, taken_at: datetime) -> Iterator[Cell]:
+    yield sanitize_for_terminal(certificate.subject)
     yield certificate.sha256[:_FINGERPRINT]
     yield f"{certificate.not_after:%Y-%m-%d}"
-    left = certificate.not_after - at
-    yield "over" if left <= timedelta(0) else plural(left.days, "day")
+    remaining = certificate.not_after - taken_at
+    yield "over" if remaining <= timedelta(0) else format_count(remaining.days, "day")

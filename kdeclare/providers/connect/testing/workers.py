@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from urllib.parse import urlsplit
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.connect.client.port import (
     INVALID,
@@ -19,12 +19,12 @@ from kdeclare.providers.connect.client.port import (
     Validation,
 )
 from kdeclare.providers.connect.worker_state import (
-    Applied,
+    AppliedUpdate,
     Certificate,
     Listener,
+    PluginStatus,
     Refusal,
-    WorkerStatus,
-    overrides_hash,
+    hash_overrides,
 )
 
 _PREFIX = "listeners.https.ssl."
@@ -62,21 +62,21 @@ class Keystore:
 class MemoryWorker:
     """One worker, and what a test can do to it.
 
-    files: keystores by path, of this worker alone beside those that all have. lacks: paths of those that it
-    has not got. lag: how often it is still asked for its status before it reads the next update; None is
-    "for ever". down: it answers nobody. bare: it has no plug-in. poses: a certificate that something in
-    front of it shows instead.
+    files: keystores by path, of this worker alone beside those that all have. missing_paths: paths of those
+    that it has not got. lag: how often it is still asked for its status before it reads the next update;
+    None is "for ever". down: it answers nobody. bare: it has no plug-in. proxy_certificate: a certificate
+    that something in front of it shows instead.
     """
 
     url: str
     files: dict[str, Keystore] = field(default_factory=dict)
-    lacks: set[str] = field(default_factory=set)
+    missing_paths: set[str] = field(default_factory=set)
     lag: int | None = 0
     down: bool = False
     bare: bool = False
-    poses: Certificate | None = None
+    proxy_certificate: Certificate | None = None
     seen: int = -1
-    applied: Applied | None = None
+    applied: AppliedUpdate | None = None
     error: Refusal | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     certificate: Certificate = STATIC
@@ -110,17 +110,17 @@ class MemoryWorkers:
     def overrides(self, url: str) -> Mapping[str, str]:
         """See `ConnectWorkers.overrides`."""
         with self._lock:
-            return dict(self._record(self._worker("overrides", url).seen))
+            return dict(self._get_record(self._get_worker("overrides", url).seen))
 
-    def status(self, url: str) -> WorkerStatus:
+    def status(self, url: str) -> PluginStatus:
         """See `ConnectWorkers.status`."""
         with self._lock:
-            worker = self._worker("status", url)
-            self._read_on(worker)
+            worker = self._get_worker("status", url)
+            self._read_next_update(worker)
             port = urlsplit(url).port or 443
-            return WorkerStatus(
+            return PluginStatus(
                 worker_id=urlsplit(url).netloc,
-                leader=worker is self._leader(),
+                leader=worker is self._get_leader(),
                 plugin_version="memory",
                 mode="distributed",
                 seen=worker.seen if worker.seen >= 0 else None,
@@ -131,45 +131,47 @@ class MemoryWorkers:
                 listeners=(Listener("https", port, worker.certificate),),
             )
 
-    def handshake(self, url: str) -> Certificate | None:
+    def read_served_certificate(self, url: str) -> Certificate | None:
         """See `ConnectWorkers.handshake`."""
         with self._lock:
             self.calls.append(("handshake", url))
             worker = self.workers[url]
             if worker.down:
-                raise _unreachable()
-            return worker.poses or worker.certificate
+                raise _build_unreachable_fault()
+            return worker.proxy_certificate or worker.certificate
 
     def validate(self, url: str, changes: Changes) -> Validation:
         """See `ConnectWorkers.validate`."""
         with self._lock:
-            worker = self._worker("validate", url)
-            return self._judged(worker, self._merged(changes), changes)
+            worker = self._get_worker("validate", url)
+            return self._validate_overrides(worker, self._merge_changes(changes), changes)
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
         """See `ConnectWorkers.patch`. The first worker that is up leads, and judges."""
         with self._lock:
-            self._worker("patch", url)
+            self._get_worker("patch", url)
             if self.rebalances:
                 self.rebalances -= 1
                 raise Fault(NOT_READY, "A rebalance is under way", FaultKind.RETRIABLE)
             if self.lose_requests:
                 self.lose_requests -= 1
                 raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
-            after = self._merged(changes)
-            judged = self._judged(self._leader(), after, changes)
-            if not judged.valid:
-                raise Fault(INVALID, "; ".join(m for messages in judged.errors.values() for m in messages))
-            self._write(after)
-            return after
+            merged = self._merge_changes(changes)
+            validation = self._validate_overrides(self._get_leader(), merged, changes)
+            if not validation.valid:
+                raise Fault(
+                    INVALID, "; ".join(m for messages in validation.errors.values() for m in messages)
+                )
+            self._append_record(merged)
+            return merged
 
     def delete(self, url: str, key: str) -> None:
         """See `ConnectWorkers.delete`."""
         with self._lock:
-            self._worker("delete", url)
-            if key not in self._record(len(self.log) - 1):
+            self._get_worker("delete", url)
+            if key not in self._get_record(len(self.log) - 1):
                 raise Fault(NO_OVERRIDE, f"There is no override of {key}")
-            self._write(self._merged({key: None}))
+            self._append_record(self._merge_changes({key: None}))
 
     def close(self) -> None:
         """See `ConnectWorkers.close`."""
@@ -177,69 +179,71 @@ class MemoryWorkers:
     def current(self) -> Mapping[str, str]:
         """The overrides as the topic has them."""
         with self._lock:
-            return self._record(len(self.log) - 1)
+            return self._get_record(len(self.log) - 1)
 
-    def _worker(self, call: str, url: str) -> MemoryWorker:
+    def _get_worker(self, call: str, url: str) -> MemoryWorker:
         self.calls.append((call, url))
         worker = self.workers[url]
         if worker.down:
-            raise _unreachable()
+            raise _build_unreachable_fault()
         if worker.bare:
             raise Fault(PLUGIN_MISSING, "it has no plug-in")
         return worker
 
-    def _leader(self) -> MemoryWorker:
+    def _get_leader(self) -> MemoryWorker:
         return next(worker for worker in self.workers.values() if not worker.down)
 
-    def _record(self, offset: int) -> dict[str, str]:
+    def _get_record(self, offset: int) -> dict[str, str]:
         return self.log[offset] if offset >= 0 else {}
 
-    def _merged(self, changes: Changes) -> dict[str, str]:
-        after = {**self._record(len(self.log) - 1), **changes}
-        return {key: value for key, value in after.items() if value is not None}
+    def _merge_changes(self, changes: Changes) -> dict[str, str]:
+        merged = {**self._get_record(len(self.log) - 1), **changes}
+        return {key: value for key, value in merged.items() if value is not None}
 
-    def _write(self, overrides: dict[str, str]) -> None:
+    def _append_record(self, overrides: dict[str, str]) -> None:
         self.log.append(overrides)
-        leader = self._leader()
+        leader = self._get_leader()
         for worker in self.workers.values():
-            reads = worker.lag == 0 or (self.eager and worker is leader)
-            if reads and not (worker.down or worker.bare):
-                self._apply(worker)
+            is_reading = worker.lag == 0 or (self.eager and worker is leader)
+            if is_reading and not (worker.down or worker.bare):
+                self._apply_update(worker)
         if self.lose_answers:
             self.lose_answers -= 1
             raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
 
-    def _read_on(self, worker: MemoryWorker) -> None:
+    def _read_next_update(self, worker: MemoryWorker) -> None:
         if worker.seen == len(self.log) - 1 or worker.lag is None:
             return
         if worker.lag:
             worker.lag -= 1
         else:
-            self._apply(worker)
+            self._apply_update(worker)
 
-    def _apply(self, worker: MemoryWorker) -> None:
+    def _apply_update(self, worker: MemoryWorker) -> None:
         """What a worker does with the last update: all of it, or it stays as it is."""
         worker.seen = len(self.log) - 1
-        overrides = self._record(worker.seen)
-        judged = self._judged(worker, overrides, {})
-        if not judged.valid:
-            why = "; ".join(message for messages in judged.errors.values() for message in messages)
-            worker.error = Refusal(worker.seen, _AT, why)
+        overrides = self._get_record(worker.seen)
+        validation = self._validate_overrides(worker, overrides, {})
+        if not validation.valid:
+            reason = "; ".join(message for messages in validation.errors.values() for message in messages)
+            worker.error = Refusal(worker.seen, _AT, reason)
             return
         worker.error = None
-        worker.applied = Applied(worker.seen, _AT, overrides_hash(overrides))
+        worker.applied = AppliedUpdate(worker.seen, _AT, hash_overrides(overrides))
         worker.overrides = overrides
         path = overrides.get(LOCATION)
-        worker.certificate = self._files(worker)[path].certificate if path else STATIC
+        worker.certificate = self._collect_files(worker)[path].certificate if path else STATIC
 
-    def _judged(self, worker: MemoryWorker, overrides: Mapping[str, str], asked: Changes) -> Validation:
-        unknown = sorted(asked.keys() - set(WHITELIST))
-        if unknown:
-            return Validation(False, dict.fromkeys(unknown, ("It cannot be changed dynamically",)))
+    def _validate_overrides(
+        self, worker: MemoryWorker, overrides: Mapping[str, str], changes: Changes
+    ) -> Validation:
+        unknown_keys = sorted(changes.keys() - set(WHITELIST))
+        if unknown_keys:
+            return Validation(False, dict.fromkeys(unknown_keys, ("It cannot be changed dynamically",)))
         path = overrides.get(LOCATION)
         if path is None:
             return Validation(True)
-        keystore = self._files(worker).get(path)
+        keystore = self._collect_files(worker).get(path)
         if keystore is None:
             return Validation(False, {LOCATION: (f"There is no file {path}",)})
         password = overrides.get(PASSWORD)
@@ -250,10 +254,10 @@ class MemoryWorkers:
             return Validation(False, {PASSWORD: ("The password is wrong",)})
         return Validation(True)
 
-    def _files(self, worker: MemoryWorker) -> Mapping[str, Keystore]:
-        both = {**self.files, **worker.files}
-        return {path: keystore for path, keystore in both.items() if path not in worker.lacks}
+    def _collect_files(self, worker: MemoryWorker) -> Mapping[str, Keystore]:
+        all_files = {**self.files, **worker.files}
+        return {path: keystore for path, keystore in all_files.items() if path not in worker.missing_paths}
 
 
-def _unreachable() -> Fault:
+def _build_unreachable_fault() -> Fault:
     return Fault(UNREACHABLE, "it cannot be reached (connection refused)")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import (
     JsonObject,
     JsonValue,
@@ -15,24 +15,32 @@ from kdeclare.core.jsontypes import (
 )
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.adoption import adopt_settings
-from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
-from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.core.secrets.secret_hashes import matches
-from kdeclare.core.secrets.secret_refs import SHOWN, Secret, SecretRef
-from kdeclare.providers.connect.connection import WorkerState
-from kdeclare.providers.connect.operations import WORKERS
-from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
-from kdeclare.providers.connect.worker_health import IN_STEP, findings, refusing, silent
-from kdeclare.providers.connect.worker_state import (
-    WorkerGroup,
-    WorkersSeen,
-    read_group,
-    show_value,
-    write_group,
+from kdeclare.core.resources.changes import (
+    Action,
+    Change,
+    FieldChange,
+    FieldOp,
+    Reason,
+    Risk,
+    find_highest_risk,
 )
-from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import is_hash_of
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
+from kdeclare.providers.connect.connection import WorkerState
+from kdeclare.providers.connect.operations import WORKER_PATH_PREFIX
+from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
+from kdeclare.providers.connect.worker_health import IN_STEP, check_worker_health, find_refusing, find_silent
+from kdeclare.providers.connect.worker_state import (
+    GroupSnapshot,
+    WorkerGroup,
+    bind_group,
+    dump_group,
+    redact_value,
+)
+from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value
 from kdeclare.providers.kafka.risks import assess_worker_field
 
 
@@ -43,7 +51,7 @@ class AppliedValue(Arguments):
     value: str | None
 
 
-Applied = SecretRef | AppliedValue
+AppliedRecord = SecretRef | AppliedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +59,19 @@ class WorkerConfigRecord(OwnedRecord):
     """The overrides that are kdeclare's, and the workers that they were applied to."""
 
     workers: WorkerGroup
-    configs: Mapping[str, Applied]
+    configs: Mapping[str, AppliedRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _DiffInput:
     """resource: the one that is compared. live: raw overrides. owned: records by key."""
 
     resource: ResourceId
     live: Mapping[str, str]
-    owned: Mapping[str, Applied]
+    owned: Mapping[str, AppliedRecord]
 
 
-def group_for(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
+def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
     """The declared workers; of what is declared no longer, those that it was applied to."""
     if desired is not None:
         return desired.group
@@ -73,95 +81,125 @@ def group_for(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None
 
 
 def diff_worker_config(
-    resource: ResourceId, desired: Desired | None, live: WorkerState, owned: WorkerConfigRecord | None
+    resource: ResourceId, desired: DesiredResource | None, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> Difference:
     """See `Kind.diff`."""
     body = desired.get_body(WorkerConfigBody) if desired is not None else None
-    seen = live.groups[group_for(body, owned)]
-    records: Mapping[str, Applied] = owned.configs if owned is not None else {}
-    if seen.overrides is None:
-        gone = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)
-        return Difference(gone, owned, (), (_unreadable(resource, desired, seen),))
-    side = _Side(resource, seen.overrides, records)
+    snapshot = live.groups[resolve_group(body, owned)]
+    records: Mapping[str, AppliedRecord] = owned.configs if owned is not None else {}
+    if snapshot.overrides is None:
+        orphan_change = None if desired else Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE)
+        return Difference(orphan_change, owned, (), (_build_unreadable_error(resource, desired, snapshot),))
+    diff_input = _DiffInput(resource, snapshot.overrides, records)
     if body is None or desired is None:
-        gone_fields = (field for key in sorted(records) for field in _undeclared(side, key))
-        fields = tuple(map(assess_worker_field, gone_fields))
+        removed_fields = (field for key in sorted(records) for field in _diff_undeclared(diff_input, key))
+        fields = tuple(map(assess_worker_field, removed_fields))
         return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, Risk.DISRUPTIVE, fields))
-    return _declared(side, body, desired, seen)
+    return _diff_declared(diff_input, body, desired, snapshot)
 
 
-def _declared(side: _Side, body: WorkerConfigBody, desired: Desired, seen: WorkersSeen) -> Difference:
-    wishes = body.configs
-    fields = [field for key in sorted(wishes) for field in _wished(side, key, wishes[key])]
-    changing = {field.path.removeprefix("configs.") for field in fields}
-    adopted = [f"configs.{key}" for key in sorted((changing & side.live.keys()) - side.owned.keys())]
-    fields += [field for key in sorted(side.owned.keys() - wishes) for field in _undeclared(side, key)]
-    drifted = tuple(f"configs.{key}" for key in sorted(side.owned) if _has_drifted(side, key))
-    if not fields and any(not isinstance(wish, Unset) for wish in wishes.values()):
-        late = [FieldChange(f"{WORKERS}{s.url}", FieldOp.CHANGE, s.why, IN_STEP) for s in refusing(seen)]
-        fields, drifted = late, (*drifted, *(field.path for field in late))
+def _diff_declared(
+    diff_input: _DiffInput, body: WorkerConfigBody, desired: DesiredResource, snapshot: GroupSnapshot
+) -> Difference:
+    config_values = body.configs
+    fields = [
+        field for key in sorted(config_values) for field in _diff_key(diff_input, key, config_values[key])
+    ]
+    changed_keys = {field.path.removeprefix("configs.") for field in fields}
+    adopted_paths = [
+        f"configs.{key}" for key in sorted((changed_keys & diff_input.live.keys()) - diff_input.owned.keys())
+    ]
+    fields += [
+        field
+        for key in sorted(diff_input.owned.keys() - config_values)
+        for field in _diff_undeclared(diff_input, key)
+    ]
+    drifted_paths = tuple(
+        f"configs.{key}" for key in sorted(diff_input.owned) if _has_drifted(diff_input, key)
+    )
+    if not fields and any(not isinstance(wish, Unset) for wish in config_values.values()):
+        refused_fields = [
+            FieldChange(f"{WORKER_PATH_PREFIX}{s.url}", FieldOp.CHANGE, s.why, IN_STEP)
+            for s in find_refusing(snapshot)
+        ]
+        fields, drifted_paths = refused_fields, (*drifted_paths, *(field.path for field in refused_fields))
     change = None
-    known = list(findings(seen, body.warn_before_s, str(side.resource), desired.source))
+    diagnostics = list(
+        check_worker_health(snapshot, body.warn_before_s, str(diff_input.resource), desired.source)
+    )
     if fields:
-        otherwise = Reason.CHANGED if side.owned else Reason.DECLARED
-        reason = Reason.DRIFTED if drifted else otherwise
-        rated = tuple(map(assess_worker_field, fields))
-        change = Change(side.resource, Action.UPDATE, reason, highest_risk(rated), rated, desired.source)
-        if adopted:
-            change, found = adopt_settings(change, desired, adopted, drifted, otherwise)
-            known.append(found)
-    owned = WorkerConfigRecord(body.group, {key: _applied(wish) for key, wish in wishes.items()})
+        default_reason = Reason.CHANGED if diff_input.owned else Reason.DECLARED
+        reason = Reason.DRIFTED if drifted_paths else default_reason
+        assessed_fields = tuple(map(assess_worker_field, fields))
+        change = Change(
+            diff_input.resource,
+            Action.UPDATE,
+            reason,
+            find_highest_risk(assessed_fields),
+            assessed_fields,
+            desired.source,
+        )
+        if adopted_paths:
+            change, adoption_diagnostic = adopt_settings(
+                change, desired, adopted_paths, drifted_paths, default_reason
+            )
+            diagnostics.append(adoption_diagnostic)
+    owned = WorkerConfigRecord(
+        body.group, {key: _build_applied_record(wish) for key, wish in config_values.items()}
+    )
     return Difference(
         change,
         owned,
-        tuple(sorted(side.live.keys() - wishes.keys() - side.owned.keys())),
-        tuple(known),
-        drifted=drifted,
+        tuple(sorted(diff_input.live.keys() - config_values.keys() - diff_input.owned.keys())),
+        tuple(diagnostics),
+        drifted=drifted_paths,
     )
 
 
-def _wished(side: _Side, key: str, wish: Wish) -> Iterator[FieldChange]:
-    raw = side.live.get(key)
-    before = show_value(key, raw)
-    if isinstance(wish, Secret):
-        if raw is None or not _is_value(wish, raw):
-            yield FieldChange(f"configs.{key}", FieldOp.SET, before, SHOWN, wish.as_json())
+def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> Iterator[FieldChange]:
+    raw = diff_input.live.get(key)
+    before = redact_value(key, raw)
+    if isinstance(config_value, Secret):
+        if raw is None or not _is_same_secret(config_value, raw):
+            yield FieldChange(f"configs.{key}", FieldOp.SET, before, SENSITIVE_MASK, config_value.as_json())
         return
-    wanted = str(wish.value) if isinstance(wish, Whole) else None
-    if wanted == raw:
+    expected_value = str(config_value.value) if isinstance(config_value, Value) else None
+    if expected_value == raw:
         return
-    op = FieldOp.DELETE if wanted is None else FieldOp.SET
-    yield FieldChange(f"configs.{key}", op, before, show_value(key, wanted))
+    op = FieldOp.DELETE if expected_value is None else FieldOp.SET
+    yield FieldChange(f"configs.{key}", op, before, redact_value(key, expected_value))
 
 
-def _is_value(wish: Secret, raw: str) -> bool:
+def _is_same_secret(secret: Secret, raw: str) -> bool:
     """Whether workers hold the value of a secret; of one that was decoded, its hash is all that is known."""
-    return raw == wish.value if wish.value else matches(wish.digest, raw)
+    return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
 
 
-def _undeclared(side: _Side, key: str) -> Iterator[FieldChange]:
+def _diff_undeclared(diff_input: _DiffInput, key: str) -> Iterator[FieldChange]:
     """What was owned and is declared no longer goes; "no override" was nothing to take away."""
-    record, raw = side.owned[key], side.live.get(key)
+    record, raw = diff_input.owned[key], diff_input.live.get(key)
     if raw is not None and (isinstance(record, SecretRef) or record.value is not None):
-        yield FieldChange(f"configs.{key}", FieldOp.DELETE, show_value(key, raw), None)
+        yield FieldChange(f"configs.{key}", FieldOp.DELETE, redact_value(key, raw), None)
 
 
-def _has_drifted(side: _Side, key: str) -> bool:
-    record, raw = side.owned[key], side.live.get(key)
+def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
+    record, raw = diff_input.owned[key], diff_input.live.get(key)
     if isinstance(record, SecretRef):
-        return raw is None or not matches(record.secret, raw)
+        return raw is None or not is_hash_of(record.secret, raw)
     return raw != record.value
 
 
-def _applied(wish: Wish) -> Applied:
+def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
     """What of a wish is owned once it has been applied."""
-    if isinstance(wish, Secret):
-        return wish.ref
-    return AppliedValue(str(wish.value) if isinstance(wish, Whole) else None)
+    if isinstance(config_value, Secret):
+        return config_value.ref
+    return AppliedValue(str(config_value.value) if isinstance(config_value, Value) else None)
 
 
-def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen) -> Diagnostic:
-    reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in silent(seen))
+def _build_unreadable_error(
+    resource: ResourceId, desired: DesiredResource | None, snapshot: GroupSnapshot
+) -> Diagnostic:
+    reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in find_silent(snapshot))
     return error(
         "workers-unreachable",
         "No Connect worker tells its configuration",
@@ -172,40 +210,40 @@ def _unreadable(resource: ResourceId, desired: Desired | None, seen: WorkersSeen
     )
 
 
-def record_of(wish: Wish) -> JsonObject:
+def dump_config_value(config_value: ConfigValue) -> JsonObject:
     """A wish as plain data: ``{value}``, or a secret's reference and hash."""
-    if isinstance(wish, Secret):
-        return wish.as_json()
-    return {"value": wish.value if isinstance(wish, Whole) else None}
+    if isinstance(config_value, Secret):
+        return config_value.as_json()
+    return {"value": config_value.value if isinstance(config_value, Value) else None}
 
 
-def body_json(body: WorkerConfigBody) -> JsonObject:
+def dump_body(body: WorkerConfigBody) -> JsonObject:
     """All of a declared body."""
-    stated: dict[str, JsonValue] = {
-        "workers": write_group(body.group),
-        "configs": {key: _stated(wish) for key, wish in body.configs.items()},
+    document: dict[str, JsonValue] = {
+        "workers": dump_group(body.group),
+        "configs": {key: _dump_stated_value(wish) for key, wish in body.configs.items()},
         "warnBefore": body.warn_before_s,
     }
-    return stated | ({"adopt": True} if body.adopt else {})
+    return document | ({"adopt": True} if body.adopt else {})
 
 
-def body_from(said: JsonObject) -> WorkerConfigBody:
+def bind_body(document: JsonObject) -> WorkerConfigBody:
     """The body again; secrets without their values."""
-    stated = as_object(said["configs"]).items()
+    config_entries = as_object(document["configs"]).items()
     return WorkerConfigBody(
-        read_group(as_object(said["workers"])),
-        {key: _read_wish(as_object(record)) for key, record in stated},
-        as_number(said["warnBefore"]),
-        as_bool(said.get("adopt", False)),
+        bind_group(as_object(document["workers"])),
+        {key: _bind_config_value(as_object(record)) for key, record in config_entries},
+        as_number(document["warnBefore"]),
+        as_bool(document.get("adopt", False)),
     )
 
 
-def _stated(wish: Wish) -> JsonObject:
-    return wish.stated if isinstance(wish, Secret) else record_of(wish)
+def _dump_stated_value(config_value: ConfigValue) -> JsonObject:
+    return config_value.stated if isinstance(config_value, Secret) else dump_config_value(config_value)
 
 
-def _read_wish(record: JsonObject) -> Wish:
+def _bind_config_value(record: JsonObject) -> ConfigValue:
     if "secret" in record:
         return Secret("", as_text_or_none(record["reference"]), as_text(record["secret"]))
     value = as_text_or_none(record["value"])
-    return Unset() if value is None else Whole(value)
+    return Unset() if value is None else Value(value)

@@ -7,42 +7,49 @@ from pydantic import BaseModel
 
 from kdeclare.core.jsontypes import JsonObject, as_text
 from kdeclare.core.live.collector import Selections
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.capabilities import Evidence
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
-from kdeclare.core.secrets.secret_refs import SHOWN, Secret, SecretRef, is_secret, read_secret_ref
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, bind_secret_ref, is_secret
 from kdeclare.providers.connect.connection import WorkerSelection, WorkerState
 from kdeclare.providers.connect.operations import (
     REFUSED,
-    WORKERS,
+    WORKER_PATH_PREFIX,
     PatchWorkers,
     PatchWorkersArgs,
     WorkerConfigOpArgs,
 )
 from kdeclare.providers.connect.worker_config.diff import (
-    Applied,
+    AppliedRecord,
     WorkerConfigRecord,
-    body_from,
-    body_json,
+    bind_body,
     diff_worker_config,
-    group_for,
-    record_of,
+    dump_body,
+    dump_config_value,
+    resolve_group,
 )
 from kdeclare.providers.connect.worker_config.spec import (
     ConnectWorkerConfigSpec,
     WorkerConfigBody,
     parse_worker_config,
 )
-from kdeclare.providers.connect.worker_state import show_value
-from kdeclare.providers.kafka.config.config_ops import config_fields, key_of
-from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish
+from kdeclare.providers.connect.worker_state import redact_value
+from kdeclare.providers.kafka.config.config_ops import filter_config_fields, get_config_key
+from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value
 from kdeclare.providers.kafka.risks import assess_worker_field
 
 
@@ -54,43 +61,54 @@ class ConnectWorkerConfigKind:
     record: type[OwnedRecord] = WorkerConfigRecord
     policy_words = PolicyWords({"configs": PolicyField(dict[str, str]), "workers": PolicyField(list[str])})
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         return parse_worker_config(name, narrow(spec, ConnectWorkerConfigSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """Its workers."""
         return (
-            WorkerSelection(frozenset({group_for(narrow_optional(body, WorkerConfigBody), _narrow(owned))})),
+            WorkerSelection(
+                frozenset({resolve_group(narrow_optional(body, WorkerConfigBody), _narrow_owned(owned))})
+            ),
         )
 
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         """See `Kind`."""
-        return diff_worker_config(resource, desired, live.get(WorkerState), _narrow(owned))
+        return diff_worker_config(resource, desired, live.get(WorkerState), _narrow_owned(owned))
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """Its configs and its workers."""
         body = desired.get_body(WorkerConfigBody)
-        stated = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
-        configs = {k: SHOWN if isinstance(w, Secret) else record_of(w)["value"] for k, w in stated.items()}
+        set_values = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
+        configs = {
+            k: SENSITIVE_MASK if isinstance(w, Secret) else dump_config_value(w)["value"]
+            for k, w in set_values.items()
+        }
         return {"configs": configs, "workers": list(body.group.urls)}
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         """The overrides that its workers share; none where no worker says them."""
-        group = group_for(desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow(owned))
-        seen = live.get(WorkerState).groups[group]
-        if seen.overrides is None:
+        group = resolve_group(
+            desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow_owned(owned)
+        )
+        snapshot = live.get(WorkerState).groups[group]
+        if snapshot.overrides is None:
             return None
-        configs = {key: show_value(key, value) for key, value in seen.overrides.items()}
+        configs = {key: redact_value(key, value) for key, value in snapshot.overrides.items()}
         return {"configs": configs, "workers": list(group.urls)}
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
@@ -99,7 +117,7 @@ class ConnectWorkerConfigKind:
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
         """The field; what a worker that has to be told again is before, is said in words only."""
-        return replace(field, before=REFUSED) if field.path.startswith(WORKERS) else field
+        return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
         """None: operations say all of it."""
@@ -109,7 +127,7 @@ class ConnectWorkerConfigKind:
         """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""
         body = narrow(body, WorkerConfigBody)
         return {
-            f"{key} at {url}": record_of(wish)["value"]
+            f"{key} at {url}": dump_config_value(wish)["value"]
             for key, wish in body.configs.items()
             for url in body.group.urls
             if not isinstance(wish, Secret)
@@ -118,14 +136,14 @@ class ConnectWorkerConfigKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
         """One PATCH; none where nothing of what is declared no longer is left."""
         return (
-            (worker_operation(change, desired, live.get(WorkerState), _narrow(owned)),)
+            (build_worker_operation(change, desired, live.get(WorkerState), _narrow_owned(owned)),)
             if change.fields
             else ()
         )
@@ -142,76 +160,86 @@ class ConnectWorkerConfigKind:
             return after
         if not done:
             return before
-        keys = keys_of(done)
-        old, new = _narrow(before), _narrow(after)
-        configs = merge_fields(old.configs if old else {}, new.configs if new else {}, keys)
-        return WorkerConfigRecord(group_for(None, new or old), configs)
+        keys = collect_keys(done)
+        old_record, new_record = _narrow_owned(before), _narrow_owned(after)
+        configs = merge_fields(
+            old_record.configs if old_record else {}, new_record.configs if new_record else {}, keys
+        )
+        return WorkerConfigRecord(resolve_group(None, new_record or old_record), configs)
 
-    def locate_secret(self, path: Path) -> Path | None:
+    def locate_secret(self, path: SpecPath) -> SpecPath | None:
         """See `LocatesSecrets`."""
         return ("config", *path[1:])  # below `WorkerConfigBody.configs`
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `Kind`."""
-        return body_json(narrow(body, WorkerConfigBody))
+        return dump_body(narrow(body, WorkerConfigBody))
 
     def from_json(self, json: JsonObject) -> WorkerConfigBody:
         """See `Kind`."""
-        return body_from(json)
+        return bind_body(json)
 
 
-def _narrow(owned: OwnedRecord | None) -> WorkerConfigRecord | None:
+def _narrow_owned(owned: OwnedRecord | None) -> WorkerConfigRecord | None:
     return narrow_record(owned, WorkerConfigRecord)
 
 
 _PATCH = PatchWorkers()
 
 
-def worker_operation(
-    change: Change, desired: Desired | None, live: WorkerState, owned: WorkerConfigRecord | None
+def build_worker_operation(
+    change: Change, desired: DesiredResource | None, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> Operation:
     """The operation of a change.
 
     Where the overrides are as declared and workers have refused them, they are sent once more as they are.
     """
     body = desired.get_body(WorkerConfigBody) if desired else None
-    records: Mapping[str, Applied] = owned.configs if owned is not None else {}
-    fields = config_fields(change.fields)
-    again = [] if fields else [f.path.removeprefix(WORKERS) for f in change.fields if _is_worker(f)]
-    wishes: Mapping[str, Wish] = body.configs if body else {}
-    ops = [_repeat_key(key, wish) for key, wish in sorted(wishes.items()) if not isinstance(wish, Unset)]
-    args = PatchWorkersArgs(
-        group_for(body, owned),
-        tuple(ops if again else (_key_operation(field, records) for field in fields)),
-        tuple(again),
+    records: Mapping[str, AppliedRecord] = owned.configs if owned is not None else {}
+    key_fields = filter_config_fields(change.fields)
+    retried_workers = (
+        []
+        if key_fields
+        else [f.path.removeprefix(WORKER_PATH_PREFIX) for f in change.fields if _is_worker_field(f)]
     )
-    bare = Operation(f"{_PATCH.name}:{change.id}", _PATCH.name, change.id, args, {})
-    op = replace(bare, expect=_PATCH.view(bare, LiveState(live)))
-    return replace(op, inverse=Inverse(_PATCH.name, args)) if again else with_inverse(_PATCH, op)
+    config_values: Mapping[str, ConfigValue] = body.configs if body else {}
+    ops = [
+        _build_repeat_op(key, wish)
+        for key, wish in sorted(config_values.items())
+        if not isinstance(wish, Unset)
+    ]
+    args = PatchWorkersArgs(
+        resolve_group(body, owned),
+        tuple(ops if retried_workers else (_build_key_op(field, records) for field in key_fields)),
+        tuple(retried_workers),
+    )
+    draft_operation = Operation(f"{_PATCH.name}:{change.id}", _PATCH.name, change.id, args, {})
+    op = replace(draft_operation, expect=_PATCH.compute_view(draft_operation, LiveState(live)))
+    return replace(op, inverse=Inverse(_PATCH.name, args)) if retried_workers else with_inverse(_PATCH, op)
 
 
-def keys_of(operations: Sequence[Operation]) -> frozenset[str]:
+def collect_keys(operations: Sequence[Operation]) -> frozenset[str]:
     """The keys that operations are about."""
     return frozenset(item.key for op in operations for item in get_arguments(op, PatchWorkersArgs).ops)
 
 
-def _is_worker(field: FieldChange) -> bool:
-    return field.path.startswith(WORKERS)
+def _is_worker_field(field: FieldChange) -> bool:
+    return field.path.startswith(WORKER_PATH_PREFIX)
 
 
-def _repeat_key(key: str, wish: Wish) -> WorkerConfigOpArgs:
-    if isinstance(wish, Secret):
-        return WorkerConfigOpArgs(key, "SET", wish.ref)
-    value = wish.value if isinstance(wish, Whole) else None
+def _build_repeat_op(key: str, config_value: ConfigValue) -> WorkerConfigOpArgs:
+    if isinstance(config_value, Secret):
+        return WorkerConfigOpArgs(key, "SET", config_value.ref)
+    value = config_value.value if isinstance(config_value, Value) else None
     return WorkerConfigOpArgs(key, "SET", value if isinstance(value, str) else None)
 
 
-def _key_operation(field: FieldChange, records: Mapping[str, Applied]) -> WorkerConfigOpArgs:
-    key = key_of(field)
+def _build_key_op(field: FieldChange, records: Mapping[str, AppliedRecord]) -> WorkerConfigOpArgs:
+    key = get_config_key(field)
     value = field.value if field.value is not None else field.after
     return WorkerConfigOpArgs(
         key,
         "DELETE" if field.op is FieldOp.DELETE else "SET",
-        read_secret_ref(value) if is_secret(value) else None if value is None else as_text(value),
-        earlier if isinstance(earlier := records.get(key), SecretRef) else None,
+        bind_secret_ref(value) if is_secret(value) else None if value is None else as_text(value),
+        earlier_ref if isinstance(earlier_ref := records.get(key), SecretRef) else None,
     )

@@ -10,20 +10,22 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, error, warning
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.resources.adoption import SettingsLifecycle
-from kdeclare.core.resources.kind import Path, Problem
+from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.core.secrets.secret_refs import Referenced, is_sensitive_key
 from kdeclare.core.units import Duration
 from kdeclare.providers.connect.worker_state import HEADER_NAME, WorkerGroup, is_placeholder
-from kdeclare.providers.kafka.config.wishes import Unset, Whole, Wish, as_secret, config_text
+from kdeclare.providers.kafka.config.config_value import ConfigValue, Unset, Value, as_secret, to_config_text
 
 RAW_SECRET = "raw-secret"
 
 _THIRTY_DAYS_S = 30 * 86400.0
-_TOPIC = "Connect's config topic, which the workers' REST interface shows"
-_INSTEAD = "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
+_CONFIG_TOPIC = "Connect's config topic, which the workers' REST interface shows"
+_PLACEHOLDER_HINT = (
+    "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
+)
 
 
 class TlsSpec(BaseModel):
@@ -77,40 +79,40 @@ class WorkerConfigBody:
     """
 
     group: WorkerGroup
-    configs: Mapping[str, Wish] = field(default_factory=dict)
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     warn_before_s: float = _THIRTY_DAYS_S
     adopt: bool = False
 
 
 def parse_worker_config(
     name: str, spec: ConnectWorkerConfigSpec
-) -> tuple[WorkerConfigBody, tuple[Problem, ...]]:
+) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
     """The body of a spec, and what is wrong with it; offline."""
     resource = f"ConnectWorkerConfig/{name}"
-    problems = [*_url_problems(resource, spec.workers), *_tls_problems(resource, spec.tls)]
+    problems = [*_check_urls(resource, spec.workers), *_check_tls(resource, spec.tls)]
     if spec.headers:
-        problems += _plain_http_problems(resource, spec.workers)
+        problems += _check_plain_http(resource, spec.workers)
     headers: list[tuple[str, str]] = []
     for header, value in spec.headers.items():
-        wrong = _header_problem(header, value)
-        if wrong is not None:
-            problems.append(_wrong(resource, ("headers", header), *wrong))
+        header_problem = _find_header_problem(header, value)
+        if header_problem is not None:
+            problems.append(_build_problem(resource, ("headers", header), *header_problem))
         else:
             headers.append((header, value.reference))
-    wishes: dict[str, Wish] = {}
+    config_values: dict[str, ConfigValue] = {}
     for key, raw in spec.config.items():
-        wish, said = parse_value(resource, key, raw)
-        problems += [Problem(("config", key), item) for item in said]
-        if wish is not None:
-            wishes[key] = wish
+        config_value, diagnostics = parse_value(resource, key, raw)
+        problems += [SpecProblem(("config", key), item) for item in diagnostics]
+        if config_value is not None:
+            config_values[key] = config_value
     tls = spec.tls
     urls = tuple(dict.fromkeys(url.rstrip("/") for url in spec.workers))
     group = WorkerGroup(urls, tls.caFile, tls.certFile, tls.keyFile, tuple(headers))
-    before = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
-    return WorkerConfigBody(group, wishes, before, spec.lifecycle.adopt), tuple(problems)
+    warn_before_s = _THIRTY_DAYS_S if spec.warnBeforeExpiry is None else spec.warnBeforeExpiry
+    return WorkerConfigBody(group, config_values, warn_before_s, spec.lifecycle.adopt), tuple(problems)
 
 
-def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tuple[Diagnostic, ...]]:
+def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | None, tuple[Diagnostic, ...]]:
     """What is wanted of one key, and what there is to say of that."""
     if raw is None:
         return Unset(), ()
@@ -119,31 +121,33 @@ def parse_value(resource: str, key: str, raw: object) -> tuple[Wish | None, tupl
         return None, (
             error("invalid-config", "Invalid config value", detail, resource=resource, subject=key),
         )
-    text = config_text(raw)
+    text = to_config_text(raw)
     if not is_sensitive_key(key) or (is_placeholder(text) and not isinstance(text, Referenced)):
-        return Whole(str(text)), ()
-    secret = as_secret(Whole(text))
-    return secret, (_literal(resource, key) if secret.reference is None else raw_secret(resource, key),)
+        return Value(str(text)), ()
+    secret = as_secret(Value(text))
+    return secret, (
+        _warn_literal_secret(resource, key) if secret.reference is None else warn_raw_secret(resource, key),
+    )
 
 
-def _url_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for n, url in enumerate(urls):
-        what = wrong_url(url)
-        if not what and url.rstrip("/") in seen:
-            what = f"'{url}' is named twice."
-        if what:
-            yield _wrong(resource, ("workers", n), what)
-        seen.add(url.rstrip("/"))
+def _check_urls(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
+    seen_urls: set[str] = set()
+    for index, url in enumerate(urls):
+        problem_text = explain_url_problem(url)
+        if not problem_text and url.rstrip("/") in seen_urls:
+            problem_text = f"'{url}' is named twice."
+        if problem_text:
+            yield _build_problem(resource, ("workers", index), problem_text)
+        seen_urls.add(url.rstrip("/"))
 
 
-def _plain_http_problems(resource: str, urls: list[str]) -> Iterator[Problem]:
-    for n, url in enumerate(urls):
-        if not wrong_url(url) and is_plain_http(url):
-            yield Problem(("workers", n), plain_http_warning(url, resource))
+def _check_plain_http(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
+    for index, url in enumerate(urls):
+        if not explain_url_problem(url) and is_plain_http(url):
+            yield SpecProblem(("workers", index), warn_plain_http(url, resource))
 
 
-def plain_http_warning(url: str, resource: str | None = None) -> Diagnostic:
+def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
     """Headers hold logins, which everybody on the way can read."""
     return warning(
         "plain-http",
@@ -154,75 +158,79 @@ def plain_http_warning(url: str, resource: str | None = None) -> Diagnostic:
     )
 
 
-def _tls_problems(resource: str, tls: TlsSpec) -> Iterator[Problem]:
+def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
     if tls.keyFile is not None and tls.certFile is None:
-        yield _wrong(resource, ("tls", "keyFile"), "'keyFile' is the key of 'certFile', which is missing.")
+        yield _build_problem(
+            resource, ("tls", "keyFile"), "'keyFile' is the key of 'certFile', which is missing."
+        )
 
 
-def _header_problem(header: str, value: object) -> tuple[str, str] | None:
+def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
     """What is wrong, and what to do. No message repeats a value: it may be secret."""
     if not HEADER_NAME.fullmatch(header):
         return f"'{header}' cannot be the name of an HTTP header.", ""
     if not isinstance(value, Referenced):
-        instead = "Write ${env.NAME} or ${file.PATH}, with what goes before it."
-        return f"'{header}' is written out, for everybody to read; headers are given by reference.", instead
+        hint = "Write ${env.NAME} or ${file.PATH}, with what goes before it."
+        return f"'{header}' is written out, for everybody to read; headers are given by reference.", hint
     if not value.isprintable() or not value.isascii():
         return f"'{header}' holds what no HTTP header can.", ""
     return None
 
 
-def _wrong(resource: str, path: Path, detail: str, hint: str = "") -> Problem:
-    wrong = error(
+def _build_problem(resource: str, path: SpecPath, detail: str, hint: str = "") -> SpecProblem:
+    diagnostic = error(
         "invalid-worker-config", "Invalid ConnectWorkerConfig", detail, hint=hint, resource=resource
     )
-    return Problem(path, wrong)
+    return SpecProblem(path, diagnostic)
 
 
-def raw_secret(resource: str | None, key: str) -> Diagnostic:
+def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
     """KIP-1185 keeps overrides raw, so a password that is no placeholder stands in Connect's topic."""
     return warning(
         RAW_SECRET,
         "Secret goes into Connect's topic",
-        f"'{key}' is sensitive, and its value will stand in {_TOPIC}.",
-        hint=_INSTEAD,
+        f"'{key}' is sensitive, and its value will stand in {_CONFIG_TOPIC}.",
+        hint=_PLACEHOLDER_HINT,
         resource=resource,
         subject=key,
     )
 
 
-def _literal(resource: str, key: str) -> Diagnostic:
+def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
     return warning(
         LITERAL_SECRET,
         "Secret written into a manifest",
-        f"'{key}' is sensitive; its value stands in the manifest, and would stand in {_TOPIC}.",
-        hint=_INSTEAD,
+        f"'{key}' is sensitive; its value stands in the manifest, and would stand in {_CONFIG_TOPIC}.",
+        hint=_PLACEHOLDER_HINT,
         resource=resource,
         subject=key,
     )
 
 
-_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 """RFC 1123, section 2.1, and the underscores of container networks."""
-_LONGEST = 253
-_ALL = "https://HOST:PORT is all"
+_MAX_HOST_LENGTH = 253
+_URL_FORM = "https://HOST:PORT is all"
 
 
-def wrong_url(url: str) -> str:
+def explain_url_problem(url: str) -> str:
     """What is wrong with the URL of a worker; empty if nothing is. No password is repeated."""
     if not (url.isascii() and url.isprintable()) or " " in url:
-        return f"A URL holds no such characters: {_ALL}."
+        return f"A URL holds no such characters: {_URL_FORM}."
     if "@" in url:
         return "A URL with a user in it shows a password to everybody; use --header, in a manifest 'headers'."
     try:
         parts = urlsplit(url)
-        port_is_good = parts.port != 0
+        is_valid_port = parts.port != 0
     except ValueError as e:
         return f"'{url}' is no URL: {e}."
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_valid_port:
         return f"'{url}' is not of the form https://HOST:PORT."
     if parts.path.strip("/") or "?" in url or "#" in url:
-        return f"'{url}' says more than where the worker is: {_ALL}."
-    return "" if _is_host(parts) else f"'{url}': '{parts.hostname}' is no name of a host, and no address."
+        return f"'{url}' says more than where the worker is: {_URL_FORM}."
+    return (
+        "" if _is_valid_host(parts) else f"'{url}': '{parts.hostname}' is no name of a host, and no address."
+    )
 
 
 def is_plain_http(url: str) -> bool:
@@ -230,7 +238,7 @@ def is_plain_http(url: str) -> bool:
     return urlsplit(url).scheme == "http"
 
 
-def _is_host(parts: SplitResult) -> bool:
+def _is_valid_host(parts: SplitResult) -> bool:
     host = (parts.hostname or "").removesuffix(".")
     labels = host.split(".")
     try:
@@ -239,7 +247,7 @@ def _is_host(parts: SplitResult) -> bool:
         elif labels[-1].isdigit():
             IPv4Address(host)
         else:
-            return len(host) <= _LONGEST and all(map(_LABEL.fullmatch, labels))
+            return len(host) <= _MAX_HOST_LENGTH and all(map(_HOST_LABEL.fullmatch, labels))
     except ValueError:
         return False
     return True

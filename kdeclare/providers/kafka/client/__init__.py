@@ -6,6 +6,6 @@ defer_package()  # before any module below imports kafka-python
 
 from kdeclare.providers.kafka.client.cluster import KafkaCluster  # noqa: E402
 from kdeclare.providers.kafka.client.connect import connect  # noqa: E402
-from kdeclare.providers.kafka.client.properties import provided, read_properties  # noqa: E402
+from kdeclare.providers.kafka.client.properties import read_properties, resolve_config_providers  # noqa: E402
 
-__all__ = ["KafkaCluster", "connect", "provided", "read_properties"]
+__all__ = ["KafkaCluster", "connect", "read_properties", "resolve_config_providers"]

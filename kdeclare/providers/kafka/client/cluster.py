@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault, FaultKind, Outcome, Result
 from kdeclare.core.operations import retry as core_retry
 from kdeclare.core.operations.retry import Attempts, Retry, RetryPolicy
@@ -16,7 +16,7 @@ from kdeclare.providers.kafka.client import log_dirs as _log_dirs
 from kdeclare.providers.kafka.client import quotas as _quotas
 from kdeclare.providers.kafka.client import reassignments as _reassignments
 from kdeclare.providers.kafka.client import topics as _topics
-from kdeclare.providers.kafka.client.describe_cluster import describe, examine
+from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, examine_broker
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
@@ -24,15 +24,15 @@ from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import ClusterInfo, Move, Topic
 from kdeclare.providers.kafka.port import (
     QUOTA_EXCEEDED,
-    Alteration,
     Cluster,
+    ConfigAlteration,
     ConfigQuery,
     Configs,
     Examination,
     LogDir,
     NewPartitions,
     NewTopic,
-    whole,
+    require_all_configs,
 )
 
 
@@ -51,12 +51,12 @@ class KafkaCluster:
         """principal: whom the brokers take this client for, as far as its properties tell."""
         self._wire = wire
         self._principal = principal
-        self._fresh = Freshness(wire)
+        self._freshness = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
         """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
-        return replace(describe(self._wire), principal=self._principal)
+        return replace(describe_cluster(self._wire), principal=self._principal)
 
     def deadline_s(self) -> float:
         """See `Wire.request_timeout_ms`, which is what goes into the requests."""
@@ -64,74 +64,76 @@ class KafkaCluster:
 
     def is_caught_up(self) -> bool:
         """DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
-        return self._fresh.is_caught_up()
+        return self._freshness.is_caught_up()
 
-    def await_committed(self, patience: Patience) -> None:
+    def await_committed(self, wait_policy: WaitPolicy) -> None:
         """As `is_caught_up`, for longer; see `Freshness`."""
-        self._fresh.await_committed(patience)
+        self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """Metadata; never creates a topic."""
-        return _topics.topics(self._wire, self._fresh, names)
+        return _topics.describe_topics(self._wire, self._freshness, names)
 
-    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Metadata by name, which tells a topic that is hidden from one that is not there."""
-        return _topics.hidden_topics(self._wire, names)
+        return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
-        return whole(self.configs_in_part(queries))
+        return require_all_configs(self.describe_configs_partially(queries))
 
-    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
         """DescribeConfigs, as above."""
-        return _configs.configs(self._wire, self._fresh, queries)
+        return _configs.describe_configs(self._wire, self._freshness, queries)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """ListPartitionReassignments (KIP-455)."""
-        return _reassignments.moves(self._wire, self._fresh, topics)
+        return _reassignments.list_moves(self._wire, self._freshness, topics)
 
-    def earlier_moves(self) -> Set[TopicPartition]:
+    def list_earlier_moves(self) -> Set[TopicPartition]:
         """As `moves`, where none were listed before the brokers were last found up to date."""
-        earlier = self._fresh.moves_before()
-        return self.moves().keys() if earlier is None else earlier
+        earlier_moves = self._freshness.get_earlier_moves()
+        return self.moves().keys() if earlier_moves is None else earlier_moves
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
         """CreateTopics."""
-        with self._writing():
+        with self._mark_written():
             return _topics.create_topics(self._wire, topics, validate_only)
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """DeleteTopics, by id (KIP-516)."""
-        with self._writing():
+        with self._mark_written():
             return _topics.delete_topics(self._wire, targets)
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
-        with self._writing():
+        with self._mark_written():
             return _topics.create_partitions(self._wire, items, validate_only)
 
     def alter_configs(
-        self, items: Sequence[Alteration], *, validate_only: bool = False
+        self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
         """IncrementalAlterConfigs (KIP-339)."""
-        with self._writing():
+        with self._mark_written():
             return _configs.alter_configs(self._wire, items, validate_only)
 
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
         """DescribeClientQuotas (KIP-546), from brokers that are up to date."""
-        return _quotas.quotas(self._wire, self._fresh, entities)
+        return _quotas.describe_quotas(self._wire, self._freshness, entities)
 
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
         """AlterClientQuotas (KIP-546)."""
-        with self._writing():
+        with self._mark_written():
             return _quotas.alter_quotas(self._wire, items, validate_only)
 
     def reassign(
@@ -142,7 +144,7 @@ class KafkaCluster:
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
         """AlterPartitionReassignments (KIP-455), guarded by the broker from version 1 on (KIP-860)."""
-        with self._writing():
+        with self._mark_written():
             return _reassignments.reassign(
                 self._wire,
                 targets,
@@ -152,39 +154,39 @@ class KafkaCluster:
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """ListOffsets, earliest and latest, at the leaders."""
-        return _topics.record_counts(self._wire, self._fresh, topics)
+        return _topics.count_records(self._wire, self._freshness, topics)
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """ElectLeaders (KIP-460)."""
-        with self._writing():
+        with self._mark_written():
             return _reassignments.elect_leaders(self._wire, partitions)
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
         """DescribeLogDirs (KIP-113) at every broker; sizes of volumes from version 4 on (KIP-827)."""
-        return _log_dirs.log_dirs(self._wire, self._fresh, topics)
+        return _log_dirs.describe_log_dirs(self._wire, self._freshness, topics)
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
         """AlterReplicaLogDirs (KIP-113), each broker for its own replicas."""
-        with self._writing():
+        with self._mark_written():
             return _log_dirs.move_log_dirs(self._wire, targets)
 
     def examine(self) -> Examination:
         """ApiVersions, DescribeCluster and Metadata with what the client may do (KIP-430). Raises Fault."""
-        return examine(self._wire)
+        return examine_broker(self._wire)
 
     def close(self) -> None:
         """Close all connections. Safe to call twice."""
         self._wire.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _mark_written(self) -> Iterator[None]:
         """Have later reads wait for what is written here, also where its outcome is not known."""
         try:
             yield
         finally:
-            self._fresh.wrote()
+            self._freshness.mark_written()
 
 
 K = TypeVar("K")
@@ -196,13 +198,13 @@ _log = logging.getLogger(__name__)
 def log_retry(retry: Retry) -> None:
     """Tell those who read the log, and everybody of long waits for a quota, now and then."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
-        left = f"; {retry.items} left" if retry.items else ""
-        _log.warning("%s%s: waiting until brokers take more", retry.fault.message, left)
+        remaining_text = f"; {retry.items} left" if retry.items else ""
+        _log.warning("%s%s: waiting until brokers take more", retry.fault.message, remaining_text)
         return
     core_retry.log_retry(retry)
 
 
-class Retrying:
+class RetryingCluster:
     """A `Cluster` that sends again what failed with a RETRIABLE fault: whole requests, or the failed items.
 
     How often, and after how long: see `RetryPolicy`. Safe to use from several threads if ``cluster`` is.
@@ -224,35 +226,37 @@ class Retrying:
         """As the port says."""
         return self._policy.whole("is_caught_up", self._cluster.is_caught_up)
 
-    def await_committed(self, patience: Patience) -> None:
+    def await_committed(self, wait_policy: WaitPolicy) -> None:
         """As the port says."""
-        self._policy.whole("await_committed", lambda: self._cluster.await_committed(patience))
+        self._policy.whole("await_committed", lambda: self._cluster.await_committed(wait_policy))
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """As the port says."""
         return self._policy.whole("topics", lambda: self._cluster.topics(names))
 
-    def hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
+    def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
         """As the port says."""
-        return self._policy.whole("hidden_topics", lambda: self._cluster.hidden_topics(names))
+        return self._policy.whole("hidden_topics", lambda: self._cluster.find_hidden_topics(names))
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
         """As the port says."""
         return self._policy.whole("configs", lambda: self._cluster.configs(queries))
 
-    def configs_in_part(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs | Fault]:
+    def describe_configs_partially(
+        self, queries: Sequence[ConfigQuery]
+    ) -> Mapping[ConfigResource, Configs | Fault]:
         """As the port says."""
-        return self._items(
-            "configs_in_part", queries, lambda query: query.resource, self._cluster.configs_in_part
+        return self._send_with_retries(
+            "configs_in_part", queries, lambda query: query.resource, self._cluster.describe_configs_partially
         )
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
         """As the port says."""
         return self._policy.whole("moves", lambda: self._cluster.moves(topics))
 
-    def earlier_moves(self) -> Set[TopicPartition]:
+    def list_earlier_moves(self) -> Set[TopicPartition]:
         """As the port says."""
-        return self._policy.whole("moves", self._cluster.earlier_moves)
+        return self._policy.whole("moves", self._cluster.list_earlier_moves)
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """As the port says."""
@@ -262,7 +266,7 @@ class Retrying:
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "create_topics",
             topics,
             lambda topic: topic.topic,
@@ -271,7 +275,7 @@ class Retrying:
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """As the port says; also the second time by id."""
-        return self._items(
+        return self._send_with_retries(
             "delete_topics",
             list(targets),
             lambda name: name,
@@ -282,7 +286,7 @@ class Retrying:
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "create_partitions",
             items,
             lambda item: item.topic,
@@ -290,10 +294,10 @@ class Retrying:
         )
 
     def alter_configs(
-        self, items: Sequence[Alteration], *, validate_only: bool = False
+        self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "alter_configs",
             items,
             lambda item: item.resource,
@@ -310,7 +314,7 @@ class Retrying:
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "alter_quotas",
             list(items),
             lambda entity: entity,
@@ -327,7 +331,7 @@ class Retrying:
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "reassign",
             list(targets),
             lambda partition: partition,
@@ -340,7 +344,7 @@ class Retrying:
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "elect_leaders", partitions, lambda partition: partition, self._cluster.elect_leaders
         )
 
@@ -352,7 +356,7 @@ class Retrying:
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
         """As the port says."""
-        return self._items(
+        return self._send_with_retries(
             "move_log_dirs",
             list(targets),
             lambda replica: replica,
@@ -363,36 +367,36 @@ class Retrying:
         """As the port says."""
         self._cluster.close()
 
-    def _items(
+    def _send_with_retries(
         self,
         call: str,
         items: Sequence[T],
-        key: Callable[[T], K],
+        get_key: Callable[[T], K],
         send: Callable[[Sequence[T]], Mapping[K, R | Fault]],
     ) -> Mapping[K, R | Fault]:
         results: dict[K, R | Fault] = {}
-        rest = items
+        remaining = items
         attempts = Attempts(self._policy, call)
         while True:
             try:
-                results.update(send(rest))
+                results.update(send(remaining))
             except Fault as fault:
-                if attempts.goes_on(None if not results else len(rest), fault):
+                if attempts.goes_on(None if not results else len(remaining), fault):
                     continue
                 if not results:
                     raise
                 # Others have their results already: this fault is that of the items only.
-                results.update({key(item): fault for item in rest})
+                results.update({get_key(item): fault for item in remaining})
                 return results
             failed = {name: result for name, result in results.items() if _is_retriable(result)}
             if not failed:
                 return results
-            rest = [item for item in rest if key(item) in failed]
-            if not attempts.goes_on(len(rest), _longest_throttled(failed.values())):
+            remaining = [item for item in remaining if get_key(item) in failed]
+            if not attempts.goes_on(len(remaining), _find_longest_throttle(failed.values())):
                 return results
 
 
-def _longest_throttled(faults: Iterable[Fault]) -> Fault:
+def _find_longest_throttle(faults: Iterable[Fault]) -> Fault:
     """The fault that says how long to wait: any, unless a quota speaks."""
     return max(faults, key=lambda fault: fault.retry_after_s)
 

@@ -7,99 +7,121 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.providers.kafka.client.configs_decoder import RESOURCE_TYPES, Described, read_configs
-from kdeclare.providers.kafka.client.describe_cluster import describe
-from kdeclare.providers.kafka.client.faults import INVALID_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, fault_for_code
+from kdeclare.providers.kafka.client.configs_decoder import (
+    RESOURCE_TYPES,
+    DescribeConfigsResult,
+    decode_configs,
+)
+from kdeclare.providers.kafka.client.describe_cluster import describe_cluster
+from kdeclare.providers.kafka.client.faults import (
+    INVALID_TOPIC,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    build_fault_from_code,
+)
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.wire import Wire, chunks, send_batches
+from kdeclare.providers.kafka.client.wire import Wire, batch_items, send_batches
 from kdeclare.providers.kafka.client.wire_format import RawDescribeConfigsRequest
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, parse_broker_id
-from kdeclare.providers.kafka.port import Alteration, ConfigQuery, Configs
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigQuery, Configs
 
 _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 3}
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
 
-_TOPICS_A_REQUEST = 250
+_TOPICS_PER_REQUEST = 250
 """Enough requests for all brokers to share. Measured: from 100 to 500 it makes no difference."""
 
 
-def configs(
-    wire: Wire, fresh: Freshness, queries: Sequence[ConfigQuery]
+def describe_configs(
+    wire: Wire, freshness: Freshness, queries: Sequence[ConfigQuery]
 ) -> dict[ConfigResource, Configs | Fault]:
     """Described keys of each resource that exists, or why there are none. Raises Fault.
 
     A request about one broker's own configs fails for that one; any other fails them all.
     """
-    wanted = _merged(queries)
-    live = wire.brokers()
-    found: dict[ConfigResource, Configs | Fault] = {}
-    anywhere: list[ConfigQuery] = []
-    here: dict[int, list[ConfigResource]] = {}
-    for query in wanted.values():
-        broker = _broker(query.resource)
+    queries_by_resource = _merge_queries(queries)
+    live_brokers = wire.brokers()
+    configs_by_resource: dict[ConfigResource, Configs | Fault] = {}
+    any_broker_queries: list[ConfigQuery] = []
+    resources_by_broker: dict[int, list[ConfigResource]] = {}
+    for query in queries_by_resource.values():
+        broker = _find_broker_id(query.resource)
         if broker is None:
-            anywhere.append(query)
-        elif broker in live:
-            here.setdefault(broker, []).append(query.resource)
-        elif (missing := _not_serving(wire, broker)) is not None:
-            found[query.resource] = missing
+            any_broker_queries.append(query)
+        elif broker in live_brokers:
+            resources_by_broker.setdefault(broker, []).append(query.resource)
+        elif (not_serving := _find_not_serving_fault(wire, broker)) is not None:
+            configs_by_resource[query.resource] = not_serving
 
-    def read(response: Any) -> list[Described]:
-        return read_configs(response, wanted)
+    def decode(response: Any) -> list[DescribeConfigsResult]:
+        return decode_configs(response, queries_by_resource)
 
-    parts = chunks(anywhere, _TOPICS_A_REQUEST)
-    nodes = fresh.nodes(here)
-    for answer in wire.ask([_describe(part) for part in parts], read, changes=False, nodes=nodes):
+    batches = batch_items(any_broker_queries, _TOPICS_PER_REQUEST)
+    nodes = freshness.nodes(resources_by_broker)
+    for answer in wire.ask(
+        [_build_describe_request(part) for part in batches], decode, changes=False, nodes=nodes
+    ):
         if isinstance(answer, Fault):
             raise answer
-        found.update(_sorted_out(answer))
-    own = wire.ask_each({b: [_describe([wanted[r]]) for r in part] for b, part in here.items()}, read)
-    for broker, resources in here.items():
-        for resource, answer in zip(resources, own[broker], strict=True):
-            found.update({resource: answer} if isinstance(answer, Fault) else _sorted_out(answer))
-    return {resource: found[resource] for resource in wanted if resource in found}
+        configs_by_resource.update(_select_existing(answer))
+    answers_by_broker = wire.send_each(
+        {
+            b: [_build_describe_request([queries_by_resource[r]]) for r in part]
+            for b, part in resources_by_broker.items()
+        },
+        decode,
+    )
+    for broker, resources in resources_by_broker.items():
+        for resource, answer in zip(resources, answers_by_broker[broker], strict=True):
+            configs_by_resource.update(
+                {resource: answer} if isinstance(answer, Fault) else _select_existing(answer)
+            )
+    return {
+        resource: configs_by_resource[resource]
+        for resource in queries_by_resource
+        if resource in configs_by_resource
+    }
 
 
-def _sorted_out(
-    answer: Iterable[Described],
+def _select_existing(
+    results: Iterable[DescribeConfigsResult],
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
     """What was answered about each resource that exists."""
-    for item in answer:
+    for item in results:
         if item.error_code == 0:
             yield item.resource, item.entries
         elif item.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
-            text = f"{item.resource.scope} {item.resource.name}: {item.message or ''}"
-            yield item.resource, fault_for_code(item.error_code, text, changes=False)
+            message = f"{item.resource.scope} {item.resource.name}: {item.message or ''}"
+            yield item.resource, build_fault_from_code(item.error_code, message, changes=False)
 
 
-def _merged(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
+def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
     """One query a resource: Kafka answers a resource once."""
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
-        before = merged.get(query.resource)
-        if before is not None:
-            keys, overrides = before.keys | query.keys, before.overrides or query.overrides
+        earlier = merged.get(query.resource)
+        if earlier is not None:
+            keys, overrides = earlier.keys | query.keys, earlier.overrides or query.overrides
             query = ConfigQuery(query.resource, keys, overrides)
         merged[query.resource] = query
     return merged
 
 
-def _broker(resource: ConfigResource) -> int | None:
+def _find_broker_id(resource: ConfigResource) -> int | None:
     """The broker that must be asked about a resource; None is any, also where the name is no id."""
     return parse_broker_id(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
-def _not_serving(wire: Wire, broker: int) -> Fault | None:
+def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
     """Why a broker that metadata does not list cannot be asked; None where there is none. Raises Fault."""
-    if all(known.id != broker for known in describe(wire).brokers):
+    if all(known.id != broker for known in describe_cluster(wire).brokers):
         return None
-    wire.refresh()
+    wire.request_refresh()
     return Fault(
         "BROKER_NOT_AVAILABLE", f"broker {broker} is registered, but not serving", FaultKind.RETRIABLE
     )
 
 
-def _describe(queries: Sequence[ConfigQuery]) -> Any:
+def _build_describe_request(queries: Sequence[ConfigQuery]) -> Any:
     return RawDescribeConfigsRequest(
         resources=[
             RawDescribeConfigsRequest.DescribeConfigsResource(
@@ -109,60 +131,60 @@ def _describe(queries: Sequence[ConfigQuery]) -> Any:
             )
             for query in queries
         ],
-        include_synonyms=any(_broker(query.resource) is not None for query in queries),
+        include_synonyms=any(_find_broker_id(query.resource) is not None for query in queries),
         include_documentation=False,
     )
 
 
 def alter_configs(
-    wire: Wire, items: Sequence[Alteration], validate_only: bool
+    wire: Wire, items: Sequence[ConfigAlteration], validate_only: bool
 ) -> dict[ConfigResource, Result]:
     """IncrementalAlterConfigs, a result for each resource.
 
     A broker's own configs go to that broker, which checks them; the rest to the controller, 500
     resources a request. Raises Fault when the only request failed.
     """
-    targets: dict[int | None, list[Alteration]] = {}
+    items_by_broker: dict[int | None, list[ConfigAlteration]] = {}
     for item in items:
-        targets.setdefault(_broker(item.resource), []).append(item)
+        items_by_broker.setdefault(_find_broker_id(item.resource), []).append(item)
     results: dict[ConfigResource, Result] = {}
-    for broker, part in targets.items():
+    for broker, broker_items in items_by_broker.items():
         try:
-            results |= _alter(wire, part, validate_only, broker)
+            results |= _send_alterations(wire, broker_items, validate_only, broker)
         except Fault as fault:
-            if len(targets) == 1:
+            if len(items_by_broker) == 1:
                 raise
-            results |= dict.fromkeys((item.resource for item in part), fault)
+            results |= dict.fromkeys((item.resource for item in broker_items), fault)
     return results
 
 
-def _alter(
-    wire: Wire, items: Sequence[Alteration], validate_only: bool, broker: int | None
+def _send_alterations(
+    wire: Wire, items: Sequence[ConfigAlteration], validate_only: bool, broker: int | None
 ) -> dict[ConfigResource, Result]:
-    def request(part: list[Alteration]) -> Any:
+    def build_request(batch: list[ConfigAlteration]) -> Any:
         return IncrementalAlterConfigsRequest(
-            resources=[_alterable(item) for item in part], validate_only=validate_only
+            resources=[_build_alterable_resource(item) for item in batch], validate_only=validate_only
         )
 
     return send_batches(
         wire,
         items,
-        key=lambda item: item.resource,
-        request=request,
-        codes=_codes,
-        records=lambda item: len(item.ops),
+        get_key=lambda item: item.resource,
+        build_request=build_request,
+        read_codes=_read_codes,
+        count_metadata_records=lambda item: len(item.ops),
         validate_only=validate_only,
         nodes=None if broker is None else [broker],
     )
 
 
-def _alterable(item: Alteration) -> Any:
-    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-    return kind(
+def _build_alterable_resource(item: ConfigAlteration) -> Any:
+    resource_class = IncrementalAlterConfigsRequest.AlterConfigsResource
+    return resource_class(
         resource_type=RESOURCE_TYPES[item.resource.scope],
         resource_name=item.resource.name,
         configs=[
-            kind.AlterableConfig(
+            resource_class.AlterableConfig(
                 name=op.key,
                 config_operation=_OPS[op.op],
                 value=None if op.op is FieldOp.DELETE else op.value,
@@ -172,7 +194,7 @@ def _alterable(item: Alteration) -> Any:
     )
 
 
-def _codes(response: Any) -> Iterable[tuple[ConfigResource, int, str | None]]:
+def _read_codes(response: Any) -> Iterable[tuple[ConfigResource, int, str | None]]:
     scopes = {code: scope for scope, code in RESOURCE_TYPES.items()}
     for result in response.responses:
         resource = ConfigResource(scopes[result.resource_type], result.resource_name)

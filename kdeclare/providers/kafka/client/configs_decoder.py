@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.client.wire_format import (
     RawResponse,
     decode_all,
     read_count,
-    read_end,
     read_string,
+    require_end,
     skip_tags,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -38,14 +38,14 @@ _SOURCES = {
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
 # The fewest bytes of what is repeated: fixed fields, a byte for each text, list and set of tags.
-_RESULT_BYTES = 7
-_ENTRY_BYTES = 9
-_SYNONYM_BYTES = 4
+_MIN_RESULT_BYTES = 7
+_MIN_ENTRY_BYTES = 9
+_MIN_SYNONYM_BYTES = 4
 
-_MOST_ENTRIES = 2000
+_MAX_ENTRIES = 2000
 """A topic has some 35 entries, a broker some 350."""
 
-_MOST_OTHERS = 8
+_MAX_VARIANTS = 8
 """Values of one key that are recognised: more of them take longer to compare than one to decode."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
@@ -53,7 +53,7 @@ _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribeConfigsResult:
     """The answer for one resource. ``error_code`` 0 is success."""
 
     resource: ConfigResource
@@ -70,7 +70,7 @@ class _Synonym(NamedTuple):
     source: int
 
 
-class _Entry(NamedTuple):
+class _DecodedEntry(NamedTuple):
     """One entry as decoded: its key, what it says, and whether it is set on the resource itself."""
 
     key: str
@@ -78,70 +78,76 @@ class _Entry(NamedTuple):
     own: bool
 
 
-def read_configs(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) -> list[Described]:
+def decode_configs(
+    response: Any, queries: Mapping[ConfigResource, ConfigQuery]
+) -> list[DescribeConfigsResult]:
     """Decode a response to ``queries``, from bytes or from kafka-python's own objects.
 
     Raises MalformedResponse, also for an answer about what was not asked.
     """
     if isinstance(response, RawResponse):
-        return decode_all(lambda: _from_bytes(response.body, queries))
-    return list(_from_objects(response, queries))
+        return decode_all(lambda: _decode_bytes(response.body, queries))
+    return list(_decode_objects(response, queries))
 
 
-def _own_source(resource: ConfigResource) -> ConfigSource:
+def _get_own_source(resource: ConfigResource) -> ConfigSource:
     """Where an entry comes from that is set on the resource itself."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
-def _beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
+def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
     """What would hold without an override on a broker id. Other keys can mean other units: not those."""
     if source is not ConfigSource.BROKER:
         return None
-    layers = (s.value for s in synonyms if s.name == key and _SOURCES.get(s.source) is not source)
-    return next(layers, None)
+    values = (s.value for s in synonyms if s.name == key and _SOURCES.get(s.source) is not source)
+    return next(values, None)
 
 
-def _from_objects(response: Any, queries: Mapping[ConfigResource, ConfigQuery]) -> Iterable[Described]:
+def _decode_objects(
+    response: Any, queries: Mapping[ConfigResource, ConfigQuery]
+) -> Iterable[DescribeConfigsResult]:
     for result in response.results:
         resource = ConfigResource(_SCOPES[result.resource_type], result.resource_name)
-        query, own = queries[resource], _own_source(resource)
+        query, own_source = queries[resource], _get_own_source(resource)
         entries = {}
         for config in result.configs or ():
             source = _SOURCES.get(config.config_source, ConfigSource.UNKNOWN)
-            if config.name in query.keys or (query.overrides and source is own):
+            if config.name in query.keys or (query.overrides and source is own_source):
                 entries[config.name] = ConfigEntry(
                     config.value,
                     source,
                     _TYPES.get(config.config_type, ConfigType.SCALAR),
                     config.is_sensitive,
                     config.read_only,
-                    _beneath(config.name, source, config.synonyms or ()),
+                    _find_value_beneath(config.name, source, config.synonyms or ()),
                 )
-        yield Described(resource, result.error_code, result.error_message, entries)
+        yield DescribeConfigsResult(resource, result.error_code, result.error_message, entries)
 
 
-def _from_bytes(data: bytes, queries: Mapping[ConfigResource, ConfigQuery]) -> Iterable[Described]:
-    patterns: dict[ConfigSource, _Pattern] = {}
-    count, pos = read_count(data, 4, _RESULT_BYTES)  # after throttle_time_ms
+def _decode_bytes(
+    data: bytes, queries: Mapping[ConfigResource, ConfigQuery]
+) -> Iterable[DescribeConfigsResult]:
+    templates: dict[ConfigSource, _EntryTemplate] = {}
+    count, pos = read_count(data, 4, _MIN_RESULT_BYTES)  # after throttle_time_ms
     for _ in range(count):
         error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         message, pos = read_string(data, pos + 2)
         scope = _SCOPES[data[pos]]
         name, pos = read_string(data, pos + 1)
         resource = ConfigResource(scope, name or "")
-        own = _own_source(resource)
-        pattern = patterns.get(own)
-        if pattern is None:
-            pattern = patterns[own] = _Pattern(own)
-        entries, pos = pattern.read(data, pos, queries[resource])
+        own_source = _get_own_source(resource)
+        template = templates.get(own_source)
+        if template is None:
+            template = templates[own_source] = _EntryTemplate(own_source)
+        entries, pos = template.read(data, pos, queries[resource])
         pos = skip_tags(data, pos)
-        yield Described(resource, error_code, message, entries)
-    read_end(data, pos)
+        yield DescribeConfigsResult(resource, error_code, message, entries)
+    require_end(data, pos)
 
 
-class _Pattern:
+class _EntryTemplate:
     """The entries of an earlier resource, to recognise those of the next one by.
 
     chunks: the bytes of each entry; whole: all of them joined; starts[i]: where the i-th begins in it, and at
@@ -150,23 +156,23 @@ class _Pattern:
     cost memory, and serve nothing.
     """
 
-    def __init__(self, own: ConfigSource) -> None:
-        self._own = own
-        self._entries: list[_Entry] = []
+    def __init__(self, own_source: ConfigSource) -> None:
+        self._own_source = own_source
+        self._entries: list[_DecodedEntry] = []
         self._chunks: list[bytes] = []
-        self._whole = b""
+        self._joined = b""
         self._starts: list[int] = [0]
-        self._others: dict[int, list[tuple[bytes, _Entry]]] = {}
-        self._places: dict[str, int] = {}
-        self._own_places: list[int] = []
+        self._variants: dict[int, list[tuple[bytes, _DecodedEntry]]] = {}
+        self._positions: dict[str, int] = {}
+        self._own_positions: list[int] = []
 
     def read(self, data: bytes, pos: int, query: ConfigQuery) -> tuple[dict[str, ConfigEntry], int]:
         """The entries of one resource that are asked for, and the position after them all."""
-        left, pos = read_count(data, pos, _ENTRY_BYTES)
-        if left > _MOST_ENTRIES:
-            return self._read_plainly(data, pos, left, query)
+        left, pos = read_count(data, pos, _MIN_ENTRY_BYTES)
+        if left > _MAX_ENTRIES:
+            return self._decode_without_template(data, pos, left, query)
         if not self._chunks:
-            return self._learn(data, pos, left, query)
+            return self._decode_first(data, pos, left, query)
         keys, overrides = query.keys, query.overrides
         chunks, entries = self._chunks, self._entries
         found: dict[str, ConfigEntry] = {}
@@ -174,30 +180,30 @@ class _Pattern:
         size = len(chunks)
         whole = True  # whether it is worth comparing all that is left at once
         while left > 0:
-            rest = self._starts[place]  # not kept over rounds: `_replace` shifts what follows
-            if whole and left == size - place and data.startswith(self._whole[rest:], pos):
+            rest = self._starts[place]  # not kept over rounds: `_replace_file` shifts what follows
+            if whole and left == size - place and data.startswith(self._joined[rest:], pos):
                 pos += self._starts[size] - rest
-                self._take_from(place, keys, overrides, found)
+                self._collect_from(place, keys, overrides, found)
                 break
             whole = False
             if place < size and data.startswith(chunks[place], pos):
                 entry = entries[place]
                 pos += len(chunks[place])
                 place += 1
-            elif (other := self._find_other(data, pos, place)) is not None:
+            elif (other := self._find_variant(data, pos, place)) is not None:
                 entry = other[1]
                 pos += len(other[0])
                 place += 1
                 whole = True
             else:
                 start = pos
-                entry, pos = self._decode(data, pos)
-                at = self._places.get(entry.key)
+                entry, pos = self._decode_entry(data, pos)
+                at = self._positions.get(entry.key)
                 if at is not None:
                     place = at + 1
                     if entries[at].own and not entry.own:
-                        self._replace(at, entry, data[start:pos])
-                    elif entry.own and len(others := self._others.setdefault(at, [])) < _MOST_OTHERS:
+                        self._replace_entry(at, entry, data[start:pos])
+                    elif entry.own and len(others := self._variants.setdefault(at, [])) < _MAX_VARIANTS:
                         others.append((data[start:pos], entry))
                 whole = True
             if entry.key in keys or (overrides and entry.own):
@@ -205,77 +211,77 @@ class _Pattern:
             left -= 1
         return found, pos
 
-    def _find_other(self, data: bytes, pos: int, place: int) -> tuple[bytes, _Entry] | None:
-        for other in self._others.get(place, ()):
-            if data.startswith(other[0], pos):
-                return other
+    def _find_variant(self, data: bytes, pos: int, position: int) -> tuple[bytes, _DecodedEntry] | None:
+        for variant in self._variants.get(position, ()):
+            if data.startswith(variant[0], pos):
+                return variant
         return None
 
-    def _read_plainly(
-        self, data: bytes, pos: int, left: int, query: ConfigQuery
+    def _decode_without_template(
+        self, data: bytes, pos: int, count: int, query: ConfigQuery
     ) -> tuple[dict[str, ConfigEntry], int]:
-        found: dict[str, ConfigEntry] = {}
-        for _ in range(left):
-            entry, pos = self._decode(data, pos)
+        selected: dict[str, ConfigEntry] = {}
+        for _ in range(count):
+            entry, pos = self._decode_entry(data, pos)
             if entry.key in query.keys or (query.overrides and entry.own):
-                found[entry.key] = entry.value
-        return found, pos
+                selected[entry.key] = entry.value
+        return selected, pos
 
-    def _learn(
-        self, data: bytes, pos: int, left: int, query: ConfigQuery
+    def _decode_first(
+        self, data: bytes, pos: int, count: int, query: ConfigQuery
     ) -> tuple[dict[str, ConfigEntry], int]:
-        found: dict[str, ConfigEntry] = {}
-        for _ in range(left):
+        selected: dict[str, ConfigEntry] = {}
+        for _ in range(count):
             start = pos
-            entry, pos = self._decode(data, pos)
-            self._places[entry.key] = len(self._entries)
+            entry, pos = self._decode_entry(data, pos)
+            self._positions[entry.key] = len(self._entries)
             self._entries.append(entry)
             self._chunks.append(data[start:pos])
             if entry.key in query.keys or (query.overrides and entry.own):
-                found[entry.key] = entry.value
-        self._join()
-        return found, pos
+                selected[entry.key] = entry.value
+        self._rebuild_index()
+        return selected, pos
 
-    def _replace(self, place: int, entry: _Entry, chunk: bytes) -> None:
+    def _replace_entry(self, position: int, entry: _DecodedEntry, chunk: bytes) -> None:
         """Forget an override: what is inherited is what most resources have."""
-        self._entries[place] = entry
-        self._chunks[place] = chunk
-        self._join()
+        self._entries[position] = entry
+        self._chunks[position] = chunk
+        self._rebuild_index()
 
-    def _join(self) -> None:
-        self._whole = b"".join(self._chunks)
+    def _rebuild_index(self) -> None:
+        self._joined = b"".join(self._chunks)
         self._starts = [0, *accumulate(map(len, self._chunks))]
-        self._own_places = [i for i, entry in enumerate(self._entries) if entry.own]
+        self._own_positions = [i for i, entry in enumerate(self._entries) if entry.own]
 
-    def _take_from(
-        self, place: int, keys: frozenset[str], overrides: bool, found: dict[str, ConfigEntry]
+    def _collect_from(
+        self, first_position: int, keys: frozenset[str], overrides: bool, selected: dict[str, ConfigEntry]
     ) -> None:
-        """Note what is asked for among the entries from ``place`` on, which are just as before."""
+        """Note what is asked for among the entries from ``first_position`` on, which are just as before."""
         for key in keys:
-            at = self._places.get(key, -1)
-            if at >= place:
-                found[key] = self._entries[at].value
+            position = self._positions.get(key, -1)
+            if position >= first_position:
+                selected[key] = self._entries[position].value
         if overrides:
-            for at in self._own_places:
-                if at >= place:
-                    found[self._entries[at].key] = self._entries[at].value
+            for position in self._own_positions:
+                if position >= first_position:
+                    selected[self._entries[position].key] = self._entries[position].value
 
-    def _decode(self, data: bytes, pos: int) -> tuple[_Entry, int]:
+    def _decode_entry(self, data: bytes, pos: int) -> tuple[_DecodedEntry, int]:
         key, pos = read_string(data, pos)
         value, pos = read_string(data, pos)
         read_only, source_code, sensitive = data[pos : pos + 3]
-        count, pos = read_count(data, pos + 3, _SYNONYM_BYTES)
+        count, pos = read_count(data, pos + 3, _MIN_SYNONYM_BYTES)
         synonyms = []
         for _ in range(count):
-            other, pos = read_string(data, pos)
-            text, pos = read_string(data, pos)
-            synonyms.append(_Synonym(other or "", text, data[pos]))
+            synonym_name, pos = read_string(data, pos)
+            synonym_value, pos = read_string(data, pos)
+            synonyms.append(_Synonym(synonym_name or "", synonym_value, data[pos]))
             pos = skip_tags(data, pos + 1)
         type_code = data[pos]
         _, pos = read_string(data, pos + 1)  # documentation
         pos = skip_tags(data, pos)
         source = _SOURCES.get(source_code, ConfigSource.UNKNOWN)
-        kind = _TYPES.get(type_code, ConfigType.SCALAR)
-        beneath = _beneath(key or "", source, synonyms)
-        entry = ConfigEntry(value, source, kind, bool(sensitive), bool(read_only), beneath)
-        return _Entry(sys.intern(key or ""), entry, source is self._own), pos
+        config_type = _TYPES.get(type_code, ConfigType.SCALAR)
+        value_beneath = _find_value_beneath(key or "", source, synonyms)
+        entry = ConfigEntry(value, source, config_type, bool(sensitive), bool(read_only), value_beneath)
+        return _DecodedEntry(sys.intern(key or ""), entry, source is self._own_source), pos

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.providers.kafka.client.cluster import KafkaCluster
 from kdeclare.providers.kafka.client.connection_problems import (
-    Seen,
-    explain,
-    explain_brokers,
-    explain_closed,
-    probe,
-    unreachable,
-    was_closed,
+    AddressProblem,
+    build_unreachable_error,
+    explain_broker_error,
+    explain_closed_connection,
+    explain_connection_error,
+    is_closed_by_peer,
+    probe_protocol,
 )
-from kdeclare.providers.kafka.client.properties import client_arguments, provided
+from kdeclare.providers.kafka.client.properties import build_client_arguments, resolve_config_providers
 from kdeclare.providers.kafka.client.wire import Wire
 
 if TYPE_CHECKING:
-    from kdeclare.providers.kafka.client.oauth import Tokens
+    from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
 """How long one address may keep the next one waiting: a dead one must not use up the time."""
@@ -57,14 +57,14 @@ def connect(
     Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``,
     ``no-token``.
     """
-    _quiet_client_log()
-    client_config = provided(client_config)
-    arguments, warnings = client_arguments(client_config)
+    _silence_client_log()
+    client_config = resolve_config_providers(client_config)
+    arguments, warnings = build_client_arguments(client_config)
     if bootstrap_servers:
-        servers = _servers(bootstrap_servers)
+        servers = _parse_servers(bootstrap_servers)
     else:
-        servers = _servers(client_config.get("bootstrap.servers", ""), in_properties=True)
-    tokens: Tokens | None = arguments.get("sasl_oauth_token_provider")
+        servers = _parse_servers(client_config.get("bootstrap.servers", ""), in_properties=True)
+    tokens: TokenProvider | None = arguments.get("sasl_oauth_token_provider")
     if tokens is not None:
         tokens.first()
     request_timeout_s = arguments.get("request_timeout_ms", request_timeout_s * 1000) / 1000
@@ -78,9 +78,9 @@ def connect(
         request_timeout_s=request_timeout_s,
     )
     protocol = arguments["security_protocol"]
-    opening = _Opening(wire, tls=protocol.endswith("SSL"), sasl=protocol.startswith("SASL"))
+    opener = _ClusterOpener(wire, tls=protocol.endswith("SSL"), sasl=protocol.startswith("SASL"))
     try:
-        opening.within(timeout_s)
+        opener.within(timeout_s)
     except BaseException:
         wire.close()
         raise
@@ -88,7 +88,7 @@ def connect(
     return KafkaCluster(wire, warnings, f"User:{user}" if user else None)
 
 
-def _quiet_client_log() -> None:
+def _silence_client_log() -> None:
     """Keep kafka-python from writing, unless someone asked for its logger ``kafka`` by level.
 
     DEBUG is never granted: it shows requests whole, with passwords and sensitive configs.
@@ -100,7 +100,7 @@ def _quiet_client_log() -> None:
         log.setLevel(logging.INFO)
 
 
-def _servers(text: str, *, in_properties: bool = False) -> list[str]:
+def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
     """The addresses, each ``host:port``. Raises KdeclareError.
 
     in_properties: they are from client properties, where what is no address may be a secret by mistake.
@@ -113,13 +113,13 @@ def _servers(text: str, *, in_properties: bool = False) -> list[str]:
             or not (port.isascii() and port.isdecimal())
             or not 0 < int(port) < 65536
         ):
-            kept = f"Address {number} of bootstrap.servers in the client properties"
-            what = kept if in_properties else f"'{server}'"
+            masked_address = f"Address {number} of bootstrap.servers in the client properties"
+            address_text = masked_address if in_properties else f"'{server}'"
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
                     "Address is not of the form host:port",
-                    f"{what} is not of the form host:port.",
+                    f"{address_text} is not of the form host:port.",
                     hint="Write for example localhost:9092, or [::1]:9092; several go with commas between.",
                 )
             )
@@ -134,61 +134,63 @@ def _servers(text: str, *, in_properties: bool = False) -> list[str]:
     return servers
 
 
-class _Opening:
+class _ClusterOpener:
     """Trying the addresses, the next one when the one before has failed or is slow."""
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire
         self._tls = tls
         self._sasl = sasl
-        self._seen: dict[str, Seen] = {}
-        self._closed: list[str] = []
-        self._done = threading.Event()
-        self._open = False
+        self._problems: dict[str, AddressProblem] = {}
+        self._closed_addresses: list[str] = []
+        self._finished = threading.Event()
+        self._is_open = False
 
     def within(self, timeout_s: float) -> None:
         """Raises KdeclareError when no address works in time."""
         timeout_at = time.monotonic() + timeout_s
         # Not `run`, which waits without end: looking a name up blocks the event loop.
-        self._wire.spawn(self._try_all, timeout_at)
-        self._done.wait(timeout_s + 0.2)
-        if self._open:
+        self._wire.spawn(self._try_all_addresses, timeout_at)
+        self._finished.wait(timeout_s + 0.2)
+        if self._is_open:
             return
-        for address in self._closed[:3]:
+        for address in self._closed_addresses[:3]:
             host, _, port = address.rpartition(":")
-            self._seen[address] = explain_closed(probe(host, int(port)), tls=self._tls, sasl=self._sasl)
-        silent = Seen("no answer in time", "Check --bootstrap-server.")
-        addresses = sorted(self._wire.bootstrap_addresses().values())
-        raise unreachable({address: self._seen.get(address, silent) for address in addresses})
+            self._problems[address] = explain_closed_connection(
+                probe_protocol(host, int(port)), tls=self._tls, sasl=self._sasl
+            )
+        silent = AddressProblem("no answer in time", "Check --bootstrap-server.")
+        addresses = sorted(self._wire.list_bootstrap_addresses().values())
+        raise build_unreachable_error({address: self._problems.get(address, silent) for address in addresses})
 
-    async def _try_all(self, timeout_at: float) -> None:
+    async def _try_all_addresses(self, timeout_at: float) -> None:
         try:
-            running = []
-            for node, address in self._wire.bootstrap_addresses().items():
-                running.append(self._wire.spawn(self._try, node, address, timeout_at))
-                waited_until = min(timeout_at, time.monotonic() + _STAGGER_S)
-                while not running[-1].is_done and not self._open and time.monotonic() < waited_until:
+            attempts = []
+            for node, address in self._wire.list_bootstrap_addresses().items():
+                attempts.append(self._wire.spawn(self._try_address, node, address, timeout_at))
+                next_attempt_at = min(timeout_at, time.monotonic() + _STAGGER_S)
+                while not attempts[-1].is_done and not self._is_open and time.monotonic() < next_attempt_at:
                     await self._wire.sleep(0.005)
-                if self._open:
+                if self._is_open:
                     return
-            for attempt in running:
+            for attempt in attempts:
                 await attempt
         finally:
-            self._done.set()
+            self._finished.set()
 
-    async def _try(self, node: str, address: str, timeout_at: float) -> None:
+    async def _try_address(self, node: str, address: str, timeout_at: float) -> None:
         try:
             await self._wire.bootstrap(node, timeout_at)
         except Exception as exc:  # noqa: BLE001  kafka-python and ssl raise of every sort here
-            self._seen[address] = explain(exc, tls=self._tls)
-            if was_closed(exc):
-                self._closed.append(address)
+            self._problems[address] = explain_connection_error(exc, tls=self._tls)
+            if is_closed_by_peer(exc):
+                self._closed_addresses.append(address)
             return
         try:
-            await self._wire.reach_any(timeout_at)
+            await self._wire.connect_to_any(timeout_at)
         except Exception as exc:  # noqa: BLE001
-            brokers = ", ".join(self._wire.address(broker) for broker in self._wire.brokers())
-            self._seen[address] = explain_brokers(exc, brokers, tls=self._tls)
+            brokers = ", ".join(self._wire.get_address(broker) for broker in self._wire.brokers())
+            self._problems[address] = explain_broker_error(exc, brokers, tls=self._tls)
             return
-        self._open = True
-        self._done.set()
+        self._is_open = True
+        self._finished.set()

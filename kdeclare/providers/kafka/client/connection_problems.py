@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from kafka import errors as client
+from kafka import errors as client_errors
 
 from kdeclare.core.diagnostics import KdeclareError, error
 
-_PATIENCE_S = 2.0
-_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
+_PROBE_TIMEOUT_S = 2.0
+_API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
 """ApiVersions, version 0: the one request that Kafka answers to anybody (KIP-35)."""
 
 
-class Protocol(StrEnum):
+class ListenerProtocol(StrEnum):
     """What an address speaks."""
 
     KAFKA = "Kafka"
@@ -27,51 +27,51 @@ class Protocol(StrEnum):
     SILENCE = "nothing"
 
 
-def probe(host: str, port: int) -> Protocol:
+def probe_protocol(host: str, port: int) -> ListenerProtocol:
     """Ask twice, in clear and with TLS; four seconds at most. Never raises."""
-    heard = b""
-    with contextlib.suppress(OSError), socket.create_connection((host, port), _PATIENCE_S) as raw:
-        raw.sendall(_API_VERSIONS)
-        while len(heard) < 8 and (more := raw.recv(8)):
-            heard += more
-    if heard[4:8] == bytes(4):  # our correlation id, after the length
-        return Protocol.KAFKA
-    if heard.startswith(b"\x15\x03"):  # an alert
-        return Protocol.TLS
-    if heard.startswith(b"HTTP"):
-        return Protocol.HTTP
+    reply = b""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), _PROBE_TIMEOUT_S) as raw:
+        raw.sendall(_API_VERSIONS_REQUEST)
+        while len(reply) < 8 and (received := raw.recv(8)):
+            reply += received
+    if reply[4:8] == bytes(4):  # our correlation id, after the length
+        return ListenerProtocol.KAFKA
+    if reply.startswith(b"\x15\x03"):  # an alert
+        return ListenerProtocol.TLS
+    if reply.startswith(b"HTTP"):
+        return ListenerProtocol.HTTP
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is told to whoever it is
-    with contextlib.suppress(OSError), socket.create_connection((host, port), _PATIENCE_S) as raw:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), _PROBE_TIMEOUT_S) as raw:
         try:
             context.wrap_socket(raw, server_hostname=host).close()
         except ssl.SSLError as exc:
             # It may refuse us, say for want of a certificate, and yet speak TLS.
             if "ALERT" in str(exc):
-                return Protocol.TLS
+                return ListenerProtocol.TLS
         else:
-            return Protocol.TLS
-    return Protocol.OTHER if heard else Protocol.SILENCE
+            return ListenerProtocol.TLS
+    return ListenerProtocol.OTHER if reply else ListenerProtocol.SILENCE
 
 
-class Seen(NamedTuple):
+class AddressProblem(NamedTuple):
     """What was seen at one address, and what a person can do about it."""
 
     what: str
     hint: str
 
 
-def problem(name: str, detail: str, *, hint: str = "") -> KdeclareError:
+def build_property_error(name: str, detail: str, *, hint: str = "") -> KdeclareError:
     """The error for a client property that cannot be used."""
     text = f"{name}: {detail}."
     return KdeclareError(error("client-properties", "Client property cannot be used", text, hint=hint))
 
 
-def unreachable(seen: Mapping[str, Seen]) -> KdeclareError:
-    """The error for a cluster that cannot be reached; ``seen`` by address."""
-    detail = "; ".join(f"{address}: {it.what}" for address, it in seen.items())
-    hints = dict.fromkeys(it.hint for it in seen.values())
+def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareError:
+    """The error for a cluster that cannot be reached; ``problems`` by address."""
+    detail = "; ".join(f"{address}: {it.what}" for address, it in problems.items())
+    hints = dict.fromkeys(it.hint for it in problems.values())
     return KdeclareError(
         error("unreachable", "Cluster cannot be reached", f"{detail}.", hint=" ".join(hints))
     )
@@ -88,8 +88,8 @@ _RENEW_HINT = "Renew it."
 _SILENT_HINT = (
     "One of them may hang, or be too busy: look at their logs, try again, or wait longer with --timeout."
 )
-_NO_ANSWER = Seen("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
-_REACHED = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
+_NO_ANSWER = AddressProblem("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
+_REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
 """What to do about brokers that were reached, and so are advertised rightly, by the hint for an address."""
@@ -99,83 +99,88 @@ _NAME_HINT = (
 )
 
 
-def explain(exc: BaseException, *, tls: bool) -> Seen:
+def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem:
     """What an exception of kafka-python's says about an address. ``tls``: whether it was to be encrypted."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ())) or type(exc).__name__
-    login = _login(exc, text)
-    if login is not None:
-        return login
-    for pattern, seen in (*_NETWORK, *(_HANDSHAKE if tls else ())):
+    login_problem = _explain_login(exc, text)
+    if login_problem is not None:
+        return login_problem
+    for pattern, problem in (*_NETWORK, *(_HANDSHAKE if tls else ())):
         if re.search(pattern, text):
-            return seen
-    if isinstance(exc, client.IncompatibleBrokerVersion):
-        return Seen(
+            return problem
+    if isinstance(exc, client_errors.IncompatibleBrokerVersion):
+        return AddressProblem(
             "it answers, but gives no metadata",
             "This may be a controller; name brokers in --bootstrap-server.",
         )
-    if isinstance(exc, client.RequestTimedOutError | client.KafkaTimeoutError):
+    if isinstance(exc, client_errors.RequestTimedOutError | client_errors.KafkaTimeoutError):
         return _NO_ANSWER
-    return Seen(text, _ADDRESS_HINT)
+    return AddressProblem(text, _ADDRESS_HINT)
 
 
-def explain_brokers(exc: BaseException, where: str, *, tls: bool) -> Seen:
+def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
     """The same where an address answered and the brokers that it names cannot be used."""
-    seen = explain(exc, tls=tls)
-    what = f"it answers, but no broker can be used where it says it is ({where}): {seen.what}"
-    return Seen(what, _REACHED.get(seen.hint, "Check advertised.listeners of the brokers."))
+    problem = explain_connection_error(exc, tls=tls)
+    cause = f"it answers, but no broker can be used where it says it is ({advertised}): {problem.what}"
+    return AddressProblem(
+        cause, _REACHED_HINTS.get(problem.hint, "Check advertised.listeners of the brokers.")
+    )
 
 
-def _login(exc: BaseException, text: str) -> Seen | None:
-    if isinstance(exc, client.SaslAuthenticationFailedError):
+def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
+    if isinstance(exc, client_errors.SaslAuthenticationFailedError):
         reason = re.sub(r"^\w+Error: ", "", text)
         reason = re.sub(r"^Authentication failed(: | during authentication due to )", "", reason)
-        return Seen(f"authentication failed: {reason}", _LOGIN_HINT)
-    if isinstance(exc, client.UnsupportedSaslMechanismError):
-        return Seen("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
-    if isinstance(exc, client.IllegalSaslStateError):
-        return Seen("the broker asks for no authentication at this port", _SECURITY_HINT)
+        return AddressProblem(f"authentication failed: {reason}", _LOGIN_HINT)
+    if isinstance(exc, client_errors.UnsupportedSaslMechanismError):
+        return AddressProblem("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
+    if isinstance(exc, client_errors.IllegalSaslStateError):
+        return AddressProblem("the broker asks for no authentication at this port", _SECURITY_HINT)
     return None
 
 
-def was_closed(exc: BaseException) -> bool:
+def is_closed_by_peer(exc: BaseException) -> bool:
     """Whether the other side closed the connection, or spoke another protocol: worth a `probe`."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
-    closed = re.search("socket disconnected|Connection reset", text) is not None
-    return closed or isinstance(exc, client.InvalidReceiveError)
+    is_closed = re.search("socket disconnected|Connection reset", text) is not None
+    return is_closed or isinstance(exc, client_errors.InvalidReceiveError)
 
 
-def explain_closed(protocol: Protocol, *, tls: bool, sasl: bool) -> Seen:
+def explain_closed_connection(protocol: ListenerProtocol, *, tls: bool, sasl: bool) -> AddressProblem:
     """What a closed connection means at an address that speaks ``protocol``."""
-    if protocol is Protocol.TLS and not tls:
-        return Seen("it speaks TLS, and was asked without", _SECURITY_HINT)
-    if protocol in (Protocol.KAFKA, Protocol.TLS) and not sasl:
-        return Seen("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
-    if protocol in (Protocol.KAFKA, Protocol.TLS):
-        return Seen("it closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
-    if protocol is Protocol.SILENCE:
-        return Seen("it closes connections without a word", _ADDRESS_HINT)
-    return Seen(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
+    if protocol is ListenerProtocol.TLS and not tls:
+        return AddressProblem("it speaks TLS, and was asked without", _SECURITY_HINT)
+    if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS) and not sasl:
+        return AddressProblem("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
+    if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS):
+        return AddressProblem("it closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
+    if protocol is ListenerProtocol.SILENCE:
+        return AddressProblem("it closes connections without a word", _ADDRESS_HINT)
+    return AddressProblem(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
 
 
-_HANDSHAKE: tuple[tuple[str, Seen], ...] = (
-    ("Hostname mismatch|IP address mismatch", Seen("its certificate is for another host name", _NAME_HINT)),
-    ("CERTIFICATE_VERIFY_FAILED.*expired", Seen("its certificate has expired", _RENEW_HINT)),
-    ("CERTIFICATE_VERIFY_FAILED", Seen("its certificate is not trusted", _TRUST_HINT)),
+_HANDSHAKE: tuple[tuple[str, AddressProblem], ...] = (
+    (
+        "Hostname mismatch|IP address mismatch",
+        AddressProblem("its certificate is for another host name", _NAME_HINT),
+    ),
+    ("CERTIFICATE_VERIFY_FAILED.*expired", AddressProblem("its certificate has expired", _RENEW_HINT)),
+    ("CERTIFICATE_VERIFY_FAILED", AddressProblem("its certificate is not trusted", _TRUST_HINT)),
     (
         "ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)|ALERT_HANDSHAKE_FAILURE",
-        Seen("it refused the client's certificate, or wants one", "Check ssl.keystore.location."),
+        AddressProblem("it refused the client's certificate, or wants one", "Check ssl.keystore.location."),
     ),
     (
         r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|EOF|Handshake failed",
-        Seen("it does not speak TLS, and was asked to", _SECURITY_HINT),
+        AddressProblem("it does not speak TLS, and was asked to", _SECURITY_HINT),
     ),
 )
-_NETWORK: tuple[tuple[str, Seen], ...] = (
-    ("ECONNREFUSED", Seen("connection refused", _ADDRESS_HINT)),
-    ("DNS", Seen("name not known", "Check the host name.")),
-    ("EHOSTUNREACH|ENETUNREACH", Seen("no route to it", _ADDRESS_HINT)),
+_NETWORK: tuple[tuple[str, AddressProblem], ...] = (
+    ("ECONNREFUSED", AddressProblem("connection refused", _ADDRESS_HINT)),
+    ("DNS", AddressProblem("name not known", "Check the host name.")),
+    ("EHOSTUNREACH|ENETUNREACH", AddressProblem("no route to it", _ADDRESS_HINT)),
     (
         "Connection timed out|ETIMEDOUT|I/O wait timed out",
-        Seen("connecting timed out", f"{_ADDRESS_HINT} A firewall may be in between."),
+        AddressProblem("connecting timed out", f"{_ADDRESS_HINT} A firewall may be in between."),
     ),
 )

@@ -14,8 +14,8 @@ from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClu
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest
 
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.client.faults import NONE, fault_for_code
-from kdeclare.providers.kafka.client.freshness import api_versions
+from kdeclare.providers.kafka.client.faults import NONE, build_fault_from_code
+from kdeclare.providers.kafka.client.freshness import build_api_versions_request
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.live import Broker, ClusterInfo
 from kdeclare.providers.kafka.port import Examination
@@ -50,109 +50,111 @@ _OPERATIONS = {
     12: "IDEMPOTENT_WRITE",
 }
 """By code (org.apache.kafka.common.acl.AclOperation)."""
-_NOT_TOLD = {31}
+_NOT_PROVIDED = {31}
 """The sign of the number that the set is sent as, alone."""
-_TOPIC_OPERATIONS_SINCE = 8
+_TOPIC_OPERATIONS_MIN_VERSION = 8
 """The version of Metadata that can tell them."""
 
 _log = logging.getLogger(__name__)
 
 
-def describe(wire: Wire) -> ClusterInfo:
+def describe_cluster(wire: Wire) -> ClusterInfo:
     """Id, brokers, release, and whether reassignments can be guarded. Raises Fault."""
-    guard = wire.max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
-    if wire.max_version(DescribeClusterRequest.API_KEY) >= 0:
-        request, read = _brokers_request(), partial(_read_cluster, guard)
+    has_guard = wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
+    if wire.get_max_version(DescribeClusterRequest.API_KEY) >= 0:
+        request, read_info = _build_cluster_request(), partial(_read_cluster_info, has_guard)
     else:
-        request, read = _no_topics_request(), partial(_read_brokers, guard)
+        request, read_info = _build_metadata_request(), partial(_read_metadata_info, has_guard)
     requests = [request]
-    asks = api_versions()
-    if wire.max_version(asks.API_KEY) >= asks.API_VERSION:
-        requests.append(asks)  # never to a broker that could not read it: it would end the connection
-    answers: list[Any] = wire.ask(requests, partial(_read_either, read), changes=False)
-    described, version = answers[0], answers[1] if len(answers) > 1 else None
-    if isinstance(described, Fault):
-        raise described
+    features_request = build_api_versions_request()
+    if wire.get_max_version(features_request.API_KEY) >= features_request.API_VERSION:
+        requests.append(
+            features_request
+        )  # never to a broker that could not read it: it would end the connection
+    answers: list[Any] = wire.ask(requests, partial(_read_release_or_info, read_info), changes=False)
+    cluster_info, version = answers[0], answers[1] if len(answers) > 1 else None
+    if isinstance(cluster_info, Fault):
+        raise cluster_info
     if isinstance(version, Fault):
         _log.info("the cluster does not tell its release: %s", version)
         version = None
-    info: ClusterInfo = described
+    info: ClusterInfo = cluster_info
     return replace(info, version=version)
 
 
-def _read_either(read: Callable[[Any], ClusterInfo], response: Any) -> Any:
-    return _read_release(response) if isinstance(response, ApiVersionsResponse) else read(response)
+def _read_release_or_info(read_info: Callable[[Any], ClusterInfo], response: Any) -> Any:
+    return _read_release(response) if isinstance(response, ApiVersionsResponse) else read_info(response)
 
 
 def _read_release(response: Any) -> str | None:
     if response.error_code:
-        raise fault_for_code(response.error_code, "", changes=False)
+        raise build_fault_from_code(response.error_code, "", changes=False)
     levels = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
-    return release_of_level(levels[METADATA_VERSION]) if METADATA_VERSION in levels else None
+    return find_release(levels[METADATA_VERSION]) if METADATA_VERSION in levels else None
 
 
-def _brokers_request() -> Any:
+def _build_cluster_request() -> Any:
     return DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
 
 
-def _no_topics_request() -> Any:
+def _build_metadata_request() -> Any:
     return MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
 
 
-def _read_cluster(guard: bool, response: Any) -> ClusterInfo:
+def _read_cluster_info(has_guard: bool, response: Any) -> ClusterInfo:
     if response.error_code:
-        raise fault_for_code(response.error_code, response.error_message, changes=False)
+        raise build_fault_from_code(response.error_code, response.error_message, changes=False)
     brokers = (
         Broker(b.broker_id, b.host, b.port, b.rack, bool(b.is_fenced))
         for b in sorted(response.brokers, key=lambda b: int(b.broker_id))
     )
-    return ClusterInfo(response.cluster_id, tuple(brokers), guard)
+    return ClusterInfo(response.cluster_id, tuple(brokers), has_guard)
 
 
-def _read_brokers(guard: bool, response: Any) -> ClusterInfo:
-    brokers = (Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_node_id))
-    return ClusterInfo(response.cluster_id or "", tuple(brokers), guard)
+def _read_metadata_info(has_guard: bool, response: Any) -> ClusterInfo:
+    brokers = (Broker(b.node_id, b.host, b.port, b.rack) for b in sorted(response.brokers, key=_get_node_id))
+    return ClusterInfo(response.cluster_id or "", tuple(brokers), has_guard)
 
 
-def _node_id(broker: Any) -> int:
+def _get_node_id(broker: Any) -> int:
     return int(broker.node_id)
 
 
-def examine(wire: Wire) -> Examination:
+def examine_broker(wire: Wire) -> Examination:
     """Ask one broker for all of it. Raises Fault where none can be reached; what is not told is left out."""
     versions = wire.versions()
     return Examination(
         versions,
-        _ask_or_none(wire, api_versions(), _read_features) or {},
-        _ask_or_none(wire, _cluster_rights_request(), _read_cluster_rights)
+        _send_or_none(wire, build_api_versions_request(), _read_features) or {},
+        _send_or_none(wire, _build_cluster_rights_request(), _read_cluster_rights)
         if DescribeClusterRequest.API_KEY in versions
         else None,
-        _ask_or_none(wire, _topic_rights_request(), _read_topic_rights)
-        if versions.get(MetadataRequest.API_KEY, -1) >= _TOPIC_OPERATIONS_SINCE
+        _send_or_none(wire, _build_topic_rights_request(), _read_topic_rights)
+        if versions.get(MetadataRequest.API_KEY, -1) >= _TOPIC_OPERATIONS_MIN_VERSION
         else None,
     )
 
 
-def operation_names(codes: Set[int] | None) -> frozenset[str] | None:
+def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
     """The names of operations by their codes; None where the broker does not tell, nor kafka-python then."""
-    if codes is None or codes == _NOT_TOLD:
+    if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)
 
 
-def _ask_or_none(wire: Wire, request: Any, read: Any) -> Any:
+def _send_or_none(wire: Wire, request: Any, read_response: Any) -> Any:
     try:
-        return wire.ask_one(request, read)
+        return wire.send_one(request, read_response)
     except Fault as fault:
         _log.info("not told: %s", fault)
         return None
 
 
-def _cluster_rights_request() -> Any:
+def _build_cluster_rights_request() -> Any:
     return DescribeClusterRequest(include_cluster_authorized_operations=True)
 
 
-def _topic_rights_request() -> Any:
+def _build_topic_rights_request() -> Any:
     return MetadataRequest(
         topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=True
     )
@@ -160,27 +162,27 @@ def _topic_rights_request() -> Any:
 
 def _read_features(response: ApiVersionsResponse) -> dict[str, int]:
     if response.error_code:
-        raise fault_for_code(response.error_code, "", changes=False)
+        raise build_fault_from_code(response.error_code, "", changes=False)
     return {feature.name: int(feature.max_version_level) for feature in response.finalized_features or ()}
 
 
 def _read_cluster_rights(response: Any) -> frozenset[str] | None:
     if response.error_code:
-        raise fault_for_code(response.error_code, response.error_message, changes=False)
-    return operation_names(response.authorized_operations)
+        raise build_fault_from_code(response.error_code, response.error_message, changes=False)
+    return list_operation_names(response.authorized_operations)
 
 
 def _read_topic_rights(response: Any) -> dict[str, frozenset[str]] | None:
-    found = {
-        topic.name: operation_names(topic.authorized_operations)
+    operations_by_topic = {
+        topic.name: list_operation_names(topic.authorized_operations)
         for topic in response.topics
         if topic.error_code == NONE and not topic.is_internal
     }
-    told = {name: granted for name, granted in found.items() if granted is not None}
-    return told if len(told) == len(found) else None
+    granted_by_topic = {name: granted for name, granted in operations_by_topic.items() if granted is not None}
+    return granted_by_topic if len(granted_by_topic) == len(operations_by_topic) else None
 
 
-def release_of_level(level: int) -> str:
+def find_release(level: int) -> str:
     """The release that brought a level of ``metadata.version``; of an unknown one, the level itself."""
-    known = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
-    return known[-1] if known else f"{METADATA_VERSION} {level}"
+    releases = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
+    return releases[-1] if releases else f"{METADATA_VERSION} {level}"

@@ -15,24 +15,24 @@ from typing import Any
 from kafka.protocol.admin import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from kdeclare.core.live.collector import Patience
+from kdeclare.core.live.collector import WaitPolicy
 from kdeclare.core.live.faults import Fault
-from kdeclare.core.progress import Progress, quietly
-from kdeclare.providers.kafka.client.faults import fault_for_code
+from kdeclare.core.progress import Progress, ignore_progress
+from kdeclare.providers.kafka.client.faults import build_fault_from_code
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.ids import TopicPartition
 
-_GOOD_FOR_S = 1.0
+_VALID_FOR_S = 1.0
 """How long brokers count as up to date, unless something was written here, or a move ended, meanwhile."""
-_PATIENCE_S = 0.5
+_ALL_BROKERS_WAIT_S = 0.5
 """How long to wait for all brokers; after that, those that are up to date have to do."""
-_LIMIT_S = 30.0
+_MAX_WAIT_S = 30.0
 """How long to wait for any broker, at first and after a write, where nobody said otherwise; then an old
 answer is better than none."""
 _POLL_S = 0.01
-_POLL_LIMIT_S = 0.2
+_MAX_POLL_S = 0.2
 
-WAITING = "Waiting for brokers to catch up with the controller"
+CATCH_UP_MESSAGE = "Waiting for brokers to catch up with the controller"
 
 _log = logging.getLogger(__name__)
 
@@ -43,132 +43,145 @@ class Freshness:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._lock = threading.Lock()
-        self._written = 0
-        self._seen = -1
-        self._moving: frozenset[TopicPartition] | None = None
-        self._listed_at = float("-inf")
-        self._moving_before: frozenset[TopicPartition] | None = None
-        self._at = float("-inf")
-        self._nodes: list[int] = []
-        self._known = True
-        self._ready = False
-        self._limit_s = _LIMIT_S
+        self._write_count = 0
+        self._checked_write_count = -1
+        self._listed_moves: frozenset[TopicPartition] | None = None
+        self._moves_listed_at = float("-inf")
+        self._earlier_moves: frozenset[TopicPartition] | None = None
+        self._checked_at = float("-inf")
+        self._selected_brokers: list[int] = []
+        self._can_check = True
+        self._has_fresh_brokers = False
+        self._max_wait_s = _MAX_WAIT_S
 
-    def wrote(self) -> None:
+    def mark_written(self) -> None:
         """Something may have been changed: what was up to date no longer is."""
-        self._written += 1
+        self._write_count += 1
 
-    def listed_moves(self, ongoing: Collection[TopicPartition]) -> None:
+    def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
         """The controller named the moves under way: of one that is over, brokers have to know the end.
 
         Until a broker does, it shows the old and the new replicas together. What was up to date no longer is
         where an earlier list had a move that this one leaves out, or where there was no earlier list.
         """
-        if self._moving is None or not self._moving <= frozenset(ongoing):
-            self._written += 1
-        self._moving, self._listed_at = frozenset(ongoing), time.monotonic()
+        if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
+            self._write_count += 1
+        self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
-    def moves_before(self) -> frozenset[TopicPartition] | None:
+    def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
         """Return the moves that were listed shortly before brokers were found to be up to date.
 
         None where there is no such list, or brokers have to be asked again anyway.
         """
-        return self._moving_before if self._is_recent(self._written) else None
+        return self._earlier_moves if self._is_recent(self._write_count) else None
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Brokers to read from, all of ``must`` among them if they are up. Raises Fault."""
-        if not self._known:
+        if not self._can_check:
             return self._wire.brokers()
         with self._lock:
-            written = self._written
-            if not (self._is_recent(written) and set(must) <= set(self._nodes)):
-                self._check(written, set(must), _PATIENCE_S if written == self._seen else self._limit_s)
-            return list(self._nodes)
+            written = self._write_count
+            if not (self._is_recent(written) and set(must) <= set(self._selected_brokers)):
+                self._check_brokers(
+                    written,
+                    set(must),
+                    _ALL_BROKERS_WAIT_S if written == self._checked_write_count else self._max_wait_s,
+                )
+            return list(self._selected_brokers)
 
-    def await_committed(self, patience: Patience) -> None:
+    def await_committed(self, wait_policy: WaitPolicy) -> None:
         """Wait for any broker that knows all that is committed now; reads that follow need not wait.
 
-        patience: how long, and at most `_LIMIT_S`; later waits of this client are not longer. Raises Fault.
+        wait_policy: how long, and at most `_MAX_WAIT_S`; later waits of this client are not longer. Raises
+            Fault.
         """
-        self._limit_s = min(_LIMIT_S, patience.limit_s)
-        if not self._known:
+        self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
+        if not self._can_check:
             return
         with self._lock:
-            written = self._written
-            if not (self._ready and self._is_recent(written)):
-                self._check(written, set(), self._limit_s, patience.progress)
+            write_count = self._write_count
+            if not (self._has_fresh_brokers and self._is_recent(write_count)):
+                self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
     def is_caught_up(self) -> bool:
         """Whether the brokers that are read from know all that is committed now. Raises Fault.
 
         It waits a moment and no longer, and so do the reads that follow: who wants to wait asks again.
         """
-        if self._known:
+        if self._can_check:
             with self._lock:
-                self._check(self._written, set(), _PATIENCE_S)
-        return self._known and self._ready
+                self._check_brokers(self._write_count, set(), _ALL_BROKERS_WAIT_S)
+        return self._can_check and self._has_fresh_brokers
 
-    def _is_recent(self, written: int) -> bool:
-        return written == self._seen and time.monotonic() - self._at < _GOOD_FOR_S
+    def _is_recent(self, write_count: int) -> bool:
+        return write_count == self._checked_write_count and time.monotonic() - self._checked_at < _VALID_FOR_S
 
-    def _check(self, written: int, must: set[int], limit_s: float, progress: Progress = quietly) -> None:
-        listed_lately = time.monotonic() - self._listed_at < _GOOD_FOR_S
-        self._moving_before = self._moving if listed_lately else None
-        self._nodes = self._caught_up(must, limit_s, progress)
-        self._seen, self._at = written, time.monotonic()
+    def _check_brokers(
+        self, write_count: int, required: set[int], limit_s: float, progress: Progress = ignore_progress
+    ) -> None:
+        has_recent_list = time.monotonic() - self._moves_listed_at < _VALID_FOR_S
+        self._earlier_moves = self._listed_moves if has_recent_list else None
+        self._selected_brokers = self._await_caught_up(required, limit_s, progress)
+        self._checked_write_count, self._checked_at = write_count, time.monotonic()
 
-    def _caught_up(self, must: set[int], limit_s: float, progress: Progress) -> list[int]:
-        begun = time.monotonic()
-        live = self._wire.brokers()
+    def _await_caught_up(self, required: set[int], limit_s: float, progress: Progress) -> list[int]:
+        started_at = time.monotonic()
+        live_brokers = self._wire.brokers()
         try:
-            committed = self._wire.ask_one(_quorum(), _high_watermark)
+            committed = self._wire.send_one(_build_quorum_request(), _read_high_watermark)
         except Fault as fault:
             if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
                 _log.info("brokers cannot be checked for how recent their answers are: %s", fault)
-                self._known = False
-                return live
+                self._can_check = False
+                return live_brokers
             raise
-        pending, ready = set(live), list[int]()
+        pending, caught_up = set(live_brokers), list[int]()
         while pending:
-            requests = {node: [api_versions()] for node in pending}
-            for node, (epoch,) in self._wire.ask_each(requests, _epoch).items():
+            requests = {node: [build_api_versions_request()] for node in pending}
+            for node, (epoch,) in self._wire.send_each(requests, _read_epoch).items():
                 if isinstance(epoch, Fault):
                     pending.discard(node)
                 elif epoch >= committed - 1:
                     pending.discard(node)
-                    ready.append(node)
-            waited = time.monotonic() - begun
-            if not pending or waited > limit_s or (ready and waited > _PATIENCE_S and not must & pending):
+                    caught_up.append(node)
+            waited_s = time.monotonic() - started_at
+            if (
+                not pending
+                or waited_s > limit_s
+                or (caught_up and waited_s > _ALL_BROKERS_WAIT_S and not required & pending)
+            ):
                 break
-            if waited > _PATIENCE_S:
-                progress(WAITING, len(ready), len(live))
-            time.sleep(min(_POLL_LIMIT_S, max(_POLL_S, waited / 10)))
+            if waited_s > _ALL_BROKERS_WAIT_S:
+                progress(CATCH_UP_MESSAGE, len(caught_up), len(live_brokers))
+            time.sleep(min(_MAX_POLL_S, max(_POLL_S, waited_s / 10)))
         if pending:
             _log.info("brokers that are behind the controller: %s", sorted(pending))
-        self._ready = bool(ready)
-        return sorted(ready) or live
+        self._has_fresh_brokers = bool(caught_up)
+        return sorted(caught_up) or live_brokers
 
 
-def api_versions() -> Any:
+def build_api_versions_request() -> Any:
     """The request that tells the finalized features of a cluster, and how far a broker's copy of them is."""
     return ApiVersionsRequest(version=3, client_software_name="kdeclare", client_software_version="1")
 
 
-def _quorum() -> Any:
-    kind = DescribeQuorumRequest.TopicData
-    log = kind(topic_name="__cluster_metadata", partitions=[kind.PartitionData(partition_index=0)])
-    return DescribeQuorumRequest(topics=[log])
+def _build_quorum_request() -> Any:
+    topic_class = DescribeQuorumRequest.TopicData
+    metadata_topic = topic_class(
+        topic_name="__cluster_metadata", partitions=[topic_class.PartitionData(partition_index=0)]
+    )
+    return DescribeQuorumRequest(topics=[metadata_topic])
 
 
-def _high_watermark(response: Any) -> int:
+def _read_high_watermark(response: Any) -> int:
     partition = response.topics[0].partitions[0] if response.topics else response
     for code in (response.error_code, partition.error_code):
         if code:
-            raise fault_for_code(code, "", changes=False)
+            raise build_fault_from_code(code, "", changes=False)
     return int(partition.high_watermark)
 
 
-def _epoch(response: Any) -> int:
+def _read_epoch(response: Any) -> int:
     if response.error_code:
-        raise fault_for_code(response.error_code, "", changes=False)
+        raise build_fault_from_code(response.error_code, "", changes=False)
     return int(response.finalized_features_epoch)

@@ -12,7 +12,7 @@ from types import ModuleType
 _NAME = "kafka"
 
 
-class _Deferred(ModuleType):
+class _DeferredPackage(ModuleType):
     """The package until it is run."""
 
     def __getattr__(self, name: str) -> object:
@@ -33,5 +33,5 @@ def defer_package() -> None:
     spec = find_spec(_NAME) if _NAME not in sys.modules else None
     if spec is not None:
         package = module_from_spec(spec)
-        package.__class__ = _Deferred
+        package.__class__ = _DeferredPackage
         sys.modules[_NAME] = package

@@ -6,97 +6,105 @@ from typing import Any
 from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kdeclare.core.live.faults import Fault, FaultKind, Result
-from kdeclare.providers.kafka.client.describe_cluster import describe
+from kdeclare.providers.kafka.client.describe_cluster import describe_cluster
 from kdeclare.providers.kafka.client.faults import (
     CLUSTER_AUTHORIZATION_FAILED,
     REPLICA_NOT_AVAILABLE,
-    error_name,
-    fault_for_code,
-    unanswered,
+    build_fault_from_code,
+    build_unanswered_fault,
+    get_error_name,
 )
 from kdeclare.providers.kafka.client.freshness import Freshness
-from kdeclare.providers.kafka.client.topics import topics
-from kdeclare.providers.kafka.client.wire import Wire, chunks
+from kdeclare.providers.kafka.client.topics import describe_topics
+from kdeclare.providers.kafka.client.wire import Wire, batch_items
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.port import LogDir
 
-Partitions = Mapping[str, Iterable[int]]
+PartitionIndexes = Mapping[str, Iterable[int]]
 """Indexes by topic."""
 Replica = tuple[TopicPartition, int]
 """A partition, and the broker that holds a copy of it or is to hold one."""
 
 
-def log_dirs(wire: Wire, fresh: Freshness, names: Sequence[str] | None) -> dict[int, tuple[LogDir, ...]]:
+def describe_log_dirs(
+    wire: Wire, freshness: Freshness, names: Sequence[str] | None
+) -> dict[int, tuple[LogDir, ...]]:
     """Log directories by broker; all brokers are asked at the same time, silent ones are left out.
 
     Raises Fault where a broker refuses, or none answers.
     """
-    wanted = None if names is None else _partitions(wire, fresh, names)
-    _look_for_new_brokers(wire)
-    answers = wire.ask_each({broker: [_describe(wanted)] for broker in wire.brokers()}, _directories)
-    found: dict[int, tuple[LogDir, ...]] = {}
-    silent: list[Fault] = []
+    partitions_by_topic = None if names is None else _list_partitions(wire, freshness, names)
+    _refresh_for_new_brokers(wire)
+    answers = wire.send_each(
+        {broker: [_build_describe_request(partitions_by_topic)] for broker in wire.brokers()}, _read_log_dirs
+    )
+    dirs_by_broker: dict[int, tuple[LogDir, ...]] = {}
+    unanswered_faults: list[Fault] = []
     for broker, (answer,) in answers.items():
         if not isinstance(answer, Fault):
-            found[broker] = answer
+            dirs_by_broker[broker] = answer
         elif answer.kind is FaultKind.REFUSED:
             raise answer
         else:
-            silent.append(answer)
-    if silent:
-        wire.refresh()
-        if not found:
-            raise silent[0]
-    return found
+            unanswered_faults.append(answer)
+    if unanswered_faults:
+        wire.request_refresh()
+        if not dirs_by_broker:
+            raise unanswered_faults[0]
+    return dirs_by_broker
 
 
-def _look_for_new_brokers(wire: Wire) -> None:
+def _refresh_for_new_brokers(wire: Wire) -> None:
     """Have brokers found that have come, or come back: whoever asks again asks them too."""
-    known = wire.brokers()
-    if any(broker.id not in known and not broker.fenced for broker in describe(wire).brokers):
-        wire.refresh()
+    known_brokers = wire.brokers()
+    if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
+        wire.request_refresh()
 
 
-def _partitions(wire: Wire, fresh: Freshness, names: Sequence[str]) -> Partitions:
+def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
     """All partitions of the topics that exist: a request for topics has to name them."""
-    return {name: range(len(topic.partitions)) for name, topic in topics(wire, fresh, names).items()}
+    return {
+        name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
+    }
 
 
-def _describe(wanted: Partitions | None) -> Any:
-    if wanted is None:
+def _build_describe_request(partitions_by_topic: PartitionIndexes | None) -> Any:
+    if partitions_by_topic is None:
         return DescribeLogDirsRequest(topics=None)
-    kind = DescribeLogDirsRequest.DescribableLogDirTopic
+    topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
     return DescribeLogDirsRequest(
-        topics=[kind(topic=name, partitions=list(indexes)) for name, indexes in wanted.items()]
+        topics=[
+            topic_class(topic=name, partitions=list(indexes)) for name, indexes in partitions_by_topic.items()
+        ]
     )
 
 
-def _directories(response: Any) -> tuple[LogDir, ...]:
+def _read_log_dirs(response: Any) -> tuple[LogDir, ...]:
     # before version 3 an empty answer is how a broker says that it is not allowed
     code = response.error_code or (0 if response.results else CLUSTER_AUTHORIZATION_FAILED)
     if code:
-        raise fault_for_code(code, None, changes=False)
-    return tuple(_directory(result) for result in response.results)
+        raise build_fault_from_code(code, None, changes=False)
+    return tuple(_read_log_dir(result) for result in response.results)
 
 
-def _directory(result: Any) -> LogDir:
+def _read_log_dir(result: Any) -> LogDir:
     sizes: dict[TopicPartition, int] = {}
     arriving: dict[TopicPartition, int] = {}
     for topic in result.topics:
         for partition in topic.partitions:
-            held = arriving if partition.is_future_key else sizes
-            held[TopicPartition(topic.name, partition.partition_index)] = partition.partition_size
+            replica_sizes = arriving if partition.is_future_key else sizes
+            replica_sizes[TopicPartition(topic.name, partition.partition_index)] = partition.partition_size
     return LogDir(
         path=result.log_dir,
         sizes=sizes,
         arriving=arriving,
-        total=_known(result.total_bytes),
-        usable=_known(result.usable_bytes),
-        error=error_name(result.error_code) if result.error_code else None,
+        total=_normalize_size(result.total_bytes),
+        usable=_normalize_size(result.usable_bytes),
+        error=get_error_name(result.error_code) if result.error_code else None,
     )
 
 
-def _known(size: int | None) -> int | None:
+def _normalize_size(size: int | None) -> int | None:
     """Bytes of a volume; the protocol's -1 stands for a broker that does not say."""
     return None if size is None or size < 0 else size
 
@@ -106,64 +114,69 @@ def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, R
 
     REPLICA_NOT_AVAILABLE is an answer here, and not worth another attempt: the broker takes a note.
     """
-    live = set(wire.brokers())
+    live_brokers = set(wire.brokers())
     results: dict[Replica, Result] = dict.fromkeys(targets)
-    parts: dict[int, list[list[Replica]]] = {}
-    for broker, replicas in _by_broker(targets).items():
-        if broker in live:
-            parts[broker] = chunks(replicas)
+    batches_by_broker: dict[int, list[list[Replica]]] = {}
+    for broker, replicas in _group_by_broker(targets).items():
+        if broker in live_brokers:
+            batches_by_broker[broker] = batch_items(replicas)
         else:
-            results |= {replica: _not_serving(broker) for replica in replicas}
-    requests = {broker: [_alter(part, targets) for part in batches] for broker, batches in parts.items()}
-    for broker, answers in wire.ask_each(requests, _altered, changes=True).items():
-        for part, answer in zip(parts[broker], answers, strict=True):
-            for at, _ in part:
-                results[at, broker] = answer if isinstance(answer, Fault) else answer.get(at, unanswered())
+            results |= {replica: _build_not_serving_fault(broker) for replica in replicas}
+    requests = {
+        broker: [_build_alter_request(part, targets) for part in batches]
+        for broker, batches in batches_by_broker.items()
+    }
+    for broker, answers in wire.send_each(requests, _read_results, changes=True).items():
+        for batch, answer in zip(batches_by_broker[broker], answers, strict=True):
+            for partition, _ in batch:
+                results[partition, broker] = (
+                    answer if isinstance(answer, Fault) else answer.get(partition, build_unanswered_fault())
+                )
     if any(fault is not None and fault.kind is FaultKind.RETRIABLE for fault in results.values()):
-        wire.refresh()
+        wire.request_refresh()
     return results
 
 
-def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
-    grouped: dict[int, list[Replica]] = {}
+def _group_by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
+    replicas_by_broker: dict[int, list[Replica]] = {}
     for replica in replicas:
-        grouped.setdefault(replica[1], []).append(replica)
-    return grouped
+        replicas_by_broker.setdefault(replica[1], []).append(replica)
+    return replicas_by_broker
 
 
-def _not_serving(broker: int) -> Fault:
+def _build_not_serving_fault(broker: int) -> Fault:
     return Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
 
 
-def _alter(part: Iterable[Replica], targets: Mapping[Replica, str]) -> Any:
-    paths: dict[str, dict[str, list[int]]] = {}
-    for replica in part:
+def _build_alter_request(replicas: Iterable[Replica], targets: Mapping[Replica, str]) -> Any:
+    topics_by_path: dict[str, dict[str, list[int]]] = {}
+    for replica in replicas:
         topic, index = replica[0]
-        paths.setdefault(targets[replica], {}).setdefault(topic, []).append(index)
-    kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+        topics_by_path.setdefault(targets[replica], {}).setdefault(topic, []).append(index)
+    dir_class = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     return AlterReplicaLogDirsRequest(
         dirs=[
-            kind(
+            dir_class(
                 path=path,
                 topics=[
-                    kind.AlterReplicaLogDirTopic(name=name, partitions=indexes)
+                    dir_class.AlterReplicaLogDirTopic(name=name, partitions=indexes)
                     for name, indexes in by_topic.items()
                 ],
             )
-            for path, by_topic in paths.items()
+            for path, by_topic in topics_by_path.items()
         ]
     )
 
 
-def _altered(response: Any) -> dict[TopicPartition, Result]:
+def _read_results(response: Any) -> dict[TopicPartition, Result]:
     return {
-        TopicPartition(topic.topic_name, partition.partition_index): _result(partition.error_code)
+        TopicPartition(topic.topic_name, partition.partition_index): _build_result(partition.error_code)
         for topic in response.results
         for partition in topic.partitions
     }
 
 
-def _result(code: int) -> Result:
+def _build_result(code: int) -> Result:
     if code == REPLICA_NOT_AVAILABLE:
-        return Fault(error_name(code), "")
-    return fault_for_code(code, None, changes=True) if code else None
+        return Fault(get_error_name(code), "")
+    return build_fault_from_code(code, None, changes=True) if code else None

@@ -18,25 +18,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kafka import errors as client
+from kafka import errors as client_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error, warning
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.providers.kafka.client.connection_problems import problem
-from kdeclare.providers.kafka.client.tls import ssl_context
+from kdeclare.providers.kafka.client.connection_problems import build_property_error
+from kdeclare.providers.kafka.client.tls import build_ssl_context
 
-_URL = "sasl.oauthbearer.token.endpoint.url"
-_CREDENTIALS = "sasl.oauthbearer.client.credentials."
+_TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
+_CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
-_FRESH = 0.8
+_REFRESH_FACTOR = 0.8
 """After which part of its life a token is asked for anew; as Kafka's sasl.login.refresh.window.factor."""
-_LIFE_S = 300.0
+_DEFAULT_LIFETIME_S = 300.0
 """How long a token is taken to live whose endpoint does not say."""
-_LONGEST_MS = (1 << 31) - 1
+_MAX_TIMEOUT_MS = (1 << 31) - 1
 """Kafka's own limit of a time."""
-_MOST = 1 << 20
+_MAX_RESPONSE_BYTES = 1 << 20
 """Bytes of an answer that are accepted."""
 
 
@@ -44,10 +44,10 @@ class Token(NamedTuple):
     """What an endpoint gives out, and for how many seconds it can be used."""
 
     text: str
-    life_s: float
+    lifetime_s: float
 
 
-class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """kafka-python's source of tokens: keeps one for most of its life."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
@@ -65,7 +65,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
             token = self._fetch()
             self._token = token.text
             SCRUBBER.register(token.text)
-            self._fresh_until = time.monotonic() + _FRESH * token.life_s
+            self._fresh_until = time.monotonic() + _REFRESH_FACTOR * token.lifetime_s
 
     def token(self) -> str:
         """The token, as kafka-python wants it; a failure is one of its own errors."""
@@ -73,7 +73,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
             try:
                 self.first()
             except KdeclareError as exc:
-                raise client.SaslAuthenticationFailedError(str(exc)) from exc
+                raise client_errors.SaslAuthenticationFailedError(str(exc)) from exc
         return self._token
 
     def extensions(self) -> dict[str, str]:
@@ -113,67 +113,73 @@ class _Endpoint:
                 "Accept": "application/json",
             },
         )
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects(), PlainHandler(self.timeout_s)]
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects(), DeadlineHttpHandler(self.timeout_s)]
         if self.url.startswith("https:"):
-            handlers.append(TlsHandler(ssl_context(self.properties), self.timeout_s))
+            handlers.append(DeadlineHttpsHandler(build_ssl_context(self.properties), self.timeout_s))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout_s) as answer:
-                content = answer.read(_MOST + 1)
+                content = answer.read(_MAX_RESPONSE_BYTES + 1)
         except urllib.error.HTTPError as exc:
-            raise _no_token(self.url, f"it answers {exc.code} {_told(exc)}".rstrip()) from exc
+            raise _build_no_token_error(
+                self.url, f"it answers {exc.code} {_explain_http_error(exc)}".rstrip()
+            ) from exc
         except urllib.error.URLError as exc:
-            raise _no_token(self.url, str(exc.reason)) from exc
+            raise _build_no_token_error(self.url, str(exc.reason)) from exc
         except TimeoutError as exc:
-            raise _no_token(self.url, f"no answer within {self.timeout_s:g} s") from exc
+            raise _build_no_token_error(self.url, f"no answer within {self.timeout_s:g} s") from exc
         except http.client.InvalidURL as exc:
-            raise _no_token(self.url, "it is no URL") from exc
+            raise _build_no_token_error(self.url, "it is no URL") from exc
         except http.client.HTTPException as exc:
-            raise _no_token(self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})") from exc
+            raise _build_no_token_error(
+                self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})"
+            ) from exc
         except (OSError, OverflowError, ValueError) as exc:
-            raise _no_token(self.url, str(exc)) from exc
-        if len(content) > _MOST:
-            raise _no_token(self.url, f"its answer is larger than {_MOST} bytes")
-        return _token(self.url, content)
+            raise _build_no_token_error(self.url, str(exc)) from exc
+        if len(content) > _MAX_RESPONSE_BYTES:
+            raise _build_no_token_error(self.url, f"its answer is larger than {_MAX_RESPONSE_BYTES} bytes")
+        return _parse_token(self.url, content)
 
 
-def _token(url: str, content: bytes) -> Token:
+def _parse_token(url: str, content: bytes) -> Token:
     """What an endpoint's answer holds (RFC 6749, section 5.1)."""
     try:
-        found = json.loads(content)
-        text, life_s = found["access_token"], float(found.get("expires_in") or _LIFE_S)
+        document = json.loads(content)
+        text, lifetime_s = document["access_token"], float(document.get("expires_in") or _DEFAULT_LIFETIME_S)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
-        raise _no_token(url, "its answer is no JSON with an access_token") from exc
+        raise _build_no_token_error(url, "its answer is no JSON with an access_token") from exc
     if not isinstance(text, str) or not text.strip():
-        raise _no_token(url, "the access_token of its answer is no text")
-    return Token(text, life_s if math.isfinite(life_s) else _LIFE_S)
+        raise _build_no_token_error(url, "the access_token of its answer is no text")
+    return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
 
 
-def plain_http_warnings(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
     """Warn where the client secret and the token go over the network unencrypted."""
-    if urllib.parse.urlsplit(properties.get(_URL, "").strip()).scheme != "http":
+    if urllib.parse.urlsplit(properties.get(_TOKEN_URL_KEY, "").strip()).scheme != "http":
         return ()
-    detail = f"{_URL} is an http:// address: the client secret and the token can be read on the network."
+    detail = (
+        f"{_TOKEN_URL_KEY} is an http:// address: the client secret and the token can be read on the network."
+    )
     return (warning("plain-http", "Secret sent without encryption", detail, hint="Use an https:// address."),)
 
 
-def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> Tokens:
+def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> TokenProvider:
     """The source of tokens that properties and JAAS options describe; nothing is asked yet.
 
     Raises KdeclareError.
     """
     retriever = properties.get("sasl.oauthbearer.jwt.retriever.class", "").strip()
     if retriever.rpartition(".")[2] not in _RETRIEVERS:
-        raise problem(
+        raise build_property_error(
             "sasl.oauthbearer.jwt.retriever.class",
             f"kdeclare cannot do what {retriever} does",
             hint="Client credentials and a token from a file (file:///PATH) can be had.",
         )
-    url = properties.get(_URL, "").strip()
+    url = properties.get(_TOKEN_URL_KEY, "").strip()
     try:
         parts = urllib.parse.urlsplit(url)
         parts.port  # noqa: B018  looked at here, it can be wrong, too
     except ValueError as exc:
-        raise problem(_URL, f"'{url}' is no URL ({exc})") from exc
+        raise build_property_error(_TOKEN_URL_KEY, f"'{url}' is no URL ({exc})") from exc
     scheme = parts.scheme
     extensions = {
         name.removeprefix("extension_"): value
@@ -182,78 +188,78 @@ def token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> To
     }
     if scheme == "file":
         path = Path(urllib.parse.unquote(parts.path))
-        return Tokens(lambda: _from_file(path), extensions)
+        return TokenProvider(lambda: _read_token_file(path), extensions)
     if scheme not in ("http", "https"):
-        raise problem(
-            _URL,
+        raise build_property_error(
+            _TOKEN_URL_KEY,
             f"'{url}' is no URL of a token endpoint" if url else "it is missing",
             hint="OAUTHBEARER works with an endpoint that gives tokens for client credentials (https://…), "
             "or with a token in a file (file:///PATH).",
         )
-    endpoint = _endpoint(properties, jaas, url)
-    return Tokens(endpoint.ask, extensions)
+    endpoint = _build_endpoint(properties, jaas, url)
+    return TokenProvider(endpoint.ask, extensions)
 
 
-def _endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url: str) -> _Endpoint:
-    said = {
-        "clientId": properties.get(f"{_CREDENTIALS}client.id") or jaas.get("clientId"),
-        "clientSecret": properties.get(f"{_CREDENTIALS}client.secret") or jaas.get("clientSecret"),
+def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url: str) -> _Endpoint:
+    credentials = {
+        "clientId": properties.get(f"{_CREDENTIALS_PREFIX}client.id") or jaas.get("clientId"),
+        "clientSecret": properties.get(f"{_CREDENTIALS_PREFIX}client.secret") or jaas.get("clientSecret"),
     }
-    missing = [name for name, value in said.items() if not value]
+    missing = [name for name, value in credentials.items() if not value]
     if missing:
-        raise problem("sasl.jaas.config", f"it has no {' and no '.join(missing)}")
+        raise build_property_error("sasl.jaas.config", f"it has no {' and no '.join(missing)}")
     return _Endpoint(
         url,
-        str(said["clientId"]),
-        str(said["clientSecret"]),
+        str(credentials["clientId"]),
+        str(credentials["clientSecret"]),
         properties.get("sasl.oauthbearer.scope") or jaas.get("scope") or "",
         properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true",
-        _timeout_s(properties),
+        _parse_timeout_s(properties),
         {name: value for name, value in jaas.items() if name.startswith("ssl.")},
     )
 
 
-def _timeout_s(properties: Mapping[str, str]) -> float:
+def _parse_timeout_s(properties: Mapping[str, str]) -> float:
     """For connecting and for the answer alike: Kafka has one each, ten seconds by default."""
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
         text = properties.get(name, "1").strip()
         if (
             not (text.isascii() and text.isdecimal())
-            or len(text) > len(str(_LONGEST_MS))
-            or int(text) > _LONGEST_MS
+            or len(text) > len(str(_MAX_TIMEOUT_MS))
+            or int(text) > _MAX_TIMEOUT_MS
         ):
-            raise problem(name, f"'{text}' is not a whole number up to {_LONGEST_MS}")
+            raise build_property_error(name, f"'{text}' is not a whole number up to {_MAX_TIMEOUT_MS}")
     return max([int(properties[name]) / 1000 for name in names if properties.get(name)], default=10.0)
 
 
-def _from_file(path: Path) -> Token:
+def _read_token_file(path: Path) -> Token:
     try:
         text = path.read_text("utf-8").strip()
     except (OSError, ValueError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is not text"
-        raise _no_token(f"file {path}", str(why)) from exc
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise _build_no_token_error(f"file {path}", str(reason)) from exc
     if not text:
-        raise _no_token(f"file {path}", "there is nothing in it")
-    return Token(text, _LIFE_S)
+        raise _build_no_token_error(f"file {path}", "there is nothing in it")
+    return Token(text, _DEFAULT_LIFETIME_S)
 
 
-def _told(exc: urllib.error.HTTPError) -> str:
+def _explain_http_error(exc: urllib.error.HTTPError) -> str:
     """RFC 6749, section 5.2, or what HTTP says."""
     try:
-        content = json.loads(exc.read(_MOST))
+        content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
     except (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException):
         return str(exc.reason)
 
 
-def _no_token(where: str, why: str) -> KdeclareError:
+def _build_no_token_error(source: str, reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "no-token",
             "No token for OAUTHBEARER can be had",
-            f"{where}: {why}.",
-            hint=f"Check {_URL}, and clientId and clientSecret in sasl.jaas.config.",
+            f"{source}: {reason}.",
+            hint=f"Check {_TOKEN_URL_KEY}, and clientId and clientSecret in sasl.jaas.config.",
         )
     )
 
@@ -261,19 +267,19 @@ def _no_token(where: str, why: str) -> KdeclareError:
 class _DeadlineReader(io.RawIOBase):
     """Bytes of a socket, until a time on the monotonic clock. Raises TimeoutError after it."""
 
-    def __init__(self, sock: socket.socket, raw: io.RawIOBase, until: float) -> None:
+    def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock = sock
         self._raw = raw
-        self._until = until
+        self._deadline = deadline
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int | None:
-        left = self._until - time.monotonic()
-        if left <= 0:
+        remaining_s = self._deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError
-        self._sock.settimeout(left)
+        self._sock.settimeout(remaining_s)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -290,15 +296,15 @@ class _DeadlineResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(reader)
 
 
-def _connection_with_deadline(
-    kind: type[http.client.HTTPConnection], timeout_s: float, host: str, **kwargs: Any
+def _make_deadline_connection(
+    connection_class: type[http.client.HTTPConnection], timeout_s: float, host: str, **kwargs: Any
 ) -> http.client.HTTPConnection:
-    connection = kind(host, **kwargs)
+    connection = connection_class(host, **kwargs)
     connection.response_class = partial(_DeadlineResponse, timeout_s=timeout_s)  # type: ignore[assignment]
     return connection
 
 
-class PlainHandler(urllib.request.HTTPHandler):
+class DeadlineHttpHandler(urllib.request.HTTPHandler):
     """``http:``, each answer within ``timeout_s``."""
 
     def __init__(self, timeout_s: float) -> None:
@@ -307,18 +313,18 @@ class PlainHandler(urllib.request.HTTPHandler):
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         return self.do_open(
-            partial(_connection_with_deadline, http.client.HTTPConnection, self._timeout_s), req
+            partial(_make_deadline_connection, http.client.HTTPConnection, self._timeout_s), req
         )
 
 
-class TlsHandler(urllib.request.HTTPSHandler):
+class DeadlineHttpsHandler(urllib.request.HTTPSHandler):
     """``https:``, each answer within ``timeout_s``."""
 
     def __init__(self, context: ssl.SSLContext, timeout_s: float) -> None:
         super().__init__(context=context)
-        self._tls = context
+        self._ssl_context = context
         self._timeout_s = timeout_s
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        make = partial(_connection_with_deadline, http.client.HTTPSConnection, self._timeout_s)
-        return self.do_open(make, req, context=self._tls)
+        make_connection = partial(_make_deadline_connection, http.client.HTTPSConnection, self._timeout_s)
+        return self.do_open(make_connection, req, context=self._ssl_context)

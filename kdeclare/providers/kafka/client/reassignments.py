@@ -10,14 +10,14 @@ from kafka.protocol.admin import (
 )
 
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.providers.kafka.client.faults import ELECTION_NOT_NEEDED, NONE, fault_for_code
+from kdeclare.providers.kafka.client.faults import ELECTION_NOT_NEEDED, NONE, build_fault_from_code
 from kdeclare.providers.kafka.client.freshness import Freshness
 from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 
 _GUARDED_VERSION = 1
-_NO_GUARD = (
+_NO_GUARD_MESSAGE = (
     "The broker does not support the AllowReplicationFactorChange option for the "
     "AlterPartitionReassignments API. Consider re-sending the request without the option or updating "
     "the server version"
@@ -25,21 +25,21 @@ _NO_GUARD = (
 """The wording of KIP-860."""
 
 
-def moves(wire: Wire, fresh: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
+def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
     """Ongoing reassignments, of all topics or of those named. Raises Fault."""
     # Always all: a request for topics has to name their partitions, and few are ever moving.
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
-    ongoing = wire.ask_one(request, _read_moves)
-    fresh.listed_moves(ongoing.keys())
+    ongoing = wire.send_one(request, _read_moves)
+    freshness.record_moves(ongoing.keys())
     if names is None:
         return ongoing
-    wanted = frozenset(names)
-    return {at: move for at, move in ongoing.items() if at.topic in wanted}
+    selected_topics = frozenset(names)
+    return {at: move for at, move in ongoing.items() if at.topic in selected_topics}
 
 
 def _read_moves(response: Any) -> dict[TopicPartition, Move]:
     if response.error_code:
-        raise fault_for_code(response.error_code, response.error_message, changes=False)
+        raise build_fault_from_code(response.error_code, response.error_message, changes=False)
     return {
         TopicPartition(topic.name, partition.partition_index): Move(
             tuple(partition.replicas),
@@ -59,39 +59,41 @@ def reassign(
     unguarded: bool,
 ) -> dict[TopicPartition, Result]:
     """AlterPartitionReassignments, a result for each partition. Raises Fault."""
-    guarded = not allow_replication_factor_change and not unguarded
-    if guarded and wire.max_version(AlterPartitionReassignmentsRequest.API_KEY) < _GUARDED_VERSION:
-        return {partition: Fault("UNSUPPORTED_VERSION", _NO_GUARD) for partition in targets}
+    is_guarded = not allow_replication_factor_change and not unguarded
+    if is_guarded and wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) < _GUARDED_VERSION:
+        return {partition: Fault("UNSUPPORTED_VERSION", _NO_GUARD_MESSAGE) for partition in targets}
 
-    def request(part: list[TopicPartition]) -> Any:
+    def build_request(batch: list[TopicPartition]) -> Any:
         return AlterPartitionReassignmentsRequest(
             timeout_ms=wire.request_timeout_ms,
             # Version 0 has no such field: kafka-python drops it there, hence min_version.
             allow_replication_factor_change=allow_replication_factor_change,
-            topics=_reassignable({partition: targets[partition] for partition in part}),
-            min_version=_GUARDED_VERSION if guarded else None,
+            topics=_build_reassignable_topics({partition: targets[partition] for partition in batch}),
+            min_version=_GUARDED_VERSION if is_guarded else None,
         )
 
-    def codes(response: Any) -> Iterable[tuple[TopicPartition, int, str | None]]:
+    def read_codes(response: Any) -> Iterable[tuple[TopicPartition, int, str | None]]:
         if response.error_code:
-            raise fault_for_code(response.error_code, response.error_message, changes=True)
+            raise build_fault_from_code(response.error_code, response.error_message, changes=True)
         for topic in response.responses:
             for partition in topic.partitions:
-                at = TopicPartition(topic.name, partition.partition_index)
-                yield at, partition.error_code, partition.error_message
+                topic_partition = TopicPartition(topic.name, partition.partition_index)
+                yield topic_partition, partition.error_code, partition.error_message
 
-    return send_batches(wire, list(targets), key=lambda at: at, request=request, codes=codes)
+    return send_batches(
+        wire, list(targets), get_key=lambda at: at, build_request=build_request, read_codes=read_codes
+    )
 
 
-def _reassignable(targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> list[Any]:
-    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
-    grouped: dict[str, list[Any]] = {}
+def _build_reassignable_topics(targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> list[Any]:
+    topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partitions_by_topic: dict[str, list[Any]] = {}
     for (topic, index), replicas in targets.items():
-        wanted = None if replicas is None else list(replicas)
-        grouped.setdefault(topic, []).append(
-            kind.ReassignablePartition(partition_index=index, replicas=wanted)
+        new_replicas = None if replicas is None else list(replicas)
+        partitions_by_topic.setdefault(topic, []).append(
+            topic_class.ReassignablePartition(partition_index=index, replicas=new_replicas)
         )
-    return [kind(name=name, partitions=partitions) for name, partitions in grouped.items()]
+    return [topic_class(name=name, partitions=partitions) for name, partitions in partitions_by_topic.items()]
 
 
 _PREFERRED = 0
@@ -101,30 +103,34 @@ _PREFERRED = 0
 def elect_leaders(wire: Wire, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Result]:
     """ElectLeaders, a result for each partition. Raises Fault."""
 
-    def request(part: list[TopicPartition]) -> Any:
+    def build_request(batch: list[TopicPartition]) -> Any:
         return ElectLeadersRequest(
             election_type=_PREFERRED,
-            topic_partitions=_group_by_topic(part),
+            topic_partitions=_group_by_topic(batch),
             timeout_ms=wire.request_timeout_ms,
             min_version=1,  # version 0 has no code for the whole request
         )
 
     return send_batches(
-        wire, list(dict.fromkeys(partitions)), key=lambda at: at, request=request, codes=_read_election_codes
+        wire,
+        list(dict.fromkeys(partitions)),
+        get_key=lambda at: at,
+        build_request=build_request,
+        read_codes=_read_election_codes,
     )
 
 
 def _group_by_topic(partitions: Iterable[TopicPartition]) -> list[Any]:
-    grouped: dict[str, list[int]] = {}
+    indexes_by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
-        grouped.setdefault(topic, []).append(index)
-    kind = ElectLeadersRequest.TopicPartitions
-    return [kind(topic=name, partitions=indexes) for name, indexes in grouped.items()]
+        indexes_by_topic.setdefault(topic, []).append(index)
+    topic_class = ElectLeadersRequest.TopicPartitions
+    return [topic_class(topic=name, partitions=indexes) for name, indexes in indexes_by_topic.items()]
 
 
 def _read_election_codes(response: Any) -> Iterable[tuple[TopicPartition, int, str | None]]:
     if response.error_code:
-        raise fault_for_code(response.error_code, None, changes=True)
+        raise build_fault_from_code(response.error_code, None, changes=True)
     for topic in response.replica_election_results:
         for partition in topic.partition_result:
             code = NONE if partition.error_code == ELECTION_NOT_NEEDED else partition.error_code

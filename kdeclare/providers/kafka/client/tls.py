@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.providers.kafka.client.connection_problems import problem
+from kdeclare.providers.kafka.client.connection_problems import build_property_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 
-_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_TLS_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _KEY = "ssl.keystore.key"
 _CHAIN = "ssl.keystore.certificate.chain"
 _UNSUPPORTED = (
@@ -27,108 +27,112 @@ _UNSUPPORTED = (
 )
 
 
-def ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     """The context that ``ssl.*`` properties describe. Raises KdeclareError."""
     for name in _UNSUPPORTED:
         if properties.get(name):
-            raise problem(name, "it is not supported")
+            raise build_property_error(name, "it is not supported")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = _checks_names(properties)
+    context.check_hostname = _is_hostname_checked(properties)
     _limit_versions(context, properties)
-    _trust(context, properties)
-    _identify(context, properties)
+    _load_truststore(context, properties)
+    _load_client_identity(context, properties)
     return context
 
 
-def _checks_names(properties: Mapping[str, str]) -> bool:
+def _is_hostname_checked(properties: Mapping[str, str]) -> bool:
     """An empty algorithm turns the check of host names off, as in Kafka's clients."""
     name = "ssl.endpoint.identification.algorithm"
     algorithm = properties.get(name, "https").strip().lower()
     if algorithm not in ("https", ""):
-        raise problem(name, f"'{algorithm}' is neither https nor empty")
+        raise build_property_error(name, f"'{algorithm}' is neither https nor empty")
     return algorithm != ""
 
 
 def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     names = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3").split(",")
-    versions = sorted(_VERSIONS[name.strip()] for name in names if name.strip() in _VERSIONS)
+    versions = sorted(_TLS_VERSIONS[name.strip()] for name in names if name.strip() in _TLS_VERSIONS)
     if not versions:
-        raise problem("ssl.enabled.protocols", f"none of {', '.join(_VERSIONS)} is among them")
+        raise build_property_error(
+            "ssl.enabled.protocols", f"none of {', '.join(_TLS_VERSIONS)} is among them"
+        )
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
-def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+def _load_truststore(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     inline = properties.get("ssl.truststore.certificates")
     path = properties.get("ssl.truststore.location")
     try:
         if inline:
-            context.load_verify_locations(cadata=_format_pem(inline, "ssl.truststore.certificates"))
+            context.load_verify_locations(cadata=_normalize_pem(inline, "ssl.truststore.certificates"))
         elif path:
             context.load_verify_locations(cadata=_read_truststore(properties, path))
         else:
             context.load_default_certs()
     except (ssl.SSLError, ValueError) as exc:
         name = "ssl.truststore.certificates" if inline else "ssl.truststore.location"
-        raise problem(name, f"it holds no readable certificates ({exc})") from exc
+        raise build_property_error(name, f"it holds no readable certificates ({exc})") from exc
 
 
-def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
+def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     """Load the client's own certificate and key, where there is one."""
     password = properties.get("ssl.key.password") or properties.get("ssl.keystore.password") or ""
     key, chain = properties.get(_KEY), properties.get(_CHAIN)
     path = properties.get("ssl.keystore.location")
-    for given, other in ((_KEY, _CHAIN), (_CHAIN, _KEY)):
-        if properties.get(given) and not properties.get(other):
-            raise problem(given, f"it goes with {other}, which is missing")
+    for name, counterpart in ((_KEY, _CHAIN), (_CHAIN, _KEY)):
+        if properties.get(name) and not properties.get(counterpart):
+            raise build_property_error(name, f"it goes with {counterpart}, which is missing")
     if key and chain:
-        _load(context, _format_pem(key, _KEY) + "\n" + _format_pem(chain, _CHAIN), password, _KEY)
+        _load_identity(
+            context, _normalize_pem(key, _KEY) + "\n" + _normalize_pem(chain, _CHAIN), password, _KEY
+        )
     elif path:
-        held = _read_identity(properties, path)
-        if held is None:
-            _load_chain(context, path, password, "ssl.keystore.location")
+        identity = _read_identity(properties, path)
+        if identity is None:
+            _load_cert_chain(context, path, password, "ssl.keystore.location")
         else:
-            _load(context, held.pem, held.password, "ssl.keystore.location")
+            _load_identity(context, identity.pem, identity.password, "ssl.keystore.location")
 
 
-def _load(context: ssl.SSLContext, pem: str, password: str, source: str) -> None:
+def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_name: str) -> None:
     """OpenSSL takes a client's key from a file only: give it one that nobody else can read."""
-    descriptor, name = tempfile.mkstemp(suffix=".pem")
+    descriptor, pem_path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(pem)
-        _load_chain(context, name, password, source)
+        _load_cert_chain(context, pem_path, password, property_name)
     finally:
-        Path(name).unlink()
+        Path(pem_path).unlink()
 
 
-def _load_chain(context: ssl.SSLContext, path: str, password: str, name: str) -> None:
+def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property_name: str) -> None:
     try:
         # A callable, as a None would make OpenSSL ask on the terminal.
         context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, ValueError) as exc:
-        raise problem(
-            name,
+        raise build_property_error(
+            property_name,
             f"no certificate and key can be loaded from it ({exc})",
             hint="It must hold the private key and then its certificate chain; ssl.key.password unlocks it.",
         ) from exc
 
 
-def _format_pem(text: str, name: str) -> str:
+def _normalize_pem(text: str, name: str) -> str:
     """PEM text with a line to each part; in a properties file all may stand in one line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
-        raise problem(name, "it is not PEM text")
+        raise build_property_error(name, "it is not PEM text")
     return re.sub(
         r"(-----BEGIN [^-]+-----)(.*?)(-----END [^-]+-----)",
         lambda part: "\n".join([part[1], *part[2].split(), part[3], ""]),
-        _pem_text(content),
+        _decode_pem(content),
         flags=re.DOTALL,
     )
 
 
-_JAVAS_OWN = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
+_JAVA_ONLY_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 """How the stores begin that Java alone reads."""
-_SEQUENCE = b"\x30"
+_DER_SEQUENCE = b"\x30"
 """How DER begins, and so PKCS12."""
 
 
@@ -144,7 +148,7 @@ def _is_pem(content: bytes) -> bool:
     return b"-----BEGIN " in content
 
 
-def _pem_text(content: bytes) -> str:
+def _decode_pem(content: bytes) -> str:
     """PEM as OpenSSL takes it; people write between its parts what they like, in any language."""
     return content.decode("ascii", "ignore")
 
@@ -156,14 +160,14 @@ def _read_truststore(properties: Mapping[str, str], path: str) -> str:
     """
     content = _read_store("truststore", path)
     if _is_pem(content):
-        return _pem_text(content)
+        return _decode_pem(content)
     from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms that most have no use for
 
     store = _open_pkcs12(properties, "truststore", path, content)
-    held = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]
-    if not held:
-        raise problem("ssl.truststore.location", f"{path} holds no certificates")
-    return "".join(one.public_bytes(Encoding.PEM).decode() for one in held)
+    certificates = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]
+    if not certificates:
+        raise build_property_error("ssl.truststore.location", f"{path} holds no certificates")
+    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
 def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None:
@@ -179,47 +183,51 @@ def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None
 
     store = _open_pkcs12(properties, "keystore", path, content)
     if store.key is None or store.cert is None:
-        raise problem("ssl.keystore.location", f"{path} holds no private key with its certificate")
-    once = secrets.token_urlsafe(16)  # it is written to a file, though for a moment only
-    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(once.encode()))
+        raise build_property_error(
+            "ssl.keystore.location", f"{path} holds no private key with its certificate"
+        )
+    one_time_password = secrets.token_urlsafe(16)  # it is written to a file, though for a moment only
+    key = store.key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(one_time_password.encode())
+    )
     chain = (store.cert, *store.additional_certs)
     parts = (key, *(item.certificate.public_bytes(Encoding.PEM) for item in chain))
-    return _Identity(b"".join(parts).decode(), once)
+    return _Identity(b"".join(parts).decode(), one_time_password)
 
 
 def _read_store(store: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as exc:
-        raise problem(f"ssl.{store}.location", f"{path}: {exc.strerror}") from exc
+        raise build_property_error(f"ssl.{store}.location", f"{path}: {exc.strerror}") from exc
 
 
 def _open_pkcs12(
     properties: Mapping[str, str], store: str, path: str, content: bytes
 ) -> "PKCS12KeyAndCertificates":
     name = f"ssl.{store}.location"
-    if content[:4] in _JAVAS_OWN:
-        raise _java_store_problem(name, path, _JAVAS_OWN[content[:4]])
-    if not content.startswith(_SEQUENCE):
-        raise problem(name, f"{path} is neither PEM nor PKCS12")
+    if content[:4] in _JAVA_ONLY_STORES:
+        raise _build_java_store_error(name, path, _JAVA_ONLY_STORES[content[:4]])
+    if not content.startswith(_DER_SEQUENCE):
+        raise build_property_error(name, f"{path} is neither PEM nor PKCS12")
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     password = properties.get(f"ssl.{store}.password")
     try:
         return load_pkcs12(content, password.encode() if password else None)
     except (ValueError, TypeError) as exc:
-        what = "the password is wrong" if password else "there is none, and the store wants one"
-        raise problem(
-            f"ssl.{store}.password", f"{path} cannot be opened: {what}, or the store is damaged"
+        reason = "the password is wrong" if password else "there is none, and the store wants one"
+        raise build_property_error(
+            f"ssl.{store}.password", f"{path} cannot be opened: {reason}, or the store is damaged"
         ) from exc
 
 
-def _java_store_problem(name: str, path: str, kind: str) -> KdeclareError:
-    converted = Path(path).with_suffix(".p12")
-    return problem(
+def _build_java_store_error(name: str, path: str, store_type: str) -> KdeclareError:
+    converted_path = Path(path).with_suffix(".p12")
+    return build_property_error(
         name,
-        f"{path} is a {kind} store, which Java alone can read",
-        hint=f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {converted} "
-        f"-deststoretype PKCS12. Then set {name}={converted}, and "
+        f"{path} is a {store_type} store, which Java alone can read",
+        hint=f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {converted_path} "
+        f"-deststoretype PKCS12. Then set {name}={converted_path}, and "
         f"{name.replace('location', 'type')}=PKCS12 for Kafka's own tools.",
     )

@@ -18,17 +18,17 @@ from kafka.protocol.metadata import MetadataRequest
 
 T = TypeVar("T")
 
-_LONGEST_UVARINT = 5  # bytes of 32 bits
+_MAX_UVARINT_BYTES = 5  # bytes of 32 bits
 
 
 class MalformedResponse(ValueError):
     """The one error of our decoders: the bytes are no response of the version that they are to be."""
 
 
-def decode_all(read: Callable[[], Iterable[T]]) -> list[T]:
+def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
     """All that a decoder reads. Raises MalformedResponse, whatever the bytes are."""
     try:
-        return list(read())
+        return list(decode())
     except MalformedResponse:
         raise
     except (LookupError, ValueError, OverflowError, struct.error) as exc:
@@ -42,7 +42,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
     if byte < 0x80:
         return byte, pos
     value = byte & 0x7F
-    for shift in range(7, 7 * _LONGEST_UVARINT, 7):
+    for shift in range(7, 7 * _MAX_UVARINT_BYTES, 7):
         byte = data[pos]
         pos += 1
         value |= (byte & 0x7F) << shift
@@ -51,12 +51,12 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
     raise MalformedResponse("a length has more than 32 bits")
 
 
-def read_count(data: bytes, pos: int, smallest: int) -> tuple[int, int]:
-    """The length of a compact array, 0 for null. ``smallest``: the bytes that an item has at least."""
+def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
+    """The length of a compact array, 0 for null. ``min_item_bytes``: the bytes that an item has at least."""
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
-    if count * smallest > len(data) - pos:
-        raise MalformedResponse(f"{count} items of {smallest} bytes or more in {len(data) - pos} bytes")
+    if count * min_item_bytes > len(data) - pos:
+        raise MalformedResponse(f"{count} items of {min_item_bytes} bytes or more in {len(data) - pos} bytes")
     return count, pos
 
 
@@ -83,7 +83,7 @@ def skip_tags(data: bytes, pos: int) -> int:
     return pos
 
 
-def read_end(data: bytes, pos: int) -> None:
+def require_end(data: bytes, pos: int) -> None:
     """Make sure that a response ends here, after its tagged fields."""
     pos = skip_tags(data, pos)
     if pos != len(data):
@@ -105,7 +105,7 @@ class RawResponse:
         self.throttle_time_ms = int.from_bytes(body[:4], "big", signed=True)
 
 
-class _Capture:
+class _RawResponseClass:
     """What kafka-python takes for a response class."""
 
     def __init__(self, version: int) -> None:
@@ -120,12 +120,12 @@ class _Capture:
 
 class _RawConfigsHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
-        return _response_class(self, DESCRIBE_CONFIGS_VERSIONS, super().get_response_class)
+        return _select_response_class(self, DESCRIBE_CONFIGS_VERSIONS, super().get_response_class)
 
 
 class _RawMetadataHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
-        return _response_class(self, METADATA_VERSIONS, super().get_response_class)
+        return _select_response_class(self, METADATA_VERSIONS, super().get_response_class)
 
 
 class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
@@ -140,6 +140,8 @@ class RawMetadataRequest(MetadataRequest, init=False):  # type: ignore[misc,call
     header_class = _RawMetadataHeader
 
 
-def _response_class(header: Any, versions: frozenset[int], usual: Callable[[], Any]) -> Any:
+def _select_response_class(
+    header: Any, versions: frozenset[int], get_default_class: Callable[[], Any]
+) -> Any:
     version = header.request_api_version
-    return _Capture(version) if version in versions else usual()
+    return _RawResponseClass(version) if version in versions else get_default_class()

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.live.collector import Collector, Expected, Sighting
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Collector, CollectResult, ExpectedObjects
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.parts import Connections
-from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity, encode_limit
+from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity, to_plan_limit
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
@@ -42,25 +42,27 @@ def _collect(connections: Connections, selection: QuotaSelection) -> QuotaState:
     return read_quotas(connections, sorted(selection.entities, key=lambda entity: entity.key))
 
 
-def _collect_expected(connections: Connections, selection: QuotaSelection, expected: Expected) -> Sighting:
+def _collect_expected(
+    connections: Connections, selection: QuotaSelection, expected: ExpectedObjects
+) -> CollectResult:
     """Read all quotas where plans count those that nobody manages."""
     if expected.reads_all_names:
-        return Sighting(read_quotas(connections))
-    return Sighting(_collect(connections, selection))
+        return CollectResult(read_quotas(connections))
+    return CollectResult(_collect(connections, selection))
 
 
 def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None = None) -> QuotaState:
     """Return the limits of these entities; None is all that have some. Raises Fault."""
     try:
-        found = connections.get(KafkaConnection).cluster.quotas(entities)
+        limits_by_entity = connections.get(KafkaConnection).cluster.quotas(entities)
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
         return QuotaState(is_visible=False)
     return QuotaState(
         {
-            entity: {key: encode_limit(value) for key, value in limits.items()}
-            for entity, limits in found.items()
+            entity: {key: to_plan_limit(value) for key, value in limits.items()}
+            for entity, limits in limits_by_entity.items()
         }
     )
 

@@ -5,16 +5,24 @@ from dataclasses import field, replace
 from typing import Annotated
 
 from kdeclare.core.diagnostics import Diagnostic, denied
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue
-from kdeclare.core.operations.binding import EMPTY_UNSTATED
+from kdeclare.core.operations.argument_binding import OMIT_EMPTY
 from kdeclare.core.resources.adoption import adopt_settings
-from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
+from kdeclare.core.resources.changes import (
+    Action,
+    Change,
+    FieldChange,
+    FieldOp,
+    Reason,
+    Risk,
+    find_highest_risk,
+)
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
 from kdeclare.providers.kafka.client_quota.collector import QuotaState
-from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, describe_limit
+from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_limit
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 
 Limits = Mapping[str, int | float | None]
@@ -30,101 +38,111 @@ class QuotaRecord(OwnedRecord):
 
     entity: Mapping[str, str | None]
     limits: Limits
-    labels: Annotated[Mapping[str, str], EMPTY_UNSTATED] = field(default_factory=dict)
+    labels: Annotated[Mapping[str, str], OMIT_EMPTY] = field(default_factory=dict)
 
     @property
-    def whose(self) -> QuotaEntity:
+    def quota_entity(self) -> QuotaEntity:
         """The entity."""
         return QuotaEntity.from_json(self.entity)
 
 
-def find_entity(desired: Desired | None, owned: OwnedRecord | None) -> QuotaEntity | None:
+def find_entity(desired: DesiredResource | None, owned: OwnedRecord | None) -> QuotaEntity | None:
     """Return the entity that is declared, or else the one that is owned."""
     if desired is not None:
         return desired.get_body(ClientQuotaBody).entity
     record = narrow_record(owned, QuotaRecord)
-    return record.whose if record is not None else None
+    return record.quota_entity if record is not None else None
 
 
-PREFIX = "limits."
+LIMIT_FIELD_PREFIX = "limits."
 
 
 def diff_quota(
-    resource: ResourceId, desired: Desired | None, live: QuotaState, owned: QuotaRecord | None
+    resource: ResourceId, desired: DesiredResource | None, live: QuotaState, owned: QuotaRecord | None
 ) -> Difference:
     """Compare what is desired, live and owned of one entity."""
-    entity = owned.whose if owned is not None else None
+    entity = owned.quota_entity if owned is not None else None
     applied: Limits = owned.limits if owned is not None else {}
     if desired is None:
         return _diff_undeclared(resource, live.of(entity) if entity is not None else {}, applied)
     body = desired.get_body(ClientQuotaBody)
     if entity is not None and entity != body.entity:
-        return Difference(None, owned, diagnostics=(_other_entity(resource, desired, entity),))
-    now = live.of(body.entity)
+        return Difference(None, owned, diagnostics=(_report_entity_changed(resource, desired, entity),))
+    live_limits = live.of(body.entity)
     fields = tuple(
         field
-        for key in sorted({*body.limits, *applied, *now})
-        for field in _diff_key(key, body, now.get(key), applied)
+        for key in sorted({*body.limits, *applied, *live_limits})
+        for field in _diff_key(key, body, live_limits.get(key), applied)
     )
-    drifted = tuple(PREFIX + key for key in sorted(applied) if not _is_same(now.get(key), applied[key]))
-    found: tuple[Diagnostic, ...] = ()
+    drifted = tuple(
+        LIMIT_FIELD_PREFIX + key
+        for key in sorted(applied)
+        if not _is_same(live_limits.get(key), applied[key])
+    )
+    diagnostics: tuple[Diagnostic, ...] = ()
     change = None
     if fields:
-        otherwise = Reason.DECLARED if owned is None else Reason.CHANGED
-        reason = Reason.DRIFTED if drifted else otherwise
-        change = Change(resource, Action.UPDATE, reason, highest_risk(fields), fields, desired.source)
-        adopted = [field.path for field in fields if _is_adopted(field, body, now, owned)]
-        if adopted:
-            change, said = adopt_settings(change, desired, adopted, drifted, otherwise)
-            found = (said,)
-    others = now.keys() - body.limits.keys() - applied.keys()
-    unmanaged = () if body.remove_unmanaged else tuple(sorted(others))
+        undrifted_reason = Reason.DECLARED if owned is None else Reason.CHANGED
+        reason = Reason.DRIFTED if drifted else undrifted_reason
+        change = Change(resource, Action.UPDATE, reason, find_highest_risk(fields), fields, desired.source)
+        adopted_paths = [field.path for field in fields if _is_adopted(field, body, live_limits, owned)]
+        if adopted_paths:
+            change, diagnostic = adopt_settings(change, desired, adopted_paths, drifted, undrifted_reason)
+            diagnostics = (diagnostic,)
+    other_keys = live_limits.keys() - body.limits.keys() - applied.keys()
+    unmanaged = () if body.remove_unmanaged else tuple(sorted(other_keys))
     record = QuotaRecord(body.entity.to_json(), dict(body.limits), dict(desired.labels))
-    return Difference(change, record, unmanaged, found, drifted=drifted)
+    return Difference(change, record, unmanaged, diagnostics, drifted=drifted)
 
 
 def assess_limit(field: FieldChange) -> FieldChange:
     """Return the field with its risk: a new or lower limit throttles clients that were not throttled."""
     before, after = field.before, field.after
-    if after is None or _is_no_lower(before, after):
+    if after is None or _is_not_lowered(before, after):
         return replace(field, risk=Risk.SAFE, cause="")
-    limit = describe_limit(field.path.removeprefix(PREFIX), after)
+    limit = format_limit(field.path.removeprefix(LIMIT_FIELD_PREFIX), after)
     return replace(field, risk=Risk.DISRUPTIVE, cause=f"Clients above {limit} are throttled.")
 
 
-def _diff_undeclared(resource: ResourceId, now: JsonObject, applied: Limits) -> Difference:
+def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
     """Take away what was applied; of what is gone anyway, nothing is left to say."""
-    gone = (key for key in sorted(applied) if applied[key] is not None and key in now)
-    fields = tuple(_field(key, FieldOp.DELETE, now[key], None) for key in gone)
+    removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
+    fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
         return Difference(None)
-    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, highest_risk(fields), fields))
+    return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
 
 
-def _diff_key(key: str, body: ClientQuotaBody, now: JsonValue, applied: Limits) -> Iterator[FieldChange]:
+def _diff_key(
+    key: str, body: ClientQuotaBody, live_limit: JsonValue, applied: Limits
+) -> Iterator[FieldChange]:
     if key in body.limits:
-        wanted = body.limits[key]
-        if not _is_same(now, wanted):
-            yield _field(key, FieldOp.DELETE if wanted is None else FieldOp.SET, now, wanted)
-    elif now is not None and (applied.get(key) is not None or (body.remove_unmanaged and key not in applied)):
-        yield _field(key, FieldOp.DELETE, now, None)
+        declared_limit = body.limits[key]
+        if not _is_same(live_limit, declared_limit):
+            yield _build_field(
+                key, FieldOp.DELETE if declared_limit is None else FieldOp.SET, live_limit, declared_limit
+            )
+    elif live_limit is not None and (
+        applied.get(key) is not None or (body.remove_unmanaged and key not in applied)
+    ):
+        yield _build_field(key, FieldOp.DELETE, live_limit, None)
 
 
 def _is_adopted(
-    field: FieldChange, body: ClientQuotaBody, now: JsonObject, owned: QuotaRecord | None
+    field: FieldChange, body: ClientQuotaBody, live_limits: JsonObject, owned: QuotaRecord | None
 ) -> bool:
     """Whether a change takes over a limit that others have set.
 
     What unmanagedLimits: remove takes away, it takes away by what the manifest says once that was applied.
     """
-    key = field.path.removeprefix(PREFIX)
-    if key not in now or (owned is not None and key in owned.limits):
+    key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
+    if key not in live_limits or (owned is not None and key in owned.limits):
         return False
     return key in body.limits or owned is None
 
 
-def _field(key: str, op: FieldOp, before: JsonValue, after: JsonValue) -> FieldChange:
-    return assess_limit(FieldChange(PREFIX + key, op, before, after))
+def _build_field(key: str, op: FieldOp, before: JsonValue, after: JsonValue) -> FieldChange:
+    return assess_limit(FieldChange(LIMIT_FIELD_PREFIX + key, op, before, after))
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
@@ -132,11 +150,11 @@ def _is_same(one: JsonValue, other: JsonValue) -> bool:
     return bool(one == other)
 
 
-def _is_no_lower(before: JsonValue, after: JsonValue) -> bool:
+def _is_not_lowered(before: JsonValue, after: JsonValue) -> bool:
     return isinstance(before, int | float) and isinstance(after, int | float) and after >= before
 
 
-def _other_entity(resource: ResourceId, desired: Desired, entity: QuotaEntity) -> Diagnostic:
+def _report_entity_changed(resource: ResourceId, desired: DesiredResource, entity: QuotaEntity) -> Diagnostic:
     return denied(
         "entity-changed",
         "Entity changed",

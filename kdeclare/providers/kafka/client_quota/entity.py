@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Self, TypeAlias
 from urllib.parse import quote, unquote
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.units import as_bare_number, describe_amount
+from kdeclare.core.units import format_amount, parse_amount
 
 
 class EntityType(StrEnum):
@@ -52,8 +52,8 @@ class QuotaEntity:
     @classmethod
     def parse_key(cls, key: str) -> Self:
         """Return the entity that has this `key`."""
-        stated = (part.partition("=") for part in key.split(","))
-        return cls.of({EntityType(t): None if name == _ANY else unquote(name) for t, _, name in stated})
+        parts = (part.partition("=") for part in key.split(","))
+        return cls.of({EntityType(t): None if name == _ANY else unquote(name) for t, _, name in parts})
 
     @property
     def key(self) -> str:
@@ -80,7 +80,7 @@ DEFAULT_USER = QuotaEntity.of({EntityType.USER: None})
 DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None})
 
 
-def find_shadowing(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
+def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
     """Return the entities whose limits always hold in place of those of this one, where both state a key.
 
     Brokers take the first entity with a limit: user with client id, user with default client id, user,
@@ -95,11 +95,11 @@ def find_shadowing(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
         return (QuotaEntity.of({**names, EntityType.CLIENT_ID: None}),)
     if EntityType.USER in names:
         return ()
-    pair = QuotaEntity.of({**names, EntityType.USER: None})
-    return tuple(dict.fromkeys((pair, DEFAULT_PAIR, DEFAULT_USER)))
+    default_user_pair = QuotaEntity.of({**names, EntityType.USER: None})
+    return tuple(dict.fromkeys((default_user_pair, DEFAULT_PAIR, DEFAULT_USER)))
 
 
-LARGEST = 2**53
+MAX_LIMIT = 2**53
 """Brokers keep limits as floating-point numbers: whole numbers beyond this one are rounded."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -109,46 +109,46 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 class LimitInfo:
     """One key of a quota (org.apache.kafka.server.config.QuotaConfig).
 
-    of_ips: whether it limits IP addresses; otherwise users and client ids. is_whole: whether brokers refuse
-    fractions. unit: what one is, for people.
+    is_for_ips: whether it limits IP addresses; otherwise users and client ids. is_whole: whether brokers
+    refuse fractions. unit: what one is, for people.
     """
 
-    of_ips: bool
+    is_for_ips: bool
     is_whole: bool
     unit: str
 
 
 LIMITS: Mapping[str, LimitInfo] = {
-    "producer_byte_rate": LimitInfo(of_ips=False, is_whole=True, unit="bytes/s"),
-    "consumer_byte_rate": LimitInfo(of_ips=False, is_whole=True, unit="bytes/s"),
-    "request_percentage": LimitInfo(of_ips=False, is_whole=False, unit="%"),
-    "controller_mutation_rate": LimitInfo(of_ips=False, is_whole=False, unit="mutations/s"),
-    "connection_creation_rate": LimitInfo(of_ips=True, is_whole=True, unit="connections/s"),
+    "producer_byte_rate": LimitInfo(is_for_ips=False, is_whole=True, unit="bytes/s"),
+    "consumer_byte_rate": LimitInfo(is_for_ips=False, is_whole=True, unit="bytes/s"),
+    "request_percentage": LimitInfo(is_for_ips=False, is_whole=False, unit="%"),
+    "controller_mutation_rate": LimitInfo(is_for_ips=False, is_whole=False, unit="mutations/s"),
+    "connection_creation_rate": LimitInfo(is_for_ips=True, is_whole=True, unit="connections/s"),
 }
 
 
-def allowed_limits(*, of_ips: bool) -> list[str]:
+def list_allowed_limits(*, is_for_ips: bool) -> list[str]:
     """Return the keys that brokers take for IP addresses, or for users and client ids."""
-    return [key for key, info in LIMITS.items() if info.of_ips is of_ips]
+    return [key for key, info in LIMITS.items() if info.is_for_ips is is_for_ips]
 
 
-def parse_limit(key: str, stated: int | float | str) -> int | float:
+def parse_limit(key: str, raw: int | float | str) -> int | float:
     """Return the number that a manifest states. Raises ValueError, in words, for one that brokers refuse.
 
     The words do not repeat a text: it may come from outside the manifest.
     """
     number: int | float | None = None
-    if not isinstance(stated, str):
-        number = stated
-    elif _NUMBER.fullmatch(stated.strip()):
-        number = float(stated)
+    if not isinstance(raw, str):
+        number = raw
+    elif _NUMBER.fullmatch(raw.strip()):
+        number = float(raw)
     elif key.endswith("byte_rate"):
-        number = as_bare_number("bytes", stated.strip().removesuffix("/s"))
+        number = parse_amount("bytes", raw.strip().removesuffix("/s"))
     if number is None:
         amounts = ", or an amount such as 10MiB" if key.endswith("byte_rate") else ""
         raise ValueError(f"takes a number{amounts}")
-    if math.isnan(number) or not 0 < number <= LARGEST:
-        raise ValueError(f"must be more than 0 and at most {LARGEST:,}")
+    if math.isnan(number) or not 0 < number <= MAX_LIMIT:
+        raise ValueError(f"must be more than 0 and at most {MAX_LIMIT:,}")
     if number == int(number):
         return int(number)
     if LIMITS[key].is_whole:
@@ -160,18 +160,18 @@ LiveLimit: TypeAlias = int | float | str
 """A limit that an entity has. Brokers also take ``inf`` and ``nan``, which JSON does not know: texts."""
 
 
-def encode_limit(value: float) -> LiveLimit:
+def to_plan_limit(value: float) -> LiveLimit:
     """Return a live limit as plans have it: a whole number without a fraction."""
     if not math.isfinite(value):
         return str(value)
     return int(value) if value == int(value) else value
 
 
-def describe_limit(key: str, value: JsonValue) -> str:
+def format_limit(key: str, value: JsonValue) -> str:
     """Return a limit with its unit, for people: ``10 MiB/s``."""
     info = LIMITS.get(key)
     if info is None or not isinstance(value, int | float):
         return str(value)
     if info.unit == "bytes/s":
-        return f"{describe_amount('bytes', int(value))}/s"
+        return f"{format_amount('bytes', int(value))}/s"
     return f"{value:,} {info.unit}"

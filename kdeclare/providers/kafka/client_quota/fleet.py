@@ -16,10 +16,10 @@ from kdeclare.core.live.live_codec import (
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, narrow
+from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.providers.kafka.client_quota.collector import QuotaState, read_quotas
-from kdeclare.providers.kafka.client_quota.diff import PREFIX, Limits, QuotaRecord
+from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX, Limits, QuotaRecord
 from kdeclare.providers.kafka.client_quota.entity import LiveLimit, QuotaEntity
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
@@ -49,7 +49,7 @@ class QuotaCodec:
         """Return the limits of these entities."""
         return QuotaState({QuotaEntity.parse_key(key.key): json.loads(text) for key, text in objects})
 
-    def contains(self, key: LiveKey, live: LiveState) -> bool:
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Whether the entity has limits."""
         return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
 
@@ -63,9 +63,9 @@ class QuotaCodec:
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
         """See `DescribesFields`."""
-        return {f"{PREFIX}{key}": limit for key, limit in body.items()}
+        return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
-    def name_field(self, sort: str, path: str) -> str | None:
+    def format_field_name(self, sort: str, path: str) -> str | None:
         """None: limits are called as in plans."""
         return None
 
@@ -78,11 +78,11 @@ class QuotaRules(AuditRules):
     ) -> Iterator[UnmanagedField]:
         """Return the limits that are neither declared nor owned."""
         (limits,) = live.get(QuotaState).limits.values()  # a quota is always compared by itself
-        return (UnmanagedField(f"{PREFIX}{key}", limits[key]) for key in names)
+        return (UnmanagedField(f"{LIMIT_FIELD_PREFIX}{key}", limits[key]) for key in names)
 
-    def was_set_by_others(self, path: str, desired: Desired, owned: OwnedRecord | None) -> bool:
+    def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
         """Whether it is a limit that was set since, where all that are not declared are to be removed."""
-        key = path.removeprefix(PREFIX)
+        key = path.removeprefix(LIMIT_FIELD_PREFIX)
         return (
             key not in desired.get_body(ClientQuotaBody).limits
             and key not in narrow(owned, QuotaRecord).limits
@@ -103,7 +103,7 @@ def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> L
     A manifest that names another entity than it was applied for is denied: its limits are where they were.
     """
     declared = body.entity if body is not None else None
-    entity = owned.whose if owned is not None else declared
+    entity = owned.quota_entity if owned is not None else declared
     return LiveKey(CLIENT_QUOTA, entity.key) if entity is not None else None
 
 
@@ -118,25 +118,29 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
     """Return what the limits of a declared entity are in order with; None where only the diff can tell."""
-    if owned is not None and owned.whose != body.entity:
+    if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}
-    stated = {key: limit for key, limit in body.limits.items() if limit is not None}
-    gone = None if body.remove_unmanaged else [_key(key) for key in {*body.limits, *applied} - stated.keys()]
-    need = [_limit(key, limit) for key, limit in stated.items()]
-    return DeclaredFacts(need, keys=[_key(key) for key in stated], gone=gone)
+    declared_limits = {key: limit for key, limit in body.limits.items() if limit is not None}
+    absent_keys = (
+        None
+        if body.remove_unmanaged
+        else [_hash_key(key) for key in {*body.limits, *applied} - declared_limits.keys()]
+    )
+    required_facts = [_hash_limit(key, limit) for key, limit in declared_limits.items()]
+    return DeclaredFacts(required_facts, keys=[_hash_key(key) for key in declared_limits], gone=absent_keys)
 
 
 def _list_objects(state: QuotaState) -> Iterator[LiveObject]:
     for entity in sorted(state.limits, key=lambda entity: entity.key):
         limits = state.of(entity)
-        facts = LiveFacts([_limit(*item) for item in limits.items()], [_key(key) for key in limits])
+        facts = LiveFacts([_hash_limit(*item) for item in limits.items()], [_hash_key(key) for key in limits])
         yield LiveObject(LiveKey(CLIENT_QUOTA, entity.key), dict(limits), facts=facts)
 
 
-def _limit(key: str, limit: LiveLimit) -> int:
+def _hash_limit(key: str, limit: LiveLimit) -> int:
     return hash_fact("limit", key, str(limit))
 
 
-def _key(key: str) -> int:
+def _hash_key(key: str) -> int:
     return hash_fact("key", key)

@@ -10,15 +10,15 @@ from pydantic import BaseModel
 from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
-from kdeclare.core.resources.capabilities import Export, ExportRequest, LeftOut
+from kdeclare.core.resources.capabilities import Export, ExportRequest, OmittedObjects
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
-from kdeclare.core.resources.manifest_text import manifest, scalar
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_text import render_manifest, scalar
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState, read_quotas
@@ -28,8 +28,8 @@ from kdeclare.providers.kafka.client_quota.entity import (
     EntityType,
     LiveLimit,
     QuotaEntity,
-    describe_limit,
-    find_shadowing,
+    format_limit,
+    list_shadowing_entities,
 )
 from kdeclare.providers.kafka.client_quota.fleet import (
     QuotaRules,
@@ -38,17 +38,17 @@ from kdeclare.providers.kafka.client_quota.fleet import (
     list_quota_facts,
     require_visible,
 )
-from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, plan_quota
+from kdeclare.providers.kafka.client_quota.operations import AlterQuotaArgs, build_quota_operations
 from kdeclare.providers.kafka.client_quota.spec import (
     ClientQuotaBody,
     ClientQuotaSpec,
-    decode_quota,
-    encode_quota,
+    bind_quota,
+    dump_quota,
     parse_quota,
 )
-from kdeclare.providers.kafka.manifest_edits import claims_setting
+from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 
-DEFAULT = ""
+DEFAULT_NAME = ""
 """What policies see in place of the name of a default: no entity has the empty name."""
 
 
@@ -72,12 +72,12 @@ QUOTA_WORDS = PolicyWords(
 def describe_quota(entity: QuotaEntity, limits: JsonObject) -> Mapping[str, object]:
     """Return the state of an entity with these limits; None is no limit."""
     return {
-        "entity": {field: DEFAULT if name is None else name for field, name in entity.to_json().items()},
+        "entity": {field: DEFAULT_NAME if name is None else name for field, name in entity.to_json().items()},
         "limits": {key: value for key, value in limits.items() if value is not None},
     }
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,80}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP: "ip"}
 
 
@@ -87,69 +87,79 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
     Where names are asked for, these are the names of users, client ids and addresses.
     """
     if not live.is_visible:
-        return Export({}, (LeftOut(1, "kind", "kinds", "ClientQuota: this login may not see quotas"),))
-    named: dict[str, QuotaEntity] = {}
+        return Export({}, (OmittedObjects(1, "kind", "kinds", "ClientQuota: this login may not see quotas"),))
+    entities_by_name: dict[str, QuotaEntity] = {}
     for entity in sorted(live.limits, key=lambda entity: entity.key):
-        name = _name(entity)
-        named[name if name not in named else f"{name}-{_hash(entity)}"] = entity
-    wanted = {name: named[name] for name in sorted(named) if _is_asked(named[name], request)}
-    permitted = {name: e for name, e in wanted.items() if request.permits(ResourceId("ClientQuota", name))}
-    foreign = len(wanted) - len(permitted)
-    odd = sum(not _is_declarable(k, v) for e in permitted.values() for k, v in live.of(e).items())
+        name = _make_name(entity)
+        entities_by_name[name if name not in entities_by_name else f"{name}-{_hash_entity(entity)}"] = entity
+    requested = {
+        name: entities_by_name[name]
+        for name in sorted(entities_by_name)
+        if _is_requested(entities_by_name[name], request)
+    }
+    permitted = {name: e for name, e in requested.items() if request.permits(ResourceId("ClientQuota", name))}
+    out_of_scope_count = len(requested) - len(permitted)
+    undeclarable_count = sum(
+        not _is_declarable(k, v) for e in permitted.values() for k, v in live.of(e).items()
+    )
     return Export(
-        {name: _manifest(name, entity, live.of(entity)) for name, entity in permitted.items()},
+        {name: _render_manifest(name, entity, live.of(entity)) for name, entity in permitted.items()},
         (
-            LeftOut(foreign, "quota", "quotas", "outside the scope of the project"),
-            LeftOut(odd, "limit", "limits", "which no manifest can declare; comments say which"),
+            OmittedObjects(out_of_scope_count, "quota", "quotas", "outside the scope of the project"),
+            OmittedObjects(
+                undeclarable_count, "limit", "limits", "which no manifest can declare; comments say which"
+            ),
         ),
     )
 
 
-def _is_asked(entity: QuotaEntity, request: ExportRequest) -> bool:
-    named = (name for _, name in entity.parts if name is not None)
-    return not request.is_selective or any(map(request.matches, named))
+def _is_requested(entity: QuotaEntity, request: ExportRequest) -> bool:
+    names = (name for _, name in entity.parts if name is not None)
+    return not request.is_selective or any(map(request.matches, names))
 
 
 def _is_declarable(key: str, value: LiveLimit) -> bool:
     return key in LIMITS and not isinstance(value, str) and value > 0
 
 
-def _manifest(name: str, entity: QuotaEntity, limits: Mapping[str, LiveLimit]) -> str:
-    lines = [line for key, value in sorted(limits.items()) for line in _limit_lines(key, value)]
-    declares = any(not line.lstrip().startswith("#") for line in lines)
-    spec = ["entity:", *_entity_lines(entity), "limits:" if declares else "limits: {}", *lines]
-    return manifest("ClientQuota", name, spec, [f"Limits of {_escaped(str(entity))}."])
+def _render_manifest(name: str, entity: QuotaEntity, limits: Mapping[str, LiveLimit]) -> str:
+    lines = [line for key, value in sorted(limits.items()) for line in _render_limit(key, value)]
+    has_limits = any(not line.lstrip().startswith("#") for line in lines)
+    spec = ["entity:", *_render_entity(entity), "limits:" if has_limits else "limits: {}", *lines]
+    return render_manifest("ClientQuota", name, spec, [f"Limits of {_escape(str(entity))}."])
 
 
-def _entity_lines(entity: QuotaEntity) -> Iterator[str]:
+def _render_entity(entity: QuotaEntity) -> Iterator[str]:
     for field, name in entity.to_json().items():
         yield f"  {field}: {'{default: true}' if name is None else scalar(name, text=True)}"
 
 
-def _limit_lines(key: str, value: LiveLimit) -> Iterator[str]:
+def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
     if not _is_declarable(key, value):
         yield f"  # {key} is {value}, which a manifest cannot declare"
         return
-    unit = describe_limit(key, value)
-    plain = unit == f"{value:,} {LIMITS[key].unit}" or unit.endswith(" bytes/s")
-    yield f"  {key}: {value}" + ("" if plain else f"  # {unit}")
+    formatted_limit = format_limit(key, value)
+    is_plain = formatted_limit == f"{value:,} {LIMITS[key].unit}" or formatted_limit.endswith(" bytes/s")
+    yield f"  {key}: {value}" + ("" if is_plain else f"  # {formatted_limit}")
 
 
-def _name(entity: QuotaEntity) -> str:
+def _make_name(entity: QuotaEntity) -> str:
     """A name that people recognize, and a hash where that could be two entities."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
-    plain = all(name is None or (name != "default" and _PLAIN.fullmatch(name)) for _, name in entity.parts)
-    if plain:
+    is_plain = all(
+        name is None or (name != "default" and _PLAIN_NAME.fullmatch(name)) for _, name in entity.parts
+    )
+    if is_plain:
         return "-".join(words)
-    cleaned = (re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-")[:40] for word in words)
-    return "-".join([*filter(None, cleaned), _hash(entity)])
+    sanitized_words = (re.sub(r"[^A-Za-z0-9._-]+", "-", word).strip("-")[:40] for word in words)
+    return "-".join([*filter(None, sanitized_words), _hash_entity(entity)])
 
 
-def _hash(entity: QuotaEntity) -> str:
+def _hash_entity(entity: QuotaEntity) -> str:
     return hashlib.sha256(entity.key.encode()).hexdigest()[:8]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
@@ -162,7 +172,7 @@ class ClientQuotaKind:
     policy_words: PolicyWords = QUOTA_WORDS
     audit_rules: AuditRules = QuotaRules()
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[ClientQuotaBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         return parse_quota(name, narrow(spec, ClientQuotaSpec))
 
@@ -170,16 +180,16 @@ class ClientQuotaKind:
         """The entity that is declared, the one that is owned, and those whose limits hold in their place."""
         body = narrow_optional(body, ClientQuotaBody)
         record = narrow_record(owned, QuotaRecord)
-        before = record.whose if record is not None else None
+        before = record.quota_entity if record is not None else None
         entity = body.entity if body is not None else before
         if entity is None:
             return ()
-        return (QuotaSelection(frozenset({entity, before or entity, *find_shadowing(entity)})),)
+        return (QuotaSelection(frozenset({entity, before or entity, *list_shadowing_entities(entity)})),)
 
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -194,7 +204,7 @@ class ClientQuotaKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -202,7 +212,7 @@ class ClientQuotaKind:
         """One atomic operation."""
         entity = find_entity(desired, owned)
         assert entity is not None
-        return plan_quota(change, entity)
+        return build_quota_operations(change, entity)
 
     def merge_ownership(
         self,
@@ -219,20 +229,28 @@ class ClientQuotaKind:
         keys = {item.key for op in done for item in get_arguments(op, AlterQuotaArgs).ops}
         old, new = narrow_record(before, QuotaRecord), narrow_record(after, QuotaRecord)
         limits = merge_fields(old.limits if old else {}, new.limits if new else {}, keys)
-        kept = new or old
-        return None if kept is None or (new is None and not limits) else replace(kept, limits=limits)
+        base_record = new or old
+        return (
+            None
+            if base_record is None or (new is None and not limits)
+            else replace(base_record, limits=limits)
+        )
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """The entity: only one manifest may state limits of it."""
         return {f"the limits of {narrow(body, ClientQuotaBody).entity}": f"those of ClientQuota/{name}"}
 
-    def describe_declared(self, desired: Desired) -> Mapping[str, object]:
+    def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """The entity, and its declared limits."""
         body = desired.get_body(ClientQuotaBody)
         return describe_quota(body.entity, body.limits)
 
     def describe_live(
-        self, resource: ResourceId, desired: Desired | None, live: LiveState, owned: OwnedRecord | None
+        self,
+        resource: ResourceId,
+        desired: DesiredResource | None,
+        live: LiveState,
+        owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
         """The entity, and all limits that it has. What nobody declared is named by the key of its entity."""
         state = live.get(QuotaState)
@@ -261,17 +279,17 @@ class ClientQuotaKind:
         """Its limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
-    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+    def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `providers.kafka.manifest_edits`."""
-        return claims_setting(field, stated)
+        return is_setting_claimed(field, stated)
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `BodyCodec`."""
-        return encode_quota(narrow(body, ClientQuotaBody))
+        return dump_quota(narrow(body, ClientQuotaBody))
 
     def from_json(self, json: JsonObject) -> ClientQuotaBody:
         """See `BodyCodec`."""
-        return decode_quota(json)
+        return bind_quota(json)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
         """One manifest for each entity that has limits."""

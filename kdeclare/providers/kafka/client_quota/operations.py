@@ -6,19 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_number
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Arguments, Operation, Undo
-from kdeclare.core.operations.operation_type import Access, Footprint, Touch, View, with_inverse
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
+from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, View, with_inverse
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.secrets.secret_refs import SecretSource, Steps
+from kdeclare.core.secrets.secret_refs import SecretSource, ValuePath
 from kdeclare.providers.kafka.client_quota.collector import QuotaSelection, QuotaState
-from kdeclare.providers.kafka.client_quota.diff import PREFIX
+from kdeclare.providers.kafka.client_quota.diff import LIMIT_FIELD_PREFIX
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
@@ -57,10 +57,14 @@ class AlterQuotaArgs(Arguments):
 
 def make_quota_op(key: str, value: JsonValue) -> QuotaOpArgs:
     """Return the op that gives a key this value; None removes its limit."""
-    return QuotaOpArgs(key, "DELETE", None) if value is None else QuotaOpArgs(key, "SET", _read_limit(value))
+    return (
+        QuotaOpArgs(key, "DELETE", None)
+        if value is None
+        else QuotaOpArgs(key, "SET", _to_limit_argument(value))
+    )
 
 
-def _read_limit(value: JsonValue) -> LimitArgument:
+def _to_limit_argument(value: JsonValue) -> LimitArgument:
     if value == "inf":
         return "inf"
     if value == "nan":
@@ -84,19 +88,19 @@ class AlterQuota(KafkaOperationType):
         """Of the cluster."""
         return "AlterConfigs on the cluster"
 
-    def name_target(self, op: Operation) -> tuple[str, str]:
+    def describe_target(self, op: Operation) -> tuple[str, str]:
         """The entity."""
-        return "entity", str(_args(op).quota_entity)
+        return "entity", str(_get_args(op).quota_entity)
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """The limits of its entity."""
-        return [Touch(QUOTA, _args(op).quota_entity.key, Access.UPDATE)]
+        return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
         """The resource itself: it has to do with no topic."""
         return frozenset({op.resource})
 
-    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+    def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
         """The resource itself."""
         return frozenset({op.resource})
 
@@ -106,47 +110,47 @@ class AlterQuota(KafkaOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The limits of its entity."""
-        return (QuotaSelection(frozenset({_args(op).quota_entity})),)
+        return (QuotaSelection(frozenset({_get_args(op).quota_entity})),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """The limits of its keys; None is none."""
-        limits = live.get(QuotaState).of(_args(op).quota_entity)
-        return {item.key: limits.get(item.key) for item in _args(op).ops}
+        limits = live.get(QuotaState).of(_get_args(op).quota_entity)
+        return {item.key: limits.get(item.key) for item in _get_args(op).ops}
 
     def expected_state(self, op: Operation) -> View:
         """The limits once the ops are done."""
-        return {**op.expect, **{item.key: item.value for item in _args(op).ops}}
+        return {**op.expect, **{item.key: item.value for item in _get_args(op).ops}}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One per key."""
         return tuple(
-            FieldChange(PREFIX + item.key, FieldOp(item.op), op.expect.get(item.key), item.value)
-            for item in _args(op).ops
+            FieldChange(LIMIT_FIELD_PREFIX + item.key, FieldOp(item.op), op.expect.get(item.key), item.value)
+            for item in _get_args(op).ops
         )
 
-    def element_at(self, op: Operation, at: Steps) -> str:
+    def find_element(self, op: Operation, at: ValuePath) -> str:
         """The key that an op is about."""
         if at[0] == "ops" and isinstance(at[1], int):
-            return _args(op).ops[at[1]].key
-        return super().element_at(op, at)
+            return _get_args(op).ops[at[1]].key
+        return super().find_element(op, at)
 
-    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
         """The ops on other keys."""
-        args = _args(op)
-        left = tuple(item for item in args.ops if item.key not in elements)
+        args = _get_args(op)
+        remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
-        return replace(op, args=replace(args, ops=left), expect=expect) if left else None
+        return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One per key."""
-        entity = _args(op).quota_entity.key
-        return {item.key: f"quotas/{entity}/{item.key}" for item in _args(op).ops}
+        entity = _get_args(op).quota_entity.key
+        return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """The entity: of one that a request names twice, brokers apply the first and report an error."""
-        return _args(op).quota_entity.key
+        return _get_args(op).quota_entity.key
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Its keys."""
         return frozenset(self.claims(op).values())
 
@@ -159,33 +163,35 @@ class AlterQuota(KafkaOperationType):
         validate_only: bool,
     ) -> Mapping[str, Result]:
         """AlterClientQuotas."""
-        items = {_args(op).quota_entity: _args(op).numbers for op in ops}
-        results = connections.get(KafkaConnection).cluster.alter_quotas(items, validate_only=validate_only)
-        return {op.id: results[_args(op).quota_entity] for op in ops}
+        limits_by_entity = {_get_args(op).quota_entity: _get_args(op).numbers for op in ops}
+        results = connections.get(KafkaConnection).cluster.alter_quotas(
+            limits_by_entity, validate_only=validate_only
+        )
+        return {op.id: results[_get_args(op).quota_entity] for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Bring back each key that still is as the operation left it."""
-        after = self.expected_state(op)
-        back: list[QuotaOpArgs] = []
+        expected = self.expected_state(op)
+        undo_ops: list[QuotaOpArgs] = []
         conflicts: list[str] = []
-        for item in _args(op).ops:
+        for item in _get_args(op).ops:
             before, current = op.expect.get(item.key), now.get(item.key)
             if current == before:
                 continue
-            if current == after[item.key]:
-                back.append(make_quota_op(item.key, before))
+            if current == expected[item.key]:
+                undo_ops.append(make_quota_op(item.key, before))
             else:
                 conflicts.append(item.key)
-        args = replace(_args(op), ops=tuple(back)) if back else None
-        return Undo(self.name, args, tuple(conflicts))
+        args = replace(_get_args(op), ops=tuple(undo_ops)) if undo_ops else None
+        return UndoResult(self.name, args, tuple(conflicts))
 
 
 _ALTER = AlterQuota()
 
 
-def plan_quota(change: Change, entity: QuotaEntity) -> tuple[Operation, ...]:
+def build_quota_operations(change: Change, entity: QuotaEntity) -> tuple[Operation, ...]:
     """Return the one operation that makes a change."""
-    keys = [field.path.removeprefix(PREFIX) for field in change.fields]
+    keys = [field.path.removeprefix(LIMIT_FIELD_PREFIX) for field in change.fields]
     op = Operation(
         id=f"{_ALTER.name}:{change.id}",
         verb=_ALTER.name,
@@ -199,5 +205,5 @@ def plan_quota(change: Change, entity: QuotaEntity) -> tuple[Operation, ...]:
     return (with_inverse(_ALTER, op),)
 
 
-def _args(op: Operation) -> AlterQuotaArgs:
+def _get_args(op: Operation) -> AlterQuotaArgs:
     return get_arguments(op, AlterQuotaArgs)

@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_number, as_object, as_text_or_none
 from kdeclare.core.resources.adoption import SettingsLifecycle
-from kdeclare.core.resources.kind import Path, Problem
-from kdeclare.core.suggest import one_of
+from kdeclare.core.resources.kind import SpecPath, SpecProblem
+from kdeclare.core.suggestions import format_alternatives
 from kdeclare.providers.kafka.client_quota.entity import (
     LIMITS,
     EntityType,
     QuotaEntity,
-    allowed_limits,
+    list_allowed_limits,
     parse_limit,
 )
 
@@ -109,58 +109,64 @@ class ClientQuotaBody:
     adopt: bool = False
 
 
-def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[Problem, ...]]:
+def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
     """Return the body of a spec, and what is wrong with it that brokers would refuse."""
     resource = f"ClientQuota/{name}"
     entity = _parse_entity(spec.entity)
-    problems = list(_find_entity_problems(resource, spec.entity, entity))
+    problems = list(_check_entity(resource, spec.entity, entity))
     limits: dict[str, int | float | None] = {}
     for key in LIMITS:
         if key not in spec.limits.model_fields_set:
             continue
-        stated: int | float | str | None = getattr(spec.limits, key)
+        raw_limit: int | float | str | None = getattr(spec.limits, key)
         try:
-            limits[key] = None if stated is None else parse_limit(key, stated)
-        except ValueError as wrong:
-            problems.append(_problem(("limits", key), resource, "bad-value", f"'limits.{key}' {wrong}.", key))
-        if entity.parts and LIMITS[key].of_ips is not entity.is_ip:
-            problems.append(_misplaced(resource, key, entity))
+            limits[key] = None if raw_limit is None else parse_limit(key, raw_limit)
+        except ValueError as reason:
+            problems.append(
+                _build_problem(("limits", key), resource, "bad-value", f"'limits.{key}' {reason}.", key)
+            )
+        if entity.parts and LIMITS[key].is_for_ips is not entity.is_ip:
+            problems.append(_report_misplaced_limit(resource, key, entity))
     body = ClientQuotaBody(entity, limits, spec.unmanagedLimits == "remove", spec.lifecycle.adopt)
     return body, tuple(problems)
 
 
-def encode_quota(body: ClientQuotaBody) -> JsonObject:
+def dump_quota(body: ClientQuotaBody) -> JsonObject:
     """Return the body as plain data; what is as by default is left out."""
-    stated: dict[str, JsonValue] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
-    stated |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
-    return stated | ({"adopt": True} if body.adopt else {})
+    document: dict[str, JsonValue] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
+    document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
+    return document | ({"adopt": True} if body.adopt else {})
 
 
-def decode_quota(json: JsonObject) -> ClientQuotaBody:
-    """Return the body that `encode_quota` has written."""
+def bind_quota(json: JsonObject) -> ClientQuotaBody:
+    """Return the body that `dump_quota` has written."""
     names = {field: as_text_or_none(name) for field, name in as_object(json["entity"]).items()}
     return ClientQuotaBody(
         QuotaEntity.from_json(names),
-        {key: _decode_limit(limit) for key, limit in as_object(json["limits"]).items()},
+        {key: _bind_limit(limit) for key, limit in as_object(json["limits"]).items()},
         as_bool(json.get("removeUnmanaged", False)),
         as_bool(json.get("adopt", False)),
     )
 
 
-def _decode_limit(limit: JsonValue) -> int | float | None:
+def _bind_limit(limit: JsonValue) -> int | float | None:
     return None if limit is None else as_number(limit)
 
 
 def _parse_entity(spec: EntitySpec) -> QuotaEntity:
-    stated = {EntityType.USER: spec.user, EntityType.CLIENT_ID: spec.clientId, EntityType.IP: spec.ip}
+    names_by_type = {EntityType.USER: spec.user, EntityType.CLIENT_ID: spec.clientId, EntityType.IP: spec.ip}
     return QuotaEntity.of(
-        {type_: name if isinstance(name, str) else None for type_, name in stated.items() if name is not None}
+        {
+            type_: name if isinstance(name, str) else None
+            for type_, name in names_by_type.items()
+            if name is not None
+        }
     )
 
 
-def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Iterator[Problem]:
+def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Iterator[SpecProblem]:
     if not entity.parts:
-        yield _problem(
+        yield _build_problem(
             ("entity",),
             resource,
             "illegal-entity",
@@ -169,7 +175,7 @@ def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) 
             "that have no limit of their own.",
         )
     elif entity.is_ip and len(entity.parts) > 1:
-        yield _problem(
+        yield _build_problem(
             ("entity", "ip"),
             resource,
             "illegal-entity",
@@ -178,7 +184,7 @@ def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) 
         )
     for part, name in (("user", spec.user), ("clientId", spec.clientId), ("ip", spec.ip)):
         if name == "":
-            yield _problem(
+            yield _build_problem(
                 ("entity", part),
                 resource,
                 "illegal-entity",
@@ -186,7 +192,7 @@ def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) 
                 hint="Write {default: true} for all that have no limit of their own.",
             )
     if isinstance(spec.ip, str) and not set("/*").isdisjoint(spec.ip):
-        yield _problem(
+        yield _build_problem(
             ("entity", "ip"),
             resource,
             "illegal-entity",
@@ -195,22 +201,22 @@ def _find_entity_problems(resource: str, spec: EntitySpec, entity: QuotaEntity) 
         )
 
 
-def _misplaced(resource: str, key: str, entity: QuotaEntity) -> Problem:
-    whom = "IP addresses" if LIMITS[key].of_ips else "users and client ids"
-    here = one_of(allowed_limits(of_ips=entity.is_ip))
-    return _problem(
+def _report_misplaced_limit(resource: str, key: str, entity: QuotaEntity) -> SpecProblem:
+    limited_entities = "IP addresses" if LIMITS[key].is_for_ips else "users and client ids"
+    allowed_keys = format_alternatives(list_allowed_limits(is_for_ips=entity.is_ip))
+    return _build_problem(
         ("limits", key),
         resource,
         "misplaced-limit",
-        f"'{key}' limits {whom}, and 'entity' is {entity}.",
+        f"'{key}' limits {limited_entities}, and 'entity' is {entity}.",
         key,
-        hint=f"Use {here}, or another entity.",
+        hint=f"Use {allowed_keys}, or another entity.",
         summary="Limit set on the wrong entity",
     )
 
 
-def _problem(
-    path: Path,
+def _build_problem(
+    path: SpecPath,
     resource: str,
     code: str,
     detail: str,
@@ -218,5 +224,5 @@ def _problem(
     *,
     hint: str = "",
     summary: str = "Value not allowed",
-) -> Problem:
-    return Problem(path, error(code, summary, detail, hint=hint, resource=resource, subject=subject))
+) -> SpecProblem:
+    return SpecProblem(path, error(code, summary, detail, hint=hint, resource=resource, subject=subject))

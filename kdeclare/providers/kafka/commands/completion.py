@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kdeclare.cli.interactive.candidates import Offer, Rule, Value, plainly
-from kdeclare.cli.interactive.grammar import Place
+from kdeclare.cli.interactive.candidates import (
+    CompletionOffer,
+    CompletionRule,
+    CompletionValue,
+    make_plain_rule,
+)
+from kdeclare.cli.interactive.grammar import CursorContext
 from kdeclare.cli.interactive.names import Names
 from kdeclare.core.parts import Connections
 from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, catalog
-from kdeclare.providers.kafka.config.catalog.hover import choices
+from kdeclare.providers.kafka.config.catalog import Catalog, KeyInfo, load_catalog
+from kdeclare.providers.kafka.config.catalog.key_docs import list_choices
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import ConfigQuery
@@ -19,7 +24,7 @@ _NEW_TOPIC = ("new", "topic")
 _ENTITY_TYPES = ("topics", "brokers")
 
 
-def complete(place: Place, names: Names) -> Offer | None:
+def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
     """Return what could be typed for a parameter of Kafka's commands; None for any other."""
     if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
         return None
@@ -42,44 +47,44 @@ def find_overrides(names: Names, resource: ConfigResource) -> Mapping[str, str |
     return names.ask(resource, ask, nothing)
 
 
-def _topics(place: Place, names: Names) -> Iterable[Value]:
+def _topics(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
     taken = place.given.get(place.wanted.name, ()) if place.wanted else ()
-    return (Value(name) for name in names.live("Topic") if name not in taken)
+    return (CompletionValue(name) for name in names.live("Topic") if name not in taken)
 
 
-def _brokers(place: Place, names: Names) -> Iterable[Value]:
-    return (Value(name) for name in names.live("BrokerConfig") if name != CLUSTER_DEFAULT)
+def _brokers(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
+    return (CompletionValue(name) for name in names.live("BrokerConfig") if name != CLUSTER_DEFAULT)
 
 
-def _some_brokers(place: Place, names: Names) -> Offer:
+def _some_brokers(place: CursorContext, names: Names) -> CompletionOffer:
     lead, comma, begun = place.text.rpartition(",")
     taken = lead.split(",")
-    return Offer([v for v in _brokers(place, names) if v.text not in taken], begun, lead + comma)
+    return CompletionOffer([v for v in _brokers(place, names) if v.text not in taken], begun, lead + comma)
 
 
-def _entities(place: Place, names: Names) -> Iterable[Value]:
+def _entities(place: CursorContext, names: Names) -> Iterable[CompletionValue]:
     return (_brokers if scope_of(place) is ConfigScope.BROKER else _topics)(place, names)
 
 
-def scope_of(place: Place) -> ConfigScope:
+def scope_of(place: CursorContext) -> ConfigScope:
     """Whose configs the line is about."""
     kind = place.first("entity_type") or ""
     about_brokers = kind.startswith("broker") or "broker" in place.given or "broker_defaults" in place.given
     return ConfigScope.BROKER if about_brokers else ConfigScope.TOPIC
 
 
-def one_setting(place: Place, names: Names) -> Offer:
+def one_setting(place: CursorContext, names: Names) -> CompletionOffer:
     """``k=v``."""
     return _setting(place, names, "", place.text, only_lists=False)
 
 
-def some_settings(place: Place, names: Names) -> Offer:
+def some_settings(place: CursorContext, names: Names) -> CompletionOffer:
     """``k=v,k=[v,v]``."""
     last = settings(place.text)[-1]
     return _setting(place, names, place.text[: len(place.text) - len(last)], last, only_lists=False)
 
 
-def list_settings(place: Place, names: Names) -> Offer:
+def list_settings(place: CursorContext, names: Names) -> CompletionOffer:
     """The same of keys that take a list."""
     last = settings(place.text)[-1]
     return _setting(place, names, place.text[: len(place.text) - len(last)], last, only_lists=True)
@@ -98,40 +103,46 @@ def settings(text: str) -> list[str]:
     return found
 
 
-def some_keys(place: Place, names: Names) -> Offer:
+def some_keys(place: CursorContext, names: Names) -> CompletionOffer:
     """``k,k``: those that are set, where that is known."""
     lead, comma, begun = place.text.rpartition(",")
-    known, now = catalog(scope_of(place)), _now(place, names)
+    known, now = load_catalog(scope_of(place)), _now(place, names)
     taken = set(lead.split(","))
-    found = [Value(key, f"now {value}" if value else "") for key, value in sorted(now.items())]
-    found = found or [Value(key, _about(info, None)) for key, info in _keys(known, only_lists=False)]
-    return Offer([value for value in found if value.text not in taken], begun, lead + comma)
+    found = [CompletionValue(key, f"now {value}" if value else "") for key, value in sorted(now.items())]
+    found = found or [
+        CompletionValue(key, _about(info, None)) for key, info in _keys(known, only_lists=False)
+    ]
+    return CompletionOffer([value for value in found if value.text not in taken], begun, lead + comma)
 
 
-def _setting(place: Place, names: Names, lead: str, text: str, *, only_lists: bool) -> Offer:
-    known, now = catalog(scope_of(place)), _now(place, names)
+def _setting(
+    place: CursorContext, names: Names, lead: str, text: str, *, only_lists: bool
+) -> CompletionOffer:
+    known, now = load_catalog(scope_of(place)), _now(place, names)
     key, sign, value = text.partition("=")
     if not sign:
-        found = [Value(f"{k}=", _about(i, now.get(k))) for k, i in _keys(known, only_lists=only_lists)]
-        return Offer(found, text, lead)
+        found = [
+            CompletionValue(f"{k}=", _about(i, now.get(k))) for k, i in _keys(known, only_lists=only_lists)
+        ]
+        return CompletionOffer(found, text, lead)
     info = known.get(key)
     if info is None or info.is_secret:
-        return Offer((), value)
+        return CompletionOffer((), value)
     lead += key + sign
     if not info.is_list:
-        return Offer(_values(known, key, info, now.get(key)), value, lead)
+        return CompletionOffer(_values(known, key, info, now.get(key)), value, lead)
     begun = value.rpartition(",")[2].removeprefix("[")
     taken = set(value.removeprefix("[").split(",")[:-1])
-    elements = [Value(word) for word in choices(known, key) if word not in taken]
-    return Offer(elements, begun, lead + value[: len(value) - len(begun)])
+    elements = [CompletionValue(word) for word in list_choices(known, key) if word not in taken]
+    return CompletionOffer(elements, begun, lead + value[: len(value) - len(begun)])
 
 
-def _values(known: Catalog, key: str, info: KeyInfo, now: str | None) -> Iterator[Value]:
-    words = choices(known, key)
+def _values(known: Catalog, key: str, info: KeyInfo, now: str | None) -> Iterator[CompletionValue]:
+    words = list_choices(known, key)
     said = {info.default: "the default", now: "now"}
     first = [value for value in (now, info.default) if value and value not in words]
     for value in dict.fromkeys((*first, *words)):
-        yield Value(value, said.get(value, ""))
+        yield CompletionValue(value, said.get(value, ""))
 
 
 def _keys(known: Catalog, *, only_lists: bool) -> list[tuple[str, KeyInfo]]:
@@ -148,7 +159,7 @@ def _about(info: KeyInfo, now: str | None) -> str:
     return f"default {info.default}" if info.default else info.type.lower()
 
 
-def _now(place: Place, names: Names) -> Mapping[str, str | None]:
+def _now(place: CursorContext, names: Names) -> Mapping[str, str | None]:
     """What is set on the one resource that the line names, if it names one."""
     scope = scope_of(place)
     arguments = [argument.name for argument in place.command.arguments]
@@ -157,16 +168,16 @@ def _now(place: Place, names: Names) -> Mapping[str, str | None]:
     return find_overrides(names, ConfigResource(scope, name)) if name else {}
 
 
-_TOPICS = plainly(_topics)
-_BY_OPTION: Mapping[str, Rule] = {
+_TOPICS = make_plain_rule(_topics)
+_BY_OPTION: Mapping[str, CompletionRule] = {
     "--add-config": some_settings,
     "--append-config": list_settings,
-    "--broker": plainly(_brokers),
+    "--broker": make_plain_rule(_brokers),
     "--broker-list": _some_brokers,
     "--config": one_setting,
     "--delete-config": some_keys,
-    "--entity-name": plainly(_entities),
-    "--entity-type": plainly(lambda place, names: map(Value, _ENTITY_TYPES)),
+    "--entity-name": make_plain_rule(_entities),
+    "--entity-type": make_plain_rule(lambda place, names: map(CompletionValue, _ENTITY_TYPES)),
     "--subtract-config": list_settings,
     "--topic": _TOPICS,
 }

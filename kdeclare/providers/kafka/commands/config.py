@@ -7,12 +7,12 @@ import typer
 from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Reach, Yes
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ConnectionOptions, Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.providers.kafka.commands.options import Afterwards, ConfigChanges, Entities, Guards
 
-_ALTER = epilog(
+_ALTER = build_epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
     "kdeclare config alter --topic orders --append-config cleanup.policy=compact",
     "kdeclare config alter --broker-defaults --delete-config log.cleaner.threads",
@@ -20,7 +20,7 @@ _ALTER = epilog(
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
 
-_DESCRIBE = epilog(
+_DESCRIBE = build_epilog(
     "kdeclare config describe --topic orders",
     "kdeclare config describe --broker 1 --all      and what holds there otherwise",
     "kdeclare config describe --entity-type brokers --entity-default",
@@ -47,7 +47,7 @@ def alter(
     output: Format = "text",
     afterwards: Afterwards,
     careful: Guards,
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Change configs of topics, of brokers, or of all brokers by default.
@@ -57,7 +57,7 @@ def alter(
     asks first.
     """
     from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
-    from kdeclare.providers.kafka.commands.changes import alter_broker_configs, alter_topic_configs
+    from kdeclare.providers.kafka.commands.adhoc_changes import alter_broker_configs, alter_topic_configs
     from kdeclare.providers.kafka.ids import ConfigScope
 
     configs = changes.configs()
@@ -101,7 +101,7 @@ def describe(
         typer.Option("--all", help="Also what is not set there, of all keys that kdeclare knows."),
     ] = False,
     output: Format = "text",
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Show configs of topics or brokers, and where each value comes from.
@@ -115,7 +115,7 @@ def describe(
     console.progress("Reading the cluster", 0, 0)
     view = describe_configs(workspace, which, everything=everything)
     if console.is_json:
-        console.out_document(view)
+        console.write_document(view)
         return ExitCode.OK
     from kdeclare.providers.kafka.commands.topic_text import configs_text
 

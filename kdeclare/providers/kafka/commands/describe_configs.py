@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ClusterInfo
@@ -34,10 +34,10 @@ def describe_configs(workspace: Workspace, which: WhichResources, *, everything:
     Kafka is asked for keys by name then, those of the catalogue: a broker of a later release may have more.
     Raises KdeclareError.
     """
-    with workspace.connected({"kafka": CONNECTION}) as connections:
+    with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         names, silent = _names(cluster, which)
-        keys = frozenset(catalog(which.scope).keys) if everything else frozenset()
+        keys = frozenset(load_catalog(which.scope).keys) if everything else frozenset()
         queries = [ConfigQuery(ConfigResource(which.scope, name), keys, overrides=True) for name in names]
         found = cluster.configs(queries) if queries else {}
     resources = tuple(
@@ -78,7 +78,7 @@ def _brokers(info: ClusterInfo, which: WhichResources) -> tuple[list[str], list[
     unknown = [broker for broker in ids if broker not in there]
     if unknown:
         raise KdeclareError(*(_no_such_broker(broker, there) for broker in unknown))
-    silent = [broker for broker in ids if int(broker) not in info.serving]
+    silent = [broker for broker in ids if int(broker) not in info.serving_broker_ids]
     if silent and not every:
         raise KdeclareError(*(_not_serving(Severity.ERROR, broker) for broker in silent))
     names = [broker for broker in ids if broker not in silent]

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, warning
-from kdeclare.core.documents import describe_as
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import build_document
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
-from kdeclare.providers.kafka.collector import topics_and_moves
+from kdeclare.providers.kafka.collector import read_topics_and_moves
 from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
 from kdeclare.providers.kafka.commands.views import (
     PartitionView,
@@ -23,11 +23,11 @@ from kdeclare.providers.kafka.commands.views import (
 )
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
-from kdeclare.providers.kafka.live import Condition, Move, Topic, conditions
+from kdeclare.providers.kafka.live import Move, PartitionCondition, Topic, list_conditions
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
 
 MIN_ISR = "min.insync.replicas"
-_ABOUT_MIN_ISR = frozenset({Condition.UNDER_MIN_ISR, Condition.AT_MIN_ISR})
+_ABOUT_MIN_ISR = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
 _NO_MOVES = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
 """With these, Kafka's own tool does without moves as well."""
 
@@ -100,7 +100,7 @@ def list_topics(
 
     configs: also their overrides. sizes: also their bytes; all brokers are asked. Raises KdeclareError.
     """
-    with workspace.connected({"kafka": CONNECTION}) as connections:
+    with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         seen = _look(workspace, cluster, which, configs=configs, sizes=sizes, patterns_may_miss=True)
     views = tuple(_summary(seen, topic, _partitions(seen, topic)) for topic in seen.topics)
@@ -110,7 +110,7 @@ def list_topics(
 def describe_topics(
     workspace: Workspace,
     which: WhichTopics,
-    only: Collection[Condition] = (),
+    only: Collection[PartitionCondition] = (),
     *,
     overridden: bool = False,
     sizes: bool = False,
@@ -120,8 +120,8 @@ def describe_topics(
     only: leaves partitions that are any of this, and the topics that have some.
     overridden: leaves topics with overrides. sizes: also their bytes. Raises KdeclareError.
     """
-    wanted = tuple(sorted(only, key=list(Condition).index))
-    with workspace.connected({"kafka": CONNECTION}) as connections:
+    wanted = tuple(sorted(only, key=list(PartitionCondition).index))
+    with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
         seen = _look(workspace, cluster, which, configs=True, sizes=sizes)
     blind = [p for p in seen.problems if p.code == "configs-unknown"]
@@ -134,7 +134,7 @@ def describe_topics(
         summary = _summary(seen, topic, partitions)
         shown = tuple(p for p in partitions if not wanted or any(c in wanted for c in p.conditions))
         if (shown or not wanted) and (summary.overrides or not overridden):
-            found.append(describe_as(TopicDetail, summary, partitions=shown))
+            found.append(build_document(TopicDetail, summary, partitions=shown))
     return TopicsView(
         workspace.cluster_name,
         wanted,
@@ -171,7 +171,7 @@ def _topics(
     names = list(dict.fromkeys(which.names)) if exact else None
     problems = []
     try:
-        topics, moves = topics_and_moves(cluster, names, names)
+        topics, moves = read_topics_and_moves(cluster, names, names)
     except Fault as fault:
         if fault.error not in _NO_MOVES:
             raise
@@ -194,7 +194,7 @@ def _configs(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Configs]
     ]
     found: dict[str, Configs] = {}
     problems = []
-    for resource, answer in (cluster.configs_in_part(queries) if queries else {}).items():
+    for resource, answer in (cluster.describe_configs_partially(queries) if queries else {}).items():
         if isinstance(answer, Fault):
             problems.append(_configs_unknown(resource.name, answer))
         else:
@@ -218,7 +218,7 @@ def _partitions(seen: _Seen, topic: Topic) -> list[PartitionView]:
                 () if move is None else move.adding,
                 () if move is None else move.removing,
                 replicas if move is None else move.target,
-                conditions(partition, move, min_isr),
+                list_conditions(partition, move, min_isr),
                 None if seen.sizes is None else seen.sizes.of(at, replicas),
             )
         )

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.commands.new import write_new
+from kdeclare.cli.commands.new import write_new_manifest
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Setting, read_settings
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ProjectOptions, parse_settings
 from kdeclare.core.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from kdeclare.app.authoring.scaffolds import SpecLine
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare new topic orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
     "kdeclare new topic clicks --config cleanup.policy=compact,delete --config 'retention.ms=${var.short}'",
     codes=(0, 1, 64),
@@ -40,7 +40,7 @@ def topic(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A config, as Kafka's own tools take it. Repeatable."),
     ] = None,
-    setting: Setting,
+    setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
     """Write the manifest of a topic, and print where it is.
@@ -52,7 +52,7 @@ def topic(
     from kdeclare.providers.kafka.topic.kind import TopicKind
     from kdeclare.providers.kafka.topic.spec import TopicSpec
 
-    configs = read_settings("--config", config)
+    configs = parse_settings("--config", config)
     if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
         raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
     kind = TopicKind()
@@ -60,7 +60,7 @@ def topic(
     if wrong:
         raise KdeclareError(*(problem.diagnostic for problem in wrong))
     spec = list(_lay_out(partitions, replication_factor, configs))
-    return write_new(console, setting, ResourceId(kind.name, name), spec)
+    return write_new_manifest(console, setting, ResourceId(kind.name, name), spec)
 
 
 def _lay_out(partitions: int | None, factor: int | None, configs: Mapping[str, str]) -> "Iterator[SpecLine]":
@@ -80,10 +80,10 @@ def _lay_out(partitions: int | None, factor: int | None, configs: Mapping[str, s
 def _value(key: str, text: str) -> str:
     """A value as YAML; references in it stay references."""
     from kdeclare.core.resources.manifest_text import scalar
-    from kdeclare.providers.kafka.config.catalog import catalog, split_list
+    from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
     from kdeclare.providers.kafka.ids import ConfigScope
 
-    info = catalog(ConfigScope.TOPIC).get(key)
+    info = load_catalog(ConfigScope.TOPIC).get(key)
     if info is None or not info.is_list or "${" in text:
         return _with_references(text)
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text

@@ -9,13 +9,13 @@ import typer
 
 from kdeclare.cli.adhoc import VerifyTimeout, WriteManifest
 from kdeclare.cli.console import Console
-from kdeclare.cli.options import Careful, Chosen, OfProviders, read_settings
-from kdeclare.core.frozen import dataclass
+from kdeclare.cli.options import ChosenOptions, OverrideOptions, ProviderOptionsMarker, parse_settings
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import parse_broker_id
 
 if TYPE_CHECKING:
     from kdeclare.app.adhoc.run import AdhocOptions
-    from kdeclare.engine.planning.request import Scope
+    from kdeclare.engine.planning.request import PlanScope
     from kdeclare.providers.kafka.commands.describe_configs import WhichResources
 
 Configs = Mapping[str, object]
@@ -58,14 +58,14 @@ def separated(texts: Iterable[str] | None) -> list[str]:
     return [part.strip() for text in texts or () for part in text.split(",")]
 
 
-Deletions = Annotated[Chosen, OfProviders(deletions=True, provider="kafka")]
+Deletions = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True, provider="kafka")]
 
 
 @dataclass(frozen=True, slots=True)
-class Guards(Careful):
+class Guards(OverrideOptions):
     """What is asked of the brokers beforehand, and how moves are guarded."""
 
-    choices: Annotated[Chosen, OfProviders(provider="kafka")] = field(default_factory=dict)
+    choices: Annotated[ChosenOptions, ProviderOptionsMarker(provider="kafka")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Afterwards:
     )
     verify_timeout: VerifyTimeout = 30.0
 
-    def options(self, scope: "Scope", console: Console) -> "AdhocOptions":
+    def options(self, scope: "PlanScope", console: Console) -> "AdhocOptions":
         """Return them as the use cases take them."""
         from kdeclare.app.adhoc.run import AdhocOptions
 
@@ -218,7 +218,7 @@ def _brokers(part: str, text: str) -> tuple[int, ...]:
 
 def listed_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """``k=v,k=[a,b]``: pairs, brackets round values with commas (ConfigCommand). Raises BadParameter."""
-    found = read_settings(option, (pair for text in texts or () for pair in _OUTSIDE_BRACKETS.split(text)))
+    found = parse_settings(option, (pair for text in texts or () for pair in _OUTSIDE_BRACKETS.split(text)))
     return {key: _bare(value) for key, value in found.items()}
 
 

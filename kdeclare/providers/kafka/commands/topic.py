@@ -6,21 +6,21 @@ import typer
 
 from kdeclare.cli.command import command
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Format, Reach
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ConnectionOptions, Format
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.options import TopicNames
 
 if TYPE_CHECKING:
     from kdeclare.providers.kafka.commands.describe_topics import WhichTopics
-    from kdeclare.providers.kafka.live import Condition
+    from kdeclare.providers.kafka.live import PartitionCondition
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdeclare.cli.adhoc import run_and_show
-from kdeclare.cli.options import Overriding, Yes, read_settings
+from kdeclare.cli.options import PolicyOverrideOptions, Yes, parse_settings
 from kdeclare.providers.kafka.commands.options import (
     Afterwards,
     ConfigChanges,
@@ -33,15 +33,15 @@ from kdeclare.providers.kafka.commands.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kdeclare.providers.kafka.topic.asked import Asked
+    from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
 
-_LIST_EPILOG = epilog(
+_LIST_EPILOG = build_epilog(
     "kdeclare topic list --sizes                          and how big they are",
     "kdeclare topic list 'payments\\..*' --format names    a name a line, for scripts",
     codes=(0, 1, 64, 130),
 )
-_DESCRIBE_EPILOG = epilog(
+_DESCRIBE_EPILOG = build_epilog(
     "kdeclare topic describe orders",
     "kdeclare topic describe --under-replicated-partitions    of all topics",
     "kdeclare topic describe --not-preferred-leader --format json",
@@ -96,16 +96,16 @@ class Only:
         ),
     ] = False
 
-    def conditions(self) -> "frozenset[Condition]":
+    def conditions(self) -> "frozenset[PartitionCondition]":
         """As the use-cases want it."""
-        from kdeclare.providers.kafka.live import Condition
+        from kdeclare.providers.kafka.live import PartitionCondition
 
         given = {
-            Condition.UNDER_REPLICATED: self.under_replicated_partitions,
-            Condition.UNDER_MIN_ISR: self.under_min_isr_partitions,
-            Condition.AT_MIN_ISR: self.at_min_isr_partitions,
-            Condition.OFFLINE: self.unavailable_partitions,
-            Condition.NOT_PREFERRED: self.not_preferred_leader,
+            PartitionCondition.UNDER_REPLICATED: self.under_replicated_partitions,
+            PartitionCondition.UNDER_MIN_ISR: self.under_min_isr_partitions,
+            PartitionCondition.AT_MIN_ISR: self.at_min_isr_partitions,
+            PartitionCondition.OFFLINE: self.unavailable_partitions,
+            PartitionCondition.NOT_PREFERRED: self.not_preferred_leader,
         }
         return frozenset(condition for condition, wanted in given.items() if wanted)
 
@@ -124,7 +124,7 @@ def list_topics(
     configs: Annotated[bool, typer.Option("--configs", help="Also what is set on each topic.")] = False,
     sizes: WithSizes = False,
     output: ListFormat = "text",
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """List topics: partitions, replicas and health, a line each."""
@@ -135,7 +135,7 @@ def list_topics(
     console.progress("Reading the cluster", 0, 0)
     view = look(workspace, which, configs=configs, sizes=sizes)
     if console.is_json:
-        console.out_document(view)
+        console.write_document(view)
         return ExitCode.OK
     from kdeclare.providers.kafka.commands.topic_text import topic_list_text, topic_names_text
 
@@ -158,7 +158,7 @@ def describe(
     ] = False,
     sizes: WithSizes = False,
     output: Format = "text",
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Show topics with their configs and partitions.
@@ -173,7 +173,7 @@ def describe(
     console.progress("Reading the cluster", 0, 0)
     view = describe_topics(workspace, which, only.conditions(), overridden=topics_with_overrides, sizes=sizes)
     if console.is_json:
-        console.out_document(view)
+        console.write_document(view)
         return ExitCode.OK
     from kdeclare.providers.kafka.commands.topic_text import topics_text
 
@@ -189,20 +189,20 @@ def _which(topics: TopicNames, exclude_internal: bool, if_exists: bool) -> "Whic
 
 
 _CODES = (0, 1, 3, 5, 6, 64, 130)
-_CREATE = epilog(
+_CREATE = build_epilog(
     "kdeclare topic create orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
     "kdeclare topic create a b c                         the brokers' defaults",
     "kdeclare topic create --from-file topics.yaml --yes",
     codes=_CODES,
 )
-_ALTER = epilog(
+_ALTER = build_epilog(
     "kdeclare topic alter orders --partitions 24",
     "kdeclare topic alter orders --replication-factor 3   moves the least, rack-aware",
     "kdeclare topic alter orders --replica-assignment 1:2,2:3,3:1",
     "kdeclare topic alter 'payments\\..*' --append-config cleanup.policy=compact",
     codes=_CODES,
 )
-_DELETE = epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
+_DELETE = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
 
 Partitions = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many partitions.")]
 Factor = Annotated[int | None, typer.Option(metavar="N", min=1, max=32767, help="How many replicas of each.")]
@@ -250,7 +250,7 @@ def create(
     output: Format = "text",
     afterwards: Afterwards,
     careful: Guards,
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Create topics, as many as are named, each with a result of its own.
@@ -258,7 +258,7 @@ def create(
     What is not said is the brokers' default. Shows the plan and asks first; 'kdeclare rollback' deletes
     again what is still empty. Nothing is owned through it: see --write-manifest.
     """
-    from kdeclare.providers.kafka.commands.changes import create_topics
+    from kdeclare.providers.kafka.commands.adhoc_changes import create_topics
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise typer.BadParameter(
@@ -266,7 +266,7 @@ def create(
             "out.",
             param_hint="--replica-assignment",
         )
-    configs = read_settings("--config", config)
+    configs = parse_settings("--config", config)
     asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
     return run_and_show(
@@ -294,7 +294,7 @@ def alter(
     output: Format = "text",
     afterwards: Afterwards,
     careful: Guards,
-    reach: Reach,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Change topics: partitions, replicas, configs.
@@ -304,12 +304,12 @@ def alter(
     partitions anew, moving the least, those that --partitions adds among them. Else --partitions adds some;
     fewer than there are is an error. Shows the plan and asks first.
     """
-    from kdeclare.providers.kafka.commands.changes import alter_topics
+    from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 
     asked = _asked(
         names.given(), from_file, partitions, replication_factor, replica_assignment, changes.configs()
     )
-    if all(item.says_nothing for item in asked):
+    if all(item.is_empty for item in asked):
         raise typer.BadParameter(
             "say what is to change: --partitions, --replication-factor, --replica-assignment or configs.",
             param_hint="alter",
@@ -339,8 +339,8 @@ def delete(
     yes: Yes = False,
     output: Format = "text",
     afterwards: Afterwards,
-    overriding: Overriding,
-    reach: Reach,
+    overriding: PolicyOverrideOptions,
+    reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
     """Delete topics with all their records. Nothing brings those back.
@@ -350,12 +350,12 @@ def delete(
     first.
     """
     from kdeclare.core.provider.plan_options import choose_options
-    from kdeclare.engine.planning.request import Scope
-    from kdeclare.providers.kafka.commands.changes import delete_topics
+    from kdeclare.engine.planning.request import PlanScope
+    from kdeclare.providers.kafka.commands.adhoc_changes import delete_topics
 
     overrides = overriding.overrides()
     wanted = _some(names.given())
-    scope = Scope(overrides=overrides, options=choose_options(**deletions))
+    scope = PlanScope(overrides=overrides, options=choose_options(**deletions))
     workspace, options = reach.workspace(), afterwards.options(scope, console)
     return run_and_show(
         console,
@@ -373,12 +373,12 @@ def _asked(
     factor: int | None,
     assignment: str | None,
     configs: "Configs | Mapping[str, str]",
-) -> "list[Asked]":
+) -> "list[AdhocTopicRequest]":
     """One instruction for each name, and for each entry of a file; the flags say what an entry does not."""
-    from kdeclare.providers.kafka.topic.asked import Asked
+    from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
     replicas = replica_assignment(assignment)
-    flags = Asked("", partitions, factor, replicas, configs)
+    flags = AdhocTopicRequest("", partitions, factor, replicas, configs)
     entries = []
     if file is not None:
         from kdeclare.providers.kafka.commands.topic_selection import read_requests
@@ -387,7 +387,7 @@ def _asked(
     return [*(replace(flags, topic=name) for name in _some(names, entries)), *entries]
 
 
-def _completed(entry: "Asked", flags: "Asked") -> "Asked":
+def _completed(entry: "AdhocTopicRequest", flags: "AdhocTopicRequest") -> "AdhocTopicRequest":
     """Assignments and counts exclude each other, so those of an entry keep the flags' others out."""
     partitions, factor = entry.partitions, entry.replication_factor
     if entry.assignments:

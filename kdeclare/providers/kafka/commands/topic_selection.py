@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern
-from kdeclare.core.suggest import did_you_mean
-from kdeclare.manifests.shapes import document, validated
-from kdeclare.manifests.syntax.nodes import find
-from kdeclare.manifests.syntax.reading import Reader
-from kdeclare.providers.kafka.topic.asked import Asked
+from kdeclare.core.suggestions import format_suggestion
+from kdeclare.manifests.document_models import load_document, validate_document
+from kdeclare.manifests.syntax.node_reader import NodeReader
+from kdeclare.manifests.syntax.nodes import find_position
+from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 from kdeclare.providers.kafka.topic.spec import INT32
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]*")
@@ -62,7 +62,7 @@ def chosen(names: Sequence[str], there: Collection[str]) -> Chosen:
 def not_there(name: str, there: Collection[str]) -> Diagnostic:
     """The error about one name that stands for no topic."""
     if not is_pattern(name):
-        guess = did_you_mean(name, there)
+        guess = format_suggestion(name, there)
         return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", guess)
     hint = "Several names are arguments of their own, or go with --topic." if "," in name else ""
     return error("no-such-topic", "No such topic", f"No topic's name matches '{name}'.", hint)
@@ -107,24 +107,24 @@ class TopicsFile(BaseModel):
     version: int = 1  # as in the files of Kafka's own tools
 
 
-def read_requests(file: Path) -> tuple[Asked, ...]:
+def read_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
     """The instructions in the order of the file; references in their configs are still to be read.
 
     Raises KdeclareError with all that is wrong with the file.
     """
-    root = document(file, "Topics", "Name a file with a list 'topics'.")
-    manifest = validated(TopicsFile, root, Reader(None))
+    root = load_document(file, "Topics", "Name a file with a list 'topics'.")
+    manifest = validate_document(TopicsFile, root, NodeReader(None))
     if not manifest.topics:
-        place = find(root, ("topics",))
+        place = find_position(root, ("topics",))
         raise KdeclareError(error("no-topics", "No topics", "The list 'topics' is empty.", place=place))
     return tuple(
-        Asked(
+        AdhocTopicRequest(
             topic=entry.topic,
             partitions=entry.partitions,
             replication_factor=entry.replicationFactor,
             assignments={n: tuple(replicas) for n, replicas in entry.assignments.items()},
             configs=entry.configs,
-            place=find(root, ("topics", index, "topic")),
+            place=find_position(root, ("topics", index, "topic")),
         )
         for index, entry in enumerate(manifest.topics)
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kdeclare.core.secrets.secret_refs import SHOWN
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.providers.kafka.commands.views import (
     ConfigsView,
     PartitionView,
@@ -14,19 +14,25 @@ from kdeclare.providers.kafka.commands.views import (
     TopicView,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Condition, ConfigSource
+from kdeclare.providers.kafka.live import ConfigSource, PartitionCondition
 from kdeclare.report.elements.terminal import (
+    ELISION_NOTE,
     PLAIN,
-    SHORTENED,
     Cell,
     Column,
-    Cut,
-    Painted,
+    Elision,
     Style,
-    is_cut,
-    table,
+    StyledCell,
+    is_table_elided,
+    render_table,
 )
-from kdeclare.report.elements.values import clean, listed, plural, show, size
+from kdeclare.report.elements.values import (
+    format_count,
+    format_size,
+    format_value,
+    join_nonempty,
+    sanitize_for_terminal,
+)
 
 _WORDS: Mapping[ConfigSource, str] = {
     ConfigSource.TOPIC: "set on the topic",
@@ -38,10 +44,10 @@ _WORDS: Mapping[ConfigSource, str] = {
     ConfigSource.UNKNOWN: "unknown",
 }
 _COLUMNS = (
-    Column("KEY", cut=Cut.MIDDLE, least=20),
-    Column("VALUE", cut=Cut.END),
+    Column("KEY", elision=Elision.MIDDLE, least=20),
+    Column("VALUE", elision=Elision.END),
     Column("SOURCE"),
-    Column("WITHOUT IT", cut=Cut.END),
+    Column("WITHOUT IT", elision=Elision.END),
     Column("IN KAFKA'S WORDS"),
 )
 _WIDE = 120
@@ -51,19 +57,19 @@ _WIDE = 120
 def configs_text(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
     blocks = ("".join(f"{line}\n" for line in _resource(item, width, style)) for item in view.resources)
-    return "\n".join(blocks) or f"Nothing to show of {clean(view.cluster)}.\n"
+    return "\n".join(blocks) or f"Nothing to show of {sanitize_for_terminal(view.cluster)}.\n"
 
 
 def config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
     """The lines of a table of keys; what is not set on the resource itself stands back."""
     words = width is None or width >= _WIDE
-    return table(_COLUMNS, list(_rows(item, style, words)), width, style, "  ")
+    return render_table(_COLUMNS, list(_rows(item, style, words)), width, style, "  ")
 
 
 def _resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
     own = sum(entry.source is _own(item.resource) for entry in item.entries.values())
     more = len(item.entries) - own
-    said = f"{plural(own, 'key')} set" if own else "nothing set"
+    said = f"{format_count(own, 'key')} set" if own else "nothing set"
     yield f"{style.bold(_title(item.resource))}: {said}{f', {more:,} more' if more else ''}"
     if item.entries:
         yield from config_table(item, width, style)
@@ -71,8 +77,12 @@ def _resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterato
 
 def _title(resource: ConfigResource) -> str:
     if resource.scope is ConfigScope.TOPIC:
-        return f"Topic {clean(resource.name)}"
-    return f"Broker {clean(resource.name)}" if resource.name else "All brokers (cluster-wide default)"
+        return f"Topic {sanitize_for_terminal(resource.name)}"
+    return (
+        f"Broker {sanitize_for_terminal(resource.name)}"
+        if resource.name
+        else "All brokers (cluster-wide default)"
+    )
 
 
 def _own(resource: ConfigResource) -> ConfigSource:
@@ -85,26 +95,26 @@ def _rows(item: ResourceConfigs, style: Style, words: bool) -> Iterable[tuple[Ce
     own = _own(item.resource)
     for key, entry in sorted(item.entries.items()):
         cells = (
-            clean(key),
-            SHOWN if entry.sensitive else show(entry.value, key),
+            sanitize_for_terminal(key),
+            SENSITIVE_MASK if entry.sensitive else format_value(entry.value, key),
             _WORDS[entry.source],
-            "" if entry.beneath is None else show(entry.beneath, key),
+            "" if entry.beneath is None else format_value(entry.beneath, key),
             entry.source.value if words else "",
         )
-        yield cells if entry.source is own else tuple(Painted(cell, style.dim) for cell in cells)
+        yield cells if entry.source is own else tuple(StyledCell(cell, style.dim) for cell in cells)
 
 
 UNKNOWN = "?"
-WORDS: Mapping[Condition, str] = {
-    Condition.OFFLINE: "offline",
-    Condition.UNDER_MIN_ISR: "under min ISR",
-    Condition.UNDER_REPLICATED: "under-replicated",
-    Condition.AT_MIN_ISR: "at min ISR",
-    Condition.NOT_PREFERRED: "not preferred",
-    Condition.MOVING: "moving",
+WORDS: Mapping[PartitionCondition, str] = {
+    PartitionCondition.OFFLINE: "offline",
+    PartitionCondition.UNDER_MIN_ISR: "under min ISR",
+    PartitionCondition.UNDER_REPLICATED: "under-replicated",
+    PartitionCondition.AT_MIN_ISR: "at min ISR",
+    PartitionCondition.NOT_PREFERRED: "not preferred",
+    PartitionCondition.MOVING: "moving",
 }
-_BAD = (Condition.OFFLINE, Condition.UNDER_MIN_ISR)
-_LOST = frozenset({Condition.UNDER_REPLICATED, Condition.MOVING})
+_BAD = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
+_LOST = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
 """With one of these, to be at the minimum is worth a word; else it is how the topic was meant to be."""
 
 
@@ -115,40 +125,44 @@ def factors(numbers: Sequence[int]) -> str:
 
 def bytes_text(count: int | None) -> str:
     """A size, or that it is not known."""
-    return UNKNOWN if count is None else size(count)
+    return UNKNOWN if count is None else format_size(count)
 
 
-def counts_text(counts: Mapping[Condition, int]) -> str:
+def counts_text(counts: Mapping[PartitionCondition, int]) -> str:
     """``1 offline, 2 moving``; empty where all is in order."""
-    said = (c for c in WORDS if c is not Condition.AT_MIN_ISR)
-    return listed(f"{counts[c]:,} {WORDS[c]}" for c in said if counts.get(c))
+    said = (c for c in WORDS if c is not PartitionCondition.AT_MIN_ISR)
+    return join_nonempty(f"{counts[c]:,} {WORDS[c]}" for c in said if counts.get(c))
 
 
-def conditions_text(conditions: Iterable[Condition], asked: Collection[Condition] = ()) -> str:
+def conditions_text(
+    conditions: Iterable[PartitionCondition], asked: Collection[PartitionCondition] = ()
+) -> str:
     """What a partition is. What goes without saying is said only where it was asked for."""
     given = set(conditions)
     untold = set()
-    if Condition.OFFLINE in given:
-        untold.add(Condition.UNDER_MIN_ISR)
+    if PartitionCondition.OFFLINE in given:
+        untold.add(PartitionCondition.UNDER_MIN_ISR)
     if given.isdisjoint(_LOST):
-        untold.add(Condition.AT_MIN_ISR)
-    return listed(words for c, words in WORDS.items() if c in given and (c not in untold or c in asked))
+        untold.add(PartitionCondition.AT_MIN_ISR)
+    return join_nonempty(
+        words for c, words in WORDS.items() if c in given and (c not in untold or c in asked)
+    )
 
 
-def legend(conditions: Collection[Condition]) -> Iterator[str]:
+def legend(conditions: Collection[PartitionCondition]) -> Iterator[str]:
     """What words mean that do not tell it all, where they are used."""
-    if Condition.NOT_PREFERRED in conditions:
+    if PartitionCondition.NOT_PREFERRED in conditions:
         yield "not preferred: led by another replica than the first one, that is to lead."
 
 
-def painted(text: str, conditions: Iterable[Condition], style: Style) -> Cell:
+def painted(text: str, conditions: Iterable[PartitionCondition], style: Style) -> Cell:
     """The text in the colour of the worst of it."""
     given = set(conditions)
     if not given.isdisjoint(_BAD):
-        return Painted(text, style.red)
-    if Condition.UNDER_REPLICATED in given:
-        return Painted(text, style.yellow)
-    return Painted(text, style.cyan) if Condition.MOVING in given else text
+        return StyledCell(text, style.red)
+    if PartitionCondition.UNDER_REPLICATED in given:
+        return StyledCell(text, style.yellow)
+    return StyledCell(text, style.cyan) if PartitionCondition.MOVING in given else text
 
 
 def replicas_text(partition: PartitionView) -> str:
@@ -160,13 +174,13 @@ def replicas_text(partition: PartitionView) -> str:
 
 
 _LIST_COLUMNS = (
-    Column("TOPIC", cut=Cut.MIDDLE, least=20),
+    Column("TOPIC", elision=Elision.MIDDLE, least=20),
     Column("PARTITIONS", right=True),
     Column("REPLICAS", right=True),
     Column("DATA", right=True),
     Column("ON DISK", right=True),
-    Column("HEALTH", cut=Cut.END),
-    Column("OVERRIDES", cut=Cut.END),
+    Column("HEALTH", elision=Elision.END),
+    Column("OVERRIDES", elision=Elision.END),
 )
 
 
@@ -177,7 +191,7 @@ def topic_list_text(view: TopicListView, width: int | None = None, style: Style 
 
 def topic_names_text(view: TopicListView) -> str:
     """A name a line, and nothing else."""
-    return "".join(f"{clean(topic.name)}\n" for topic in view.topics)
+    return "".join(f"{sanitize_for_terminal(topic.name)}\n" for topic in view.topics)
 
 
 def _list_lines(view: TopicListView, width: int | None, style: Style) -> Iterator[str]:
@@ -186,8 +200,8 @@ def _list_lines(view: TopicListView, width: int | None, style: Style) -> Iterato
         return
     yield ""
     rows = [_list_row(topic, view, style) for topic in view.topics]
-    yield from table(_LIST_COLUMNS, rows, width, style)
-    yield from _list_legend(view, style, cut=is_cut(_LIST_COLUMNS, rows, width))
+    yield from render_table(_LIST_COLUMNS, rows, width, style)
+    yield from _list_legend(view, style, cut=is_table_elided(_LIST_COLUMNS, rows, width))
 
 
 def _list_legend(view: TopicListView, style: Style, *, cut: bool) -> Iterator[str]:
@@ -197,7 +211,7 @@ def _list_legend(view: TopicListView, style: Style, *, cut: bool) -> Iterator[st
     if any(topic.sizes and None in (topic.sizes.data, topic.sizes.on_disk) for topic in view.topics):
         lines.append(f"{UNKNOWN}: a broker did not answer, or a partition has no leader.")
     if cut:
-        lines.append(SHORTENED)
+        lines.append(ELISION_NOTE)
     if lines:
         yield ""
     yield from map(style.dim, lines)
@@ -205,21 +219,21 @@ def _list_legend(view: TopicListView, style: Style, *, cut: bool) -> Iterator[st
 
 def _list_headline(view: TopicListView, style: Style) -> str:
     if not view.topics:
-        return style.bold(f"No topics on {clean(view.cluster)}.")
-    counts: Counter[Condition] = Counter()
+        return style.bold(f"No topics on {sanitize_for_terminal(view.cluster)}.")
+    counts: Counter[PartitionCondition] = Counter()
     for topic in view.topics:
         counts.update(topic.counts)
-    partitions = plural(sum(topic.partition_count for topic in view.topics), "partition")
+    partitions = format_count(sum(topic.partition_count for topic in view.topics), "partition")
     health = counts_text(counts) or "all in order"
-    topics = plural(len(view.topics), "topic")
-    return style.bold(f"{topics} with {partitions} on {clean(view.cluster)}: {health}.")
+    topics = format_count(len(view.topics), "topic")
+    return style.bold(f"{topics} with {partitions} on {sanitize_for_terminal(view.cluster)}: {health}.")
 
 
 def _list_row(topic: TopicView, view: TopicListView, style: Style) -> tuple[Cell, ...]:
     sizes = topic.sizes
     troubles = counts_text(topic.counts)
     return (
-        clean(topic.name),
+        sanitize_for_terminal(topic.name),
         f"{topic.partition_count:,}",
         factors(topic.factors),
         bytes_text(sizes.data) if sizes else "",
@@ -232,19 +246,21 @@ def _list_row(topic: TopicView, view: TopicListView, style: Style) -> tuple[Cell
 def _list_overrides(topic: TopicView) -> str:
     if topic.overrides is None:
         return UNKNOWN
-    return clean(", ".join(f"{key}={entry.value}" for key, entry in sorted(topic.overrides.items())))
+    return sanitize_for_terminal(
+        ", ".join(f"{key}={entry.value}" for key, entry in sorted(topic.overrides.items()))
+    )
 
 
 _NO_LEADER = "none"
 _PARTITION = (
     Column("PARTITION", right=True),
     Column("LEADER", right=True),
-    Column("REPLICAS", cut=Cut.END),
-    Column("ISR", cut=Cut.END),
+    Column("REPLICAS", elision=Elision.END),
+    Column("ISR", elision=Elision.END),
     Column("DATA", right=True),
-    Column("STATE", cut=Cut.END),
+    Column("STATE", elision=Elision.END),
 )
-_ANYWHERE = (Column("TOPIC", cut=Cut.MIDDLE, least=20), *_PARTITION)
+_ANYWHERE = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *_PARTITION)
 
 
 def topics_text(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
@@ -255,9 +271,9 @@ def topics_text(view: TopicsView, width: int | None = None, style: Style = PLAIN
     if view.only:
         blocks = [[_found(view, style)], list(_together(view, width, style))]
     elif view.overridden and not view.topics:
-        blocks = [[f"None of {plural(view.of_topics, 'topic')} has overrides."]]
+        blocks = [[f"None of {format_count(view.of_topics, 'topic')} has overrides."]]
     elif not view.topics:
-        blocks = [[f"No topics on {clean(view.cluster)}."]]
+        blocks = [[f"No topics on {sanitize_for_terminal(view.cluster)}."]]
     else:
         blocks = [list(_block(detail, view, width, style)) for detail in view.topics]
     blocks.append([style.dim(line) for line in _legend(view)])
@@ -269,21 +285,21 @@ def _found(view: TopicsView, style: Style) -> str:
     what = " or ".join(WORDS[c] for c in view.only)
     some = f"{count:,}" if count else "None"
     verb = "is" if count <= 1 else "are"
-    of = f"{plural(view.of_partitions, 'partition')} in {plural(view.of_topics, 'topic')}"
+    of = f"{format_count(view.of_partitions, 'partition')} in {format_count(view.of_topics, 'topic')}"
     return style.bold(f"{some} of {of} {verb} {what}.")
 
 
 def _together(view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
     rows = [
-        (clean(detail.name), *_row(partition, view, style))
+        (sanitize_for_terminal(detail.name), *_row(partition, view, style))
         for detail in view.topics
         for partition in detail.partitions
     ]
-    return table(_ANYWHERE, rows, width, style) if rows else iter(())
+    return render_table(_ANYWHERE, rows, width, style) if rows else iter(())
 
 
 def _block(topic: TopicDetail, view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
-    yield f"{style.bold(clean(topic.name))}: {_about(topic)}"
+    yield f"{style.bold(sanitize_for_terminal(topic.name))}: {_about(topic)}"
     more = _more(topic)
     if more:
         yield style.dim(f"  {more}")
@@ -294,13 +310,13 @@ def _block(topic: TopicDetail, view: TopicsView, width: int | None, style: Style
         yield ""
         yield from config_table(ResourceConfigs(resource, topic.configs), width, style)
     yield ""
-    yield from table(_PARTITION, [_row(p, view, style) for p in topic.partitions], width, style, "  ")
+    yield from render_table(_PARTITION, [_row(p, view, style) for p in topic.partitions], width, style, "  ")
 
 
 def _about(topic: TopicView) -> str:
-    return listed(
+    return join_nonempty(
         (
-            plural(topic.partition_count, "partition"),
+            format_count(topic.partition_count, "partition"),
             f"replication factor {factors(topic.factors)}",
             "internal" if topic.internal else "",
         )
@@ -309,7 +325,7 @@ def _about(topic: TopicView) -> str:
 
 def _more(topic: TopicView) -> str:
     sizes = topic.sizes
-    return listed(
+    return join_nonempty(
         (
             f"id {topic.topic_id}" if topic.topic_id else "",
             f"data {bytes_text(sizes.data)}, on disk {bytes_text(sizes.on_disk)}" if sizes else "",
@@ -336,7 +352,7 @@ def _legend(view: TopicsView) -> Iterator[str]:
     if not partitions:
         return
     yield "ISR: in sync as the leader sees it; without one, as the last leader saw it."
-    if Condition.MOVING in used:
+    if PartitionCondition.MOVING in used:
         yield "REPLICAS of a move: +4 is being added, -2 is being removed."
     yield from legend(used)
     if view.with_sizes:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainSerializer
 
-from kdeclare.core.documents import Diagnostics, Hidden, OneOf, describe_as, publish_schemas
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.documents import Diagnostics, Hidden, OneOf, build_document, publish_schemas
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
-from kdeclare.providers.kafka.live import Condition, ConfigEntry, ConfigSource
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, PartitionCondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def _list_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocu
     if entries is None:
         return None
     return tuple(
-        describe_as(ConfigDocument, entry, key=key, value=None if entry.sensitive else entry.value)
+        build_document(ConfigDocument, entry, key=key, value=None if entry.sensitive else entry.value)
         for key, entry in sorted(entries.items())
     )
 
@@ -84,7 +84,7 @@ class PartitionView:
     target: Annotated[
         tuple[int, ...], Field(description="Replicas after the move; the first is the preferred leader.")
     ]
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PartitionCondition, ...] = ()
     sizes: Annotated[
         tuple[int | None, ...] | None,
         Field(
@@ -117,8 +117,8 @@ class CountsDocument:
     moving: int
 
 
-def _count_all(counts: Mapping[Condition, int]) -> CountsDocument:
-    return CountsDocument(*(counts.get(condition, 0) for condition in Condition))
+def _count_all(counts: Mapping[PartitionCondition, int]) -> CountsDocument:
+    return CountsDocument(*(counts.get(condition, 0) for condition in PartitionCondition))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,9 @@ class TopicView:
             serialization_alias="replication_factors",
         ),
     ]
-    counts: Annotated[Mapping[Condition, int], PlainSerializer(_count_all)] = field(default_factory=Counter)
+    counts: Annotated[Mapping[PartitionCondition, int], PlainSerializer(_count_all)] = field(
+        default_factory=Counter
+    )
     overrides: Annotated[_ConfigsIfKnown, Field(description="Null where not asked for, or not readable.")] = (
         field(init=False, default=None)
     )
@@ -199,7 +201,7 @@ class TopicsView:
 
     cluster: str
     only: Annotated[
-        tuple[Condition, ...],
+        tuple[PartitionCondition, ...],
         Field(description="Partitions that are any of these were asked for; none: all of them."),
     ]
     of_topics: Annotated[int, Field(serialization_alias="topics_looked_at")]

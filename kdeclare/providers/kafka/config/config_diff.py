@@ -8,15 +8,20 @@ from dataclasses import replace
 from secrets import token_hex
 from typing import TypeAlias
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.secrets.scrubber import SCRUBBER
-from kdeclare.core.secrets.secret_hashes import SecretHasher, matches
-from kdeclare.core.secrets.secret_refs import SHOWN, Secret, SecretRef
+from kdeclare.core.secrets.secret_hashes import SecretHasher, is_hash_of
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef
 from kdeclare.providers.kafka.config.catalog import Catalog, split_list
-from kdeclare.providers.kafka.config.config_record import Applied, AppliedParts, AppliedWhole, own_elements
-from kdeclare.providers.kafka.config.wishes import Parts, Unset, Whole, Wish, as_secret
+from kdeclare.providers.kafka.config.config_record import (
+    Applied,
+    AppliedListPatch,
+    AppliedValue,
+    get_own_elements,
+)
+from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Unset, Value, as_secret
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 
 NEVER_RESET = frozenset(
@@ -30,12 +35,12 @@ NEVER_RESET = frozenset(
 )
 """Throttles of moves, often someone else's: reset only where kdeclare owns them."""
 
-Override: TypeAlias = str | list[str] | None
+ConfigOverride: TypeAlias = str | list[str] | None
 """What is set on one resource, as plans write it: a text, a list's elements, `SHOWN`, or None for unset."""
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigSide:
+class LiveConfigs:
     """What the diff is told of one resource.
 
     source: the config source of an override on this very resource.
@@ -58,7 +63,7 @@ class ConfigDiff:
     drifted: owned keys whose live value is no longer what was last applied.
     kept: owned keys that are declared no longer and that the cluster refuses to delete.
     unowned: keys that would change although their override is not owned.
-    literal: keys declared with a literal that is sensitive although the catalogue does not say so.
+    literal_secrets: keys declared with a literal that is sensitive although the catalogue does not say so.
     """
 
     fields: tuple[FieldChange, ...]
@@ -66,88 +71,100 @@ class ConfigDiff:
     unmanaged: tuple[str, ...]
     drifted: tuple[str, ...]
     kept: tuple[str, ...]
-    literal: tuple[str, ...] = ()
+    literal_secrets: tuple[str, ...] = ()
     unowned: tuple[str, ...] = ()
 
 
 def diff_configs(
-    side: ConfigSide, wishes: Mapping[str, Wish], owned: Mapping[str, Applied], *, reset_unmanaged: bool
+    live: LiveConfigs,
+    config_values: Mapping[str, ConfigValue],
+    owned: Mapping[str, Applied],
+    *,
+    reset_unmanaged: bool,
 ) -> ConfigDiff:
     """Ops that bring the overrides of one resource from live to declared, and who owns what then."""
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
-    settled = {key for key, wish in wishes.items() if _is_settled(side, key, wish, owned.get(key))}
-    hidden = _hidden(side, wishes, owned) if len(settled) < len(wishes) else {}
-    wishes = {**wishes, **hidden}
-    now = {
-        key: value for key in side.live if key not in settled and (value := override(side, key)) is not None
+    settled = {key for key, wish in config_values.items() if _is_settled(live, key, wish, owned.get(key))}
+    hidden_secrets = (
+        _find_hidden_secrets(live, config_values, owned) if len(settled) < len(config_values) else {}
+    )
+    config_values = {**config_values, **hidden_secrets}
+    overrides = {
+        key: value
+        for key in live.live
+        if key not in settled and (value := find_override(live, key)) is not None
     }
-    for key in sorted({*wishes, *owned, *now} - settled):
-        before = now.get(key)
-        if key in wishes:
-            fields += _declared(side, key, wishes[key], before, owned.get(key))
-        elif (gone := _undeclared(key, before, owned.get(key))) and key in side.undeletable:
+    for key in sorted({*config_values, *owned, *overrides} - settled):
+        before = overrides.get(key)
+        if key in config_values:
+            fields += _diff_declared(live, key, config_values[key], before, owned.get(key))
+        elif (removals := _diff_undeclared(key, before, owned.get(key))) and key in live.undeletable:
             kept.append(key)
-        elif reset_unmanaged and key in now.keys() - NEVER_RESET - side.undeletable:
-            fields.append(_field(key, FieldOp.DELETE, before, None))
-        elif gone:
-            fields += gone
+        elif reset_unmanaged and key in overrides.keys() - NEVER_RESET - live.undeletable:
+            fields.append(_build_field(key, FieldOp.DELETE, before, None))
+        elif removals:
+            fields += removals
         elif before is not None:
             unmanaged.append(key)
     return ConfigDiff(
         tuple(fields),
-        {key: _owned_record(wish, now.get(key), owned.get(key)) for key, wish in wishes.items()},
+        {key: _build_record(wish, overrides.get(key), owned.get(key)) for key, wish in config_values.items()},
         tuple(unmanaged),
-        tuple(key for key in sorted(owned.keys() - settled) if _drifted(side, key, now.get(key), owned[key])),
+        tuple(
+            key
+            for key in sorted(owned.keys() - settled)
+            if _has_drifted(live, key, overrides.get(key), owned[key])
+        ),
         tuple(kept),
-        tuple(key for key, secret in hidden.items() if secret.reference is None),
-        tuple(key for key in _changing(fields) if key in now and key not in owned),
+        tuple(key for key, secret in hidden_secrets.items() if secret.reference is None),
+        tuple(key for key in _list_changed_keys(fields) if key in overrides and key not in owned),
     )
 
 
-def _is_settled(side: ConfigSide, key: str, wish: Wish, record: Applied | None) -> bool:
+def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
     """Whether live is what is declared and what was last applied, to the letter, as in most plans."""
-    entry = side.live.get(key)
+    entry = live.live.get(key)
     return (
         entry is not None
-        and isinstance(wish, Whole)
-        and entry.value == wish.value
-        and entry.source is side.source
+        and isinstance(config_value, Value)
+        and entry.value == config_value.value
+        and entry.source is live.source
         and not entry.sensitive
-        and (record is None or (isinstance(record, AppliedWhole) and record.value == wish.value))
+        and (record is None or (isinstance(record, AppliedValue) and record.value == config_value.value))
     )
 
 
-def _changing(fields: Sequence[FieldChange]) -> Mapping[str, None]:
+def _list_changed_keys(fields: Sequence[FieldChange]) -> Mapping[str, None]:
     return dict.fromkeys(field.path.removeprefix("configs.") for field in fields)
 
 
-def override(side: ConfigSide, key: str) -> Override:
+def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
     """The value set on this very resource."""
-    entry = side.live.get(key)
-    if entry is None or entry.source is not side.source:
+    entry = live.live.get(key)
+    if entry is None or entry.source is not live.source:
         return None
-    return shown_value(key, entry, side.catalog)
+    return to_plan_value(key, entry, live.catalog)
 
 
-def shown_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
+def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
     """An entry's value as plans write it. Null from Kafka means that it is hidden, not that it is unset."""
     if entry.sensitive or entry.value is None:
-        return SHOWN
-    if is_list(key, entry, catalog):
+        return SENSITIVE_MASK
+    if is_list_key(key, entry, catalog):
         return list(split_list(entry.value))
-    return catalog.canonical(key, entry.value)
+    return catalog.normalize(key, entry.value)
 
 
-def elements_of(value: Override) -> list[str]:
+def split_elements(value: ConfigOverride) -> list[str]:
     """The elements of an override. One that is hidden shows none; a text can be of a plug-in's list."""
-    if value is None or value == SHOWN:
+    if value is None or value == SENSITIVE_MASK:
         return []
     return list(split_list(value)) if isinstance(value, str) else value
 
 
-def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
+def is_list_key(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
     """Whether a key is LIST-typed; the live cluster's word comes before the catalogue's."""
     if entry is not None and entry.type in (ConfigType.LIST, ConfigType.PASSWORD):
         return entry.type is ConfigType.LIST
@@ -155,175 +172,181 @@ def is_list(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
     return info is not None and info.is_list
 
 
-def _declared(
-    side: ConfigSide, key: str, wish: Wish, before: Override, record: Applied | None
+def _diff_declared(
+    live: LiveConfigs, key: str, config_value: ConfigValue, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
-    entry = side.live.get(key)
-    if isinstance(wish, Unset):
-        return [] if before is None else [_field(key, FieldOp.DELETE, before, None)]
-    if isinstance(wish, Secret):
+    entry = live.live.get(key)
+    if isinstance(config_value, Unset):
+        return [] if before is None else [_build_field(key, FieldOp.DELETE, before, None)]
+    if isinstance(config_value, Secret):
         return (
             []
-            if _is_as_declared(wish, entry, before, record)
-            else [_field(key, FieldOp.SET, before, SHOWN, wish.as_json())]
+            if _is_as_declared(config_value, entry, before, record)
+            else [_build_field(key, FieldOp.SET, before, SENSITIVE_MASK, config_value.as_json())]
         )
-    if isinstance(wish, Parts):
-        return _parts(side, key, wish, before, record)
-    value = wish.value
-    if isinstance(value, tuple) or is_list(key, entry, side.catalog):
-        wanted = (
+    if isinstance(config_value, ListPatch):
+        return _diff_list_patch(live, key, config_value, before, record)
+    value = config_value.value
+    if isinstance(value, tuple) or is_list_key(key, entry, live.catalog):
+        declared_elements = (
             value if isinstance(value, tuple) else tuple(p.strip() for p in value.split(",") if p.strip())
         )
-        return _whole_list(key, wanted, before)
-    if isinstance(before, str) and side.catalog.same(key, before, value):
+        return _diff_whole_list(key, declared_elements, before)
+    if isinstance(before, str) and live.catalog.is_same_value(key, before, value):
         return []
-    return [_field(key, FieldOp.SET, before, str(value))]
+    return [_build_field(key, FieldOp.SET, before, str(value))]
 
 
 def _is_as_declared(
-    wish: Secret, entry: ConfigEntry | None, before: Override, record: Applied | None
+    secret: Secret, entry: ConfigEntry | None, before: ConfigOverride, record: Applied | None
 ) -> bool:
     """What cannot be read back is taken to be what was last applied."""
     if before is None or entry is None:
         return False
-    if wish.doubtful and not entry.sensitive and entry.value is not None:
-        return matches(wish.digest, entry.value)
-    return isinstance(record, SecretRef) and record.secret in {wish.digest, wish.stored or wish.digest}
+    if secret.doubtful and not entry.sensitive and entry.value is not None:
+        return is_hash_of(secret.digest, entry.value)
+    return isinstance(record, SecretRef) and record.secret in {secret.digest, secret.stored or secret.digest}
 
 
-def _hidden(side: ConfigSide, wishes: Mapping[str, Wish], owned: Mapping[str, Applied]) -> dict[str, Secret]:
+def _find_hidden_secrets(
+    live: LiveConfigs, config_values: Mapping[str, ConfigValue], owned: Mapping[str, Applied]
+) -> dict[str, Secret]:
     """What has to be kept secret only because the cluster says so: keys of plug-ins, mostly."""
-    found: dict[str, Secret] = {}
-    for key, wish in wishes.items():
-        if isinstance(wish, Whole) and _is_hidden(side, key):
-            found[key] = _as_hidden(side, key, wish, owned.get(key))
-        elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(side, key):
+    secrets: dict[str, Secret] = {}
+    for key, wish in config_values.items():
+        if isinstance(wish, Value) and _is_hidden(live, key):
+            secrets[key] = _as_hidden_secret(live, key, wish, owned.get(key))
+        elif isinstance(wish, Secret) and wish.doubtful and _is_hidden(live, key):
             SCRUBBER.register(wish.value)
-            found[key] = replace(wish, doubtful=False)
-    return found
+            secrets[key] = replace(wish, doubtful=False)
+    return secrets
 
 
-def _as_hidden(side: ConfigSide, key: str, wish: Whole, record: Applied | None) -> Secret:
+def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: Applied | None) -> Secret:
     """The secret that a wish turned out to be; of a key that the catalogue takes for an open one, too."""
-    secret = replace(wish.hidden, doubtful=False) if wish.hidden else as_secret(wish)
+    secret = replace(config_value.hidden, doubtful=False) if config_value.hidden else as_secret(config_value)
     SCRUBBER.register(secret.value)
     if secret.digest:
         return secret
-    if isinstance(record, SecretRef) and matches(record.secret, secret.value):
+    if isinstance(record, SecretRef) and is_hash_of(record.secret, secret.value):
         return replace(secret, digest=record.secret)
-    return replace(secret, digest=SecretHasher(token_hex()).make_hash(side.resource, key, secret.value))
+    return replace(secret, digest=SecretHasher(token_hex()).make_hash(live.resource, key, secret.value))
 
 
-def _is_hidden(side: ConfigSide, key: str) -> bool:
+def _is_hidden(live: LiveConfigs, key: str) -> bool:
     """Whether the cluster hides the value of a key, or will once it is set."""
-    entry = side.live.get(key)
+    entry = live.live.get(key)
     if entry is not None:
         return entry.sensitive
-    return side.catalog.hides_unknown and side.catalog.get(key) is None
+    return live.catalog.can_hide_unknown_keys and live.catalog.get(key) is None
 
 
-def _whole_list(key: str, wanted: Sequence[str], before: Override) -> list[FieldChange]:
+def _diff_whole_list(key: str, declared_elements: Sequence[str], before: ConfigOverride) -> list[FieldChange]:
     if before is None:
-        return [_field(key, FieldOp.SET, None, list(wanted))]
-    clean = [element.strip() for element in elements_of(before)]
-    have, want = set(clean), set(wanted)
-    if have == want:
+        return [_build_field(key, FieldOp.SET, None, list(declared_elements))]
+    current_elements = [element.strip() for element in split_elements(before)]
+    current, declared = set(current_elements), set(declared_elements)
+    if current == declared:
         return []
     if isinstance(before, str):
-        return [_field(key, FieldOp.SET, before, list(wanted))]
-    if have < want:
-        return [_append(key, before, [e for e in wanted if e not in have])]
-    if have > want:
-        return [_subtract(key, before, {e for e in clean if e not in want})]
-    return [_field(key, FieldOp.SET, before, list(wanted))]
+        return [_build_field(key, FieldOp.SET, before, list(declared_elements))]
+    if current < declared:
+        return [_build_append(key, before, [e for e in declared_elements if e not in current])]
+    if current > declared:
+        return [_build_subtract(key, before, {e for e in current_elements if e not in declared})]
+    return [_build_field(key, FieldOp.SET, before, list(declared_elements))]
 
 
-def _parts(
-    side: ConfigSide, key: str, wish: Parts, before: Override, record: Applied | None
+def _diff_list_patch(
+    live: LiveConfigs, key: str, patch: ListPatch, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
     """APPEND what lacks, then SUBTRACT what is too much: in that order the list is never empty between."""
     fields: list[FieldChange] = []
-    there = elements_of(before)
-    have = {e.strip() for e in there}
-    lacking = [e for e in wish.append if e not in have]
-    now: Override = before
-    if lacking:
-        start = list(side.catalog.default_list(key)) if before is None else there
-        now = [*start, *(e for e in lacking if e not in start)]
-        fields.append(_field(key, FieldOp.APPEND, before, now, lacking))
-    surplus = (set(wish.subtract) | set(own_elements(record))) - set(wish.append)
-    if now is None:
-        surplus &= set(wish.subtract)
+    current_elements = split_elements(before)
+    current = {e.strip() for e in current_elements}
+    missing = [e for e in patch.append if e not in current]
+    appended: ConfigOverride = before
+    if missing:
+        start = list(live.catalog.get_default_elements(key)) if before is None else current_elements
+        appended = [*start, *(e for e in missing if e not in start)]
+        fields.append(_build_field(key, FieldOp.APPEND, before, appended, missing))
+    surplus = (set(patch.subtract) | set(get_own_elements(record))) - set(patch.append)
+    if appended is None:
+        surplus &= set(patch.subtract)
         # Unset, nothing of it is in an override; but what brokers or Kafka add must go too.
-        start = list(side.catalog.default_list(key))
-        effective = side.live.get(key)
-        unseen = wish.subtract if effective is None else ()  # a topic to come: brokers may add anything
-        inherited = {*start, *unseen, *split_list((effective and effective.value) or "")}
+        start = list(live.catalog.get_default_elements(key))
+        effective = live.live.get(key)
+        unreadable = patch.subtract if effective is None else ()  # a topic to come: brokers may add anything
+        inherited = {*start, *unreadable, *split_list((effective and effective.value) or "")}
         if surplus & {e.strip() for e in inherited}:
             after = [e for e in start if e.strip() not in surplus]
-            fields.append(_field(key, FieldOp.SUBTRACT, None, after, sorted(surplus)))
-    elif surplus & {e.strip() for e in elements_of(now)}:
-        fields.append(_subtract(key, now, surplus))
+            fields.append(_build_field(key, FieldOp.SUBTRACT, None, after, sorted(surplus)))
+    elif surplus & {e.strip() for e in split_elements(appended)}:
+        fields.append(_build_subtract(key, appended, surplus))
     return fields
 
 
-def _undeclared(key: str, before: Override, record: Applied | None) -> list[FieldChange]:
+def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
     """What was owned and is declared no longer goes; of a list by part, one's own elements."""
     if before is None or record is None:
         return []
-    if isinstance(record, AppliedParts):
-        mine = set(own_elements(record)) & {e.strip() for e in elements_of(before)}
-        return [_subtract(key, before, mine)] if mine else []
-    if isinstance(record, AppliedWhole) and record.value is None:
+    if isinstance(record, AppliedListPatch):
+        own = set(get_own_elements(record)) & {e.strip() for e in split_elements(before)}
+        return [_build_subtract(key, before, own)] if own else []
+    if isinstance(record, AppliedValue) and record.value is None:
         return []  # what was declared was "no override"
-    return [_field(key, FieldOp.DELETE, before, None)]
+    return [_build_field(key, FieldOp.DELETE, before, None)]
 
 
-def _append(key: str, before: list[str], elements: list[str]) -> FieldChange:
-    return _field(key, FieldOp.APPEND, before, [*before, *elements], elements)
+def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChange:
+    return _build_field(key, FieldOp.APPEND, before, [*before, *elements], elements)
 
 
-def _subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
+def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
     """Kafka matches elements exactly and takes one occurrence each, so name them as they stand."""
-    there = elements_of(before)
-    gone = [e for e in there if e.strip() in elements]
-    return _field(key, FieldOp.SUBTRACT, before, [e for e in there if e.strip() not in elements], gone)
+    current_elements = split_elements(before)
+    removed = [e for e in current_elements if e.strip() in elements]
+    return _build_field(
+        key, FieldOp.SUBTRACT, before, [e for e in current_elements if e.strip() not in elements], removed
+    )
 
 
-def _field(key: str, op: FieldOp, before: Override, after: Override, value: JsonValue = None) -> FieldChange:
+def _build_field(
+    key: str, op: FieldOp, before: ConfigOverride, after: ConfigOverride, value: JsonValue = None
+) -> FieldChange:
     return FieldChange(f"configs.{key}", op, before, after, value)
 
 
-def _owned_record(wish: Wish, before: Override, record: Applied | None) -> Applied:
-    """What is owned once ``wish`` is applied to a key with the override ``before``."""
-    if isinstance(wish, Unset):
-        return AppliedWhole(None)
-    if isinstance(wish, Secret):
-        return wish.ref
-    if isinstance(wish, Parts):
-        mine = set(own_elements(record))
-        have = _clean_elements(before)
-        added = tuple(element for element in wish.append if element in mine or element not in have)
-        return AppliedParts(wish.append, wish.subtract, added)
-    value = wish.value if isinstance(wish.value, tuple) else str(wish.value)
-    return record if isinstance(record, AppliedWhole) and record.value == value else AppliedWhole(value)
+def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
+    """What is owned once ``config_value`` is applied to a key with the override ``before``."""
+    if isinstance(config_value, Unset):
+        return AppliedValue(None)
+    if isinstance(config_value, Secret):
+        return config_value.ref
+    if isinstance(config_value, ListPatch):
+        own = set(get_own_elements(record))
+        current = _strip_elements(before)
+        added = tuple(element for element in config_value.append if element in own or element not in current)
+        return AppliedListPatch(config_value.append, config_value.subtract, added)
+    value = config_value.value if isinstance(config_value.value, tuple) else str(config_value.value)
+    return record if isinstance(record, AppliedValue) and record.value == value else AppliedValue(value)
 
 
-def _drifted(side: ConfigSide, key: str, before: Override, record: Applied) -> bool:
+def _has_drifted(live: LiveConfigs, key: str, before: ConfigOverride, record: Applied) -> bool:
     """Whether live is no longer what was last applied."""
     if isinstance(record, SecretRef):
         return before is None
-    if isinstance(record, AppliedParts):
-        have = _clean_elements(before)
-        return not set(record.append) <= have or bool(have & set(record.subtract))
+    if isinstance(record, AppliedListPatch):
+        current = _strip_elements(before)
+        return not set(record.append) <= current or bool(current & set(record.subtract))
     applied = record.value
-    if applied is None or before is None or before == SHOWN:
+    if applied is None or before is None or before == SENSITIVE_MASK:
         return (applied is None) != (before is None)
     if isinstance(before, list) or isinstance(applied, tuple):
         elements = applied if isinstance(applied, tuple) else split_list(applied)
-        return _clean_elements(before) != {element.strip() for element in elements}
-    return not side.catalog.same(key, before, applied)
+        return _strip_elements(before) != {element.strip() for element in elements}
+    return not live.catalog.is_same_value(key, before, applied)
 
 
-def _clean_elements(before: Override) -> set[str]:
-    return {element.strip() for element in elements_of(before)}
+def _strip_elements(before: ConfigOverride) -> set[str]:
+    return {element.strip() for element in split_elements(before)}

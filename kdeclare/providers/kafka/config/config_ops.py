@@ -9,34 +9,34 @@ from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretRef
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_record import Applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry, KafkaState
-from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, topics_of
+from kdeclare.providers.kafka.operations.alter_configs import AlterConfigs, list_config_topics
 from kdeclare.providers.kafka.operations.arguments import (
     OP_NAMES,
     AlterConfigsArgs,
     ConfigOpArgs,
     make_config_argument,
 )
-from kdeclare.providers.kafka.operations.kafka_operation_type import identities
+from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
 
-PREFIX = "configs."
+CONFIG_FIELD_PREFIX = "configs."
 _ALTER = AlterConfigs()
 
 
-def config_fields(fields: Iterable[FieldChange]) -> list[FieldChange]:
+def filter_config_fields(fields: Iterable[FieldChange]) -> list[FieldChange]:
     """The fields that are configs."""
-    return [field for field in fields if field.path.startswith(PREFIX)]
+    return [field for field in fields if field.path.startswith(CONFIG_FIELD_PREFIX)]
 
 
-def key_of(field: FieldChange) -> str:
+def get_config_key(field: FieldChange) -> str:
     """The config key of a field's path: all that follows the first dot."""
-    return field.path.removeprefix(PREFIX)
+    return field.path.removeprefix(CONFIG_FIELD_PREFIX)
 
 
-def config_operations(
+def build_config_operations(
     resource: ResourceId,
     entity: ConfigResource,
     stages: Sequence[Sequence[FieldChange]],
@@ -61,34 +61,35 @@ def config_operations(
             args=AlterConfigsArgs(
                 "TOPIC" if entity.scope is ConfigScope.TOPIC else "BROKER",
                 entity.name,
-                tuple(_op(field, applied) for field in fields),
+                tuple(_build_op(field, applied) for field in fields),
             ),
-            expect={key_of(f): f.before for f in fields} | identities(topics_of(entity), live),
+            expect={get_config_key(f): f.before for f in fields}
+            | build_identity_view(list_config_topics(entity), live),
             needs=needs,
         )
         operations.append(with_inverse(_ALTER, op))
     return operations
 
 
-def by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
+def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
     """Stages in which every key appears once: the n-th field of a key goes into stage n (KIP-339)."""
     stages: list[list[FieldChange]] = []
-    seen: dict[str, int] = {}
+    next_stages: dict[str, int] = {}
     for field in fields:
-        stage = seen.get(field.path, 0)
-        seen[field.path] = stage + 1
+        stage = next_stages.get(field.path, 0)
+        next_stages[field.path] = stage + 1
         if stage == len(stages):
             stages.append([])
         stages[stage].append(field)
     return stages
 
 
-def _op(field: FieldChange, applied: Mapping[str, Applied]) -> ConfigOpArgs:
-    key = key_of(field)
+def _build_op(field: FieldChange, applied: Mapping[str, Applied]) -> ConfigOpArgs:
+    key = get_config_key(field)
     value = None if field.op is FieldOp.DELETE else field.value if field.value is not None else field.after
-    was = applied.get(key)
-    earlier = was if isinstance(was, SecretRef) else None
-    return ConfigOpArgs(key, OP_NAMES[field.op], make_config_argument(value), earlier)
+    applied_value = applied.get(key)
+    overwritten = applied_value if isinstance(applied_value, SecretRef) else None
+    return ConfigOpArgs(key, OP_NAMES[field.op], make_config_argument(value), overwritten)
 
 
 THREAD_POOLS = frozenset(
@@ -108,39 +109,39 @@ THREAD_POOLS = frozenset(
 )
 
 
-def in_steps(
+def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
     """The same stages, and further ones for pools that are to change by more than a factor of two."""
-    result: list[list[FieldChange]] = [[] for _ in stages]
+    expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:
-            for offset, step in enumerate(_steps(field, live)):
-                if number + offset == len(result):
-                    result.append([])
-                result[number + offset].append(step)
-    return result
+            for offset, step in enumerate(_expand_steps(field, live)):
+                if number + offset == len(expanded):
+                    expanded.append([])
+                expanded[number + offset].append(step)
+    return expanded
 
 
-def _steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
+def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
     """Doublings or halvings, and the field itself last. A DELETE leads to what lies beneath the override."""
-    key = key_of(field)
+    key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field
         return
-    info = catalog(ConfigScope.BROKER).get(key)
+    info = load_catalog(ConfigScope.BROKER).get(key)
     default = info.default if info else None
     entry = live.get(key)
-    current = _size(entry.value if entry else default)
+    current = _parse_size(entry.value if entry else default)
     beneath = entry.beneath if entry and entry.beneath else default
-    wanted = _size(beneath if field.op is FieldOp.DELETE else field.after)
+    target = _parse_size(beneath if field.op is FieldOp.DELETE else field.after)
     before = field.before
-    while current and wanted and not current // 2 <= wanted <= current * 2:
-        current = current * 2 if wanted > current else (current + 1) // 2
+    while current and target and not current // 2 <= target <= current * 2:
+        current = current * 2 if target > current else (current + 1) // 2
         yield FieldChange(field.path, FieldOp.SET, before, str(current))
         before = str(current)
     yield replace(field, before=before)
 
 
-def _size(value: JsonValue) -> int | None:
+def _parse_size(value: JsonValue) -> int | None:
     return int(value) if isinstance(value, str) and value.isdecimal() else None

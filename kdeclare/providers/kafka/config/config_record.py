@@ -8,24 +8,24 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Self, TypeAlias
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, JsonValue, as_texts
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, narrow_record
-from kdeclare.core.secrets.secret_refs import SecretRef, is_secret, read_secret_ref
+from kdeclare.core.secrets.secret_refs import SecretRef, bind_secret_ref, is_secret
 
 CONFIGS = "configs"
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedWhole(Arguments):
+class AppliedValue(Arguments):
     """A key whose whole value was applied: a text, the elements of a list, or None for "no override"."""
 
     value: str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedParts(Arguments):
+class AppliedListPatch(Arguments):
     """A list that was declared in part.
 
     added: the elements that kdeclare added; the others of ``append`` were there before.
@@ -36,9 +36,9 @@ class AppliedParts(Arguments):
     added: tuple[str, ...]
 
 
-Applied: TypeAlias = AppliedWhole | AppliedParts | SecretRef
+Applied: TypeAlias = AppliedValue | AppliedListPatch | SecretRef
 
-_PARTS = ("append", "subtract", "added")
+_PATCH_FIELDS = ("append", "subtract", "added")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class ConfigsRecord(CodedRecord):
         unknown = next((name for name in json if name != CONFIGS), None)
         if unknown is not None:
             raise ValueError(f"{unknown}: no such field is known")
-        return cls(read_applied(json.get(CONFIGS, {})))
+        return cls(bind_applied(json.get(CONFIGS, {})))
 
     def to_json(self) -> JsonObject:
         """See `CodedRecord`."""
-        return {CONFIGS: write_applied(self.configs)}
+        return {CONFIGS: dump_applied(self.configs)}
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
@@ -66,55 +66,55 @@ def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
     return record.configs if record is not None else {}
 
 
-def read_applied(json: JsonValue) -> Mapping[str, Applied]:
+def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
     """Return the configs of a record from a file. Raises ValueError, with what is wrong where."""
     if not isinstance(json, dict):
         raise ValueError(f"{CONFIGS}: it is not an object")
-    return {key: _read_one(key, value) for key, value in json.items()}
+    return {key: _bind_one(key, value) for key, value in json.items()}
 
 
-def _read_one(key: str, json: JsonValue) -> Applied:
+def _bind_one(key: str, json: JsonValue) -> Applied:
     if isinstance(json, dict):
         try:
             if len(json) == 1 and "value" in json:
                 value = json["value"]
-                return _whole(value if value is None or isinstance(value, str) else as_texts(value))
+                return _make_value(value if value is None or isinstance(value, str) else as_texts(value))
             if is_secret(json):
-                return read_secret_ref(json)
-            if json.keys() == set(_PARTS):
-                append, subtract, added = (as_texts(json[name]) for name in _PARTS)
-                return AppliedParts(append, subtract, added)
+                return bind_secret_ref(json)
+            if json.keys() == set(_PATCH_FIELDS):
+                append, subtract, added = (as_texts(json[name]) for name in _PATCH_FIELDS)
+                return AppliedListPatch(append, subtract, added)
         except TypeError as problem:
             raise ValueError(f"{CONFIGS}.{key}: {problem}") from problem
     raise ValueError(f"{CONFIGS}.{key}: it is neither a value, parts of a list nor a secret")
 
 
 @lru_cache(maxsize=4096)
-def _whole(value: str | tuple[str, ...] | None) -> AppliedWhole:
-    return AppliedWhole(value)
+def _make_value(value: str | tuple[str, ...] | None) -> AppliedValue:
+    return AppliedValue(value)
 
 
-def write_applied(configs: Mapping[str, Applied]) -> JsonObject:
+def dump_applied(configs: Mapping[str, Applied]) -> JsonObject:
     """Return the configs of a record as files hold them."""
-    return {key: write_one(applied) for key, applied in configs.items()}
+    return {key: dump_one(applied) for key, applied in configs.items()}
 
 
-def write_one(applied: Applied) -> JsonObject:
+def dump_one(applied: Applied) -> JsonObject:
     """Return what is owned of one key as files hold it."""
-    if isinstance(applied, AppliedWhole):
+    if isinstance(applied, AppliedValue):
         value = applied.value
         return {"value": list(value) if isinstance(value, tuple) else value}
-    if isinstance(applied, AppliedParts):
-        return {name: list(getattr(applied, name)) for name in _PARTS}
+    if isinstance(applied, AppliedListPatch):
+        return {name: list(getattr(applied, name)) for name in _PATCH_FIELDS}
     return applied.as_json()
 
 
-def own_elements(applied: Applied | None) -> tuple[str, ...]:
+def get_own_elements(applied: Applied | None) -> tuple[str, ...]:
     """Return the elements of a list that kdeclare owns: those it added, or all of a list declared whole.
 
     An element that was there before its part was first applied is someone else's.
     """
-    if isinstance(applied, AppliedParts):
+    if isinstance(applied, AppliedListPatch):
         return applied.added
-    whole = applied.value if isinstance(applied, AppliedWhole) else None
-    return whole if isinstance(whole, tuple) else ()
+    value = applied.value if isinstance(applied, AppliedValue) else None
+    return value if isinstance(value, tuple) else ()

@@ -14,15 +14,15 @@ from kdeclare.core.jsontypes import JsonObject, JsonValue
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey, LiveListing, LiveObject
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.providers.kafka.collector import topics_and_moves
-from kdeclare.providers.kafka.config.catalog import Catalog, catalog, split_list
+from kdeclare.providers.kafka.collector import read_topics_and_moves
+from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog, split_list
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.fleet.facts import (
     BROKER_CONFIG,
     TOPIC,
-    find_entity,
-    override_facts,
-    topic_facts,
+    compute_override_facts,
+    compute_topic_facts,
+    to_config_resource,
 )
 from kdeclare.providers.kafka.fleet.history import flatten_body, name_topic_field
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
@@ -37,21 +37,25 @@ from kdeclare.providers.kafka.live import (
     Partition,
     Topic,
 )
-from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, own_source
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, get_own_source
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs
-from kdeclare.providers.kafka.reassignment.placement_request import Placement, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementContext,
+    PlacementRequest,
+    Replicas,
+)
 
-_FIXED = "read-only"
+_READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
 """Resources whose configs are asked for together: bounds what is held, not the size of a request."""
-_INTERNAL = '"internal":true'
+_INTERNAL_MARKER = '"internal":true'
 """In a topic's body; inside of a value its quotes would be escaped."""
-_LOST = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
+_LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
 """What is no answer of any broker."""
 
 
 def _refuse_to_place(
-    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+    brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
 ) -> NoReturn:
     raise AssertionError("a resource whose replicas kdeclare places is not compared alone")
 
@@ -120,35 +124,35 @@ class KafkaCodec:
     identifies_system = True
     groups = False
     nouns: Mapping[str, tuple[str, str]] = {TOPIC: ("topic", "topics")}
-    internal_marker: str | None = _INTERNAL
-    context: tuple[object, ...] = (Placement(_refuse_to_place),)
+    internal_marker: str | None = _INTERNAL_MARKER
+    context: tuple[object, ...] = (PlacementContext(_refuse_to_place),)
 
     def list_objects(self, connections: Connections) -> LiveListing:
         """Read topics with their moves and configs, then the dynamic configs of brokers."""
         cluster = connections.get(KafkaConnection).cluster
         info = cluster.describe()
-        topics, moves = topics_and_moves(cluster, None, None)
-        return LiveListing(system_json(info), _list_objects(cluster, info, topics, moves), info.id)
+        topics, moves = read_topics_and_moves(cluster, None, None)
+        return LiveListing(dump_system(info), _list_objects(cluster, info, topics, moves), info.id)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KafkaState:
         """Return a cluster from its text and those of its objects."""
         topics: dict[str, Topic] = {}
         configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         moves: dict[TopicPartition, Move] = {}
-        for (sort, key), text in objects:
-            entity = find_entity(sort, key)
-            if sort == TOPIC:
+        for (object_sort, key), text in objects:
+            resource = to_config_resource(object_sort, key)
+            if object_sort == TOPIC:
                 topic: _TopicBody = json.loads(text)
-                topics[key] = _topic(key, topic)
+                topics[key] = _bind_topic(key, topic)
                 for n, move in topic.get("moves", {}).items():
-                    moves[TopicPartition(key, int(n))] = _move(move)
-                configs[entity] = _entries(entity, topic["configs"])
+                    moves[TopicPartition(key, int(n))] = _bind_move(move)
+                configs[resource] = _bind_entries(resource, topic["configs"])
             else:
                 broker: _BrokerBody = json.loads(text)
-                configs[entity] = _entries(entity, broker["configs"])
-        return KafkaState(_cluster(system), topics, configs, moves)
+                configs[resource] = _bind_entries(resource, broker["configs"])
+        return KafkaState(_bind_cluster(system), topics, configs, moves)
 
-    def contains(self, key: LiveKey, live: LiveState) -> bool:
+    def has_object(self, key: LiveKey, live: LiveState) -> bool:
         """Whether the topic exists, or the broker is registered."""
         state = live.get(KafkaState)
         if key.sort == TOPIC:
@@ -162,13 +166,13 @@ class KafkaCodec:
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether it is a topic of people: brokers exist anyway, and internal topics are Kafka's own."""
-        return key.sort == TOPIC and _INTERNAL not in body
+        return key.sort == TOPIC and _INTERNAL_MARKER not in body
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
         """See `DescribesFields`."""
         return flatten_body(body)
 
-    def name_field(self, sort: str, path: str) -> str | None:
+    def format_field_name(self, sort: str, path: str) -> str | None:
         """See `DescribesFields`."""
         return name_topic_field(path) if sort == TOPIC else None
 
@@ -179,84 +183,90 @@ def _list_objects(
     topics: Mapping[str, Topic],
     moves: Mapping[TopicPartition, Move],
 ) -> Iterator[LiveObject]:
-    for topic, found in _configs(cluster, (ConfigResource(ConfigScope.TOPIC, n) for n in sorted(topics))):
-        if isinstance(found, Fault):
-            yield LiveObject(LiveKey(TOPIC, topic.name), error=_unread(found))
+    for topic, configs in _describe_configs(
+        cluster, (ConfigResource(ConfigScope.TOPIC, n) for n in sorted(topics))
+    ):
+        if isinstance(configs, Fault):
+            yield LiveObject(LiveKey(TOPIC, topic.name), error=_explain_unreadable(configs))
         else:
-            yield topic_object(topics[topic.name], found, moves)
+            yield build_topic_object(topics[topic.name], configs, moves)
     names = ["", *(str(broker.id) for broker in info.brokers)]
-    for broker, found in _configs(cluster, (ConfigResource(ConfigScope.BROKER, name) for name in names)):
+    for broker, configs in _describe_configs(
+        cluster, (ConfigResource(ConfigScope.BROKER, name) for name in names)
+    ):
         name = broker.name or CLUSTER_DEFAULT
-        if isinstance(found, Fault):
-            yield LiveObject(LiveKey(BROKER_CONFIG, name), error=_unread(found))
+        if isinstance(configs, Fault):
+            yield LiveObject(LiveKey(BROKER_CONFIG, name), error=_explain_unreadable(configs))
         else:
-            yield broker_object(name, found)
+            yield build_broker_object(name, configs)
 
 
-def topic_object(
+def build_topic_object(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveObject:
     """Return one topic as a snapshot keeps it. ``moves`` may be those of the whole cluster."""
-    body = topic_json(topic, entries, moves)
-    return LiveObject(LiveKey(TOPIC, topic.name), body, facts=topic_facts(topic, entries, moves))
+    body = dump_live_topic(topic, entries, moves)
+    return LiveObject(LiveKey(TOPIC, topic.name), body, facts=compute_topic_facts(topic, entries, moves))
 
 
-def broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
+def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveObject:
     """Return the dynamic configs of one broker, or of the cluster-wide default; ``name`` as in manifests."""
-    entity = find_entity(BROKER_CONFIG, name)
-    body = {"configs": _entries_json(entity, entries)}
-    return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=override_facts(entity, entries))
+    resource = to_config_resource(BROKER_CONFIG, name)
+    body = {"configs": _dump_entries(resource, entries)}
+    return LiveObject(LiveKey(BROKER_CONFIG, name), body, facts=compute_override_facts(resource, entries))
 
 
-def _configs(
+def _describe_configs(
     cluster: Cluster, resources: Iterable[ConfigResource]
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
     """What each has, or why that is not known, in order. What is gone meanwhile is left out.
 
     A cluster that answers no more is not asked on and on.
     """
-    lost: Fault | None = None
+    lost_fault: Fault | None = None
     resources = iter(resources)
-    while part := list(islice(resources, _AT_ONCE)):
-        found = lost or _asked(cluster, part)
-        if isinstance(found, Fault):
-            lost = found if found.error in _LOST else None
-            yield from ((resource, found) for resource in part)
+    while batch := list(islice(resources, _AT_ONCE)):
+        results = lost_fault or _describe_batch(cluster, batch)
+        if isinstance(results, Fault):
+            lost_fault = results if results.error in _LOST_ERRORS else None
+            yield from ((resource, results) for resource in batch)
         else:
-            yield from ((resource, found[resource]) for resource in part if resource in found)
+            yield from ((resource, results[resource]) for resource in batch if resource in results)
 
 
-def _asked(
+def _describe_batch(
     cluster: Cluster, resources: Sequence[ConfigResource]
 ) -> Mapping[ConfigResource, Configs | Fault] | Fault:
-    queries = [ConfigQuery(item, asked_keys(item.scope), overrides=True) for item in resources]
+    queries = [ConfigQuery(item, list_requested_keys(item.scope), overrides=True) for item in resources]
     try:
-        return cluster.configs_in_part(queries)
+        return cluster.describe_configs_partially(queries)
     except Fault as fault:
         return fault
 
 
-def _unread(fault: Fault) -> str:
-    said = fault.message.strip().rstrip(".") or "no reason given"
-    return f"Its configs cannot be read: {said} ({fault.error})."
+def _explain_unreadable(fault: Fault) -> str:
+    reason = fault.message.strip().rstrip(".") or "no reason given"
+    return f"Its configs cannot be read: {reason} ({fault.error})."
 
 
 @cache
-def asked_keys(scope: ConfigScope) -> frozenset[str]:
+def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
     """Keys whose effective values are needed beside the overrides: to be asked for by name."""
-    return frozenset(k for k, info in catalog(scope).keys.items() if info.is_list and info.mode != _FIXED)
+    return frozenset(
+        k for k, info in load_catalog(scope).keys.items() if info.is_list and info.mode != _READ_ONLY_MODE
+    )
 
 
-def topic_json(
+def dump_live_topic(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> JsonObject:
     """Return one topic as plain data. ``moves`` may be those of the whole cluster."""
     body: dict[str, JsonValue] = {
         "id": topic.topic_id,
         "partitions": [list(partition.replicas) for partition in topic.partitions],
-        "configs": _entries_json(ConfigResource(ConfigScope.TOPIC, topic.name), entries),
+        "configs": _dump_entries(ConfigResource(ConfigScope.TOPIC, topic.name), entries),
     }
-    under_way = {
+    ongoing_moves = {
         str(n): {
             "replicas": list(move.replicas),
             "adding": list(move.adding),
@@ -265,14 +275,14 @@ def topic_json(
         for n in (range(len(topic.partitions)) if moves else ())
         if (move := moves.get(TopicPartition(topic.name, n))) is not None
     }
-    if under_way:
-        body["moves"] = under_way
+    if ongoing_moves:
+        body["moves"] = ongoing_moves
     if topic.internal:
         body["internal"] = True
     return body
 
 
-def system_json(info: ClusterInfo) -> JsonObject:
+def dump_system(info: ClusterInfo) -> JsonObject:
     """Return who the cluster is as plain data."""
     return {
         "id": info.id,
@@ -286,36 +296,36 @@ def system_json(info: ClusterInfo) -> JsonObject:
 
 
 @lru_cache(maxsize=4096)
-def _cluster(text: str) -> ClusterInfo:
+def _bind_cluster(text: str) -> ClusterInfo:
     body: _SystemBody = json.loads(text)
     brokers = tuple(Broker(b["id"], b["host"], b["port"], b["rack"], b["fenced"]) for b in body["brokers"])
     return ClusterInfo(body["id"], brokers, body["rf_guard"])
 
 
-def _topic(name: str, body: _TopicBody) -> Topic:
-    partitions = tuple(_partition(tuple(replicas)) for replicas in body["partitions"])
+def _bind_topic(name: str, body: _TopicBody) -> Topic:
+    partitions = tuple(_make_partition(tuple(replicas)) for replicas in body["partitions"])
     return Topic(name, body["id"], partitions, body.get("internal", False))
 
 
 @lru_cache(maxsize=4096)
-def _partition(replicas: tuple[int, ...]) -> Partition:
+def _make_partition(replicas: tuple[int, ...]) -> Partition:
     return Partition(replicas)
 
 
-def _move(move: _MoveBody) -> Move:
+def _bind_move(move: _MoveBody) -> Move:
     return Move(tuple(move["replicas"]), tuple(move["adding"]), tuple(move["removing"]))
 
 
-def _entries_json(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
-    own, keys = own_source(entity), catalog(entity.scope)
+def _dump_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> JsonObject:
+    own_source_, keys = get_own_source(entity), load_catalog(entity.scope)
     return {
-        key: dict(_entry_json(entry, own))
+        key: dict(_dump_entry(entry, own_source_))
         for key, entry in entries.items()
-        if entry.source is own or _matters(key, entry, keys)
+        if entry.source is own_source_ or _is_relevant(key, entry, keys)
     }
 
 
-def _matters(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
+def _is_relevant(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
     """Whether a diff can see a value that is not set on the resource itself.
 
     A list by part takes away what is inherited; what the cluster holds secret must be known to be so; and
@@ -326,12 +336,12 @@ def _matters(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
         return info is None or not info.is_secret
     if entry.type is not ConfigType.LIST:
         return False
-    return info is None or not info.is_list or split_list(entry.value or "") != keys.default_list(key)
+    return info is None or not info.is_list or split_list(entry.value or "") != keys.get_default_elements(key)
 
 
-def _entry_json(entry: ConfigEntry, own: ConfigSource) -> Iterator[tuple[str, JsonValue]]:
+def _dump_entry(entry: ConfigEntry, resource_source: ConfigSource) -> Iterator[tuple[str, JsonValue]]:
     yield "value", None if entry.sensitive else entry.value
-    if entry.source is not own:
+    if entry.source is not resource_source:
         yield "source", str(entry.source)
     if entry.type is not ConfigType.SCALAR:
         yield "type", str(entry.type)
@@ -343,40 +353,43 @@ def _entry_json(entry: ConfigEntry, own: ConfigSource) -> Iterator[tuple[str, Js
         yield "beneath", entry.beneath
 
 
-def _entries(entity: ConfigResource, stated: Mapping[str, _EntryBody]) -> Mapping[str, ConfigEntry]:
-    own = own_source(entity)
-    return {**_inherited(own), **{key: _entry(entry, own) for key, entry in stated.items()}}
+def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> Mapping[str, ConfigEntry]:
+    resource_source = get_own_source(entity)
+    return {
+        **_build_default_lists(resource_source),
+        **{key: _bind_entry(entry, resource_source) for key, entry in bodies.items()},
+    }
 
 
 @cache
-def _inherited(own: ConfigSource) -> Mapping[str, ConfigEntry]:
+def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
     """Lists that are as by default: left out of bodies, and yet what parts of lists are taken from.
 
     The cluster-wide default has none: Kafka describes only what is set on it.
     """
-    if own is ConfigSource.CLUSTER:
+    if resource_source is ConfigSource.CLUSTER:
         return {}
-    keys = catalog(ConfigScope.TOPIC if own is ConfigSource.TOPIC else ConfigScope.BROKER)
+    keys = load_catalog(ConfigScope.TOPIC if resource_source is ConfigSource.TOPIC else ConfigScope.BROKER)
     return {
         key: ConfigEntry(keys.keys[key].default, ConfigSource.DEFAULT, ConfigType.LIST)
-        for key in asked_keys(keys.scope)
+        for key in list_requested_keys(keys.scope)
     }
 
 
-def _entry(stated: _EntryBody, own: ConfigSource) -> ConfigEntry:
-    value = stated["value"]
-    if len(stated) == 1:
-        return _plain(value, own)
+def _bind_entry(body: _EntryBody, resource_source: ConfigSource) -> ConfigEntry:
+    value = body["value"]
+    if len(body) == 1:
+        return _make_own_entry(value, resource_source)
     return ConfigEntry(
         value,
-        ConfigSource(stated["source"]) if "source" in stated else own,
-        ConfigType(stated.get("type", ConfigType.SCALAR)),
-        stated.get("sensitive", False),
-        stated.get("read_only", False),
-        stated.get("beneath"),
+        ConfigSource(body["source"]) if "source" in body else resource_source,
+        ConfigType(body.get("type", ConfigType.SCALAR)),
+        body.get("sensitive", False),
+        body.get("read_only", False),
+        body.get("beneath"),
     )
 
 
 @lru_cache(maxsize=4096)
-def _plain(value: str | None, own: ConfigSource) -> ConfigEntry:
-    return ConfigEntry(value, own)
+def _make_own_entry(value: str | None, resource_source: ConfigSource) -> ConfigEntry:
+    return ConfigEntry(value, resource_source)

@@ -13,48 +13,50 @@ from kdeclare.core.live.live_codec import DeclaredFacts, LiveFacts, LiveKey, has
 from kdeclare.core.parts import LiveState
 from kdeclare.core.resources.audit_rules import AuditRules, UnmanagedField
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import Secret
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigSide, override, shown_value
-from kdeclare.providers.kafka.config.config_record import Applied, get_applied, own_elements
-from kdeclare.providers.kafka.config.wishes import (
-    Parts,
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_override, to_plan_value
+from kdeclare.providers.kafka.config.config_record import Applied, get_applied, get_own_elements
+from kdeclare.providers.kafka.config.config_value import (
+    ConfigValue,
+    ListPatch,
     Unset,
-    Whole,
-    Wish,
+    Value,
     get_declared_configs,
-    may_be_secret,
+    is_secrecy_unknown,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigEntry, ConfigType, KafkaState, Move, Topic
-from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, own_source
+from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, get_own_source
 
 
-def topic_facts(
+def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
     """Return the facts of one topic. ``moves`` may be those of the whole cluster."""
-    facts = override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
-    sizes = {_true_size(topic, n, moves) for n in range(len(topic.partitions))}
-    has = [*facts.has, _count("partitions", len(topic.partitions))]
+    facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
+    sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
+    present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
     if len(sizes) == 1:
-        has.append(_count("factor", sizes.pop()))
+        present_facts.append(_hash_count("factor", sizes.pop()))
     if topic.topic_id:
-        has.append(hash_fact("id", topic.topic_id))
-    return LiveFacts(has, facts.keys)
+        present_facts.append(hash_fact("id", topic.topic_id))
+    return LiveFacts(present_facts, facts.keys)
 
 
-def override_facts(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> LiveFacts:
+def compute_override_facts(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> LiveFacts:
     """Return the facts of what is set on the resource itself."""
-    own = own_source(entity)
-    mine = {key: entry for key, entry in entries.items() if entry.source is own}
-    has = [fact for key, entry in mine.items() for fact in _facts_of(entity.scope, key, entry)]
-    return LiveFacts(has, [_key(key) for key in mine])
+    resource_source = get_own_source(entity)
+    own_entries = {key: entry for key, entry in entries.items() if entry.source is resource_source}
+    present_facts = [
+        fact for key, entry in own_entries.items() for fact in _hash_entry(entity.scope, key, entry)
+    ]
+    return LiveFacts(present_facts, [_hash_key(key) for key in own_entries])
 
 
-def declared_topic_facts(
+def compute_declared_topic_facts(
     partitions: int | None,
     factor: int | None,
     topic_id: str | None,
@@ -66,104 +68,108 @@ def declared_topic_facts(
     """
     if configs is None:
         return None
-    need = list(configs.need)
+    required_facts = list(configs.need)
     if partitions is not None:
-        need.append(_count("partitions", partitions))
+        required_facts.append(_hash_count("partitions", partitions))
     if factor is not None:
-        need.append(_count("factor", factor))
+        required_facts.append(_hash_count("factor", factor))
     if topic_id is not None:
-        need.append(hash_fact("id", topic_id))
-    return DeclaredFacts(need, configs.forbid, configs.keys, configs.gone)
+        required_facts.append(hash_fact("id", topic_id))
+    return DeclaredFacts(required_facts, configs.forbid, configs.keys, configs.gone)
 
 
-def declared_override_facts(
-    scope: ConfigScope, wishes: Mapping[str, Wish], owned: Mapping[str, Applied], *, remove_unmanaged: bool
+def compute_declared_override_facts(
+    scope: ConfigScope,
+    config_values: Mapping[str, ConfigValue],
+    owned: Mapping[str, Applied],
+    *,
+    remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
     """Return the facts of declared configs; None where there are secrets, or parts of lists that are unset.
 
     owned: what was last applied, by key.
     """
-    need: list[int] = []
-    forbid: list[int] = []
-    for key, wish in wishes.items():
-        if _is_untold(scope, key, wish):
+    required_facts: list[int] = []
+    forbidden_facts: list[int] = []
+    for key, config_value in config_values.items():
+        if _is_left_to_diff(scope, key, config_value):
             return None  # a quick hash of what may be secret would give it away
-        if isinstance(wish, Whole):
-            need.append(_whole(scope, key, wish.value))
-        elif isinstance(wish, Parts):
-            need += [_element(key, element) for element in wish.append]
-            forbid += [_element(key, element) for element in wish.subtract]
-            if not set(own_elements(owned.get(key))) <= set(wish.append):
+        if isinstance(config_value, Value):
+            required_facts.append(_hash_whole_value(scope, key, config_value.value))
+        elif isinstance(config_value, ListPatch):
+            required_facts += [_hash_element(key, element) for element in config_value.append]
+            forbidden_facts += [_hash_element(key, element) for element in config_value.subtract]
+            if not set(get_own_elements(owned.get(key))) <= set(config_value.append):
                 return None  # of elements that kdeclare put into a list, the diff takes those out again
-    keys = {key for key, wish in wishes.items() if not isinstance(wish, Unset)}
-    gone = None if remove_unmanaged else list(map(_key, sorted({*wishes, *owned} - keys)))
-    return DeclaredFacts(need, forbid, list(map(_key, sorted(keys))), gone)
+    keys = {key for key, wish in config_values.items() if not isinstance(wish, Unset)}
+    absent_keys = None if remove_unmanaged else list(map(_hash_key, sorted({*config_values, *owned} - keys)))
+    return DeclaredFacts(required_facts, forbidden_facts, list(map(_hash_key, sorted(keys))), absent_keys)
 
 
-def _true_size(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
+def _count_target_replicas(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
     """How many replicas a partition has, or is to have once its move is over (KIP-860)."""
     move = moves.get(TopicPartition(topic.name, number)) if moves else None
     return len(topic.partitions[number].replicas if move is None else move.target)
 
 
 @lru_cache(maxsize=4096)
-def _count(what: str, number: int) -> int:
-    return hash_fact(what, str(number))
+def _hash_count(name: str, number: int) -> int:
+    return hash_fact(name, str(number))
 
 
-def _is_untold(scope: ConfigScope, key: str, wish: Wish) -> bool:
+def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
     """Secrets are known by their hash only; what is taken out of an unset list is not in any override."""
-    if isinstance(wish, Secret):
+    if isinstance(config_value, Secret):
         return True
-    if isinstance(wish, Parts):
-        return not wish.append
-    return may_be_secret(key, wish, catalog(scope))
+    if isinstance(config_value, ListPatch):
+        return not config_value.append
+    return is_secrecy_unknown(key, config_value, load_catalog(scope))
 
 
-def _facts_of(scope: ConfigScope, key: str, entry: ConfigEntry) -> tuple[int, ...]:
+def _hash_entry(scope: ConfigScope, key: str, entry: ConfigEntry) -> tuple[int, ...]:
     if entry.sensitive or entry.value is None:
         return ()
-    return _facts(scope, key, entry.value, entry.type)
+    return _hash_value(scope, key, entry.value, entry.type)
 
 
 @lru_cache(maxsize=65536)
-def _facts(scope: ConfigScope, key: str, value: str, kind: ConfigType) -> tuple[int, ...]:
-    entry = ConfigEntry(value, own_source(ConfigResource(scope, "")), kind)
-    return tuple(_facts_shown(key, shown_value(key, entry, catalog(scope))))
+def _hash_value(scope: ConfigScope, key: str, value: str, config_type: ConfigType) -> tuple[int, ...]:
+    entry = ConfigEntry(value, get_own_source(ConfigResource(scope, "")), config_type)
+    return tuple(_hash_plan_value(key, to_plan_value(key, entry, load_catalog(scope))))
 
 
-def _facts_shown(key: str, shown: JsonValue) -> Iterator[int]:
-    if isinstance(shown, str):
-        yield _scalar(key, shown)
+def _hash_plan_value(key: str, plan_value: JsonValue) -> Iterator[int]:
+    if isinstance(plan_value, str):
+        yield _hash_scalar(key, plan_value)
         return
-    elements = frozenset(element.strip() for element in as_texts(shown))
-    yield _list(key, elements)
+    elements = frozenset(element.strip() for element in as_texts(plan_value))
+    yield _hash_list(key, elements)
     for element in sorted(elements):
-        yield _element(key, element)
+        yield _hash_element(key, element)
 
 
 @lru_cache(maxsize=65536)
-def _whole(scope: ConfigScope, key: str, value: str | tuple[str, ...]) -> int:
+def _hash_whole_value(scope: ConfigScope, key: str, value: str | tuple[str, ...]) -> int:
     if isinstance(value, tuple):
-        return _list(key, frozenset(value))
-    return _scalar(key, catalog(scope).canonical(key, value))
+        return _hash_list(key, frozenset(value))
+    return _hash_scalar(key, load_catalog(scope).normalize(key, value))
 
 
-def _scalar(key: str, canonical: str) -> int:
+def _hash_scalar(key: str, canonical: str) -> int:
     return hash_fact("value", key, canonical)
 
 
-def _list(key: str, elements: frozenset[str]) -> int:
+def _hash_list(key: str, elements: frozenset[str]) -> int:
     return hash_fact("list", key, *sorted(elements))
 
 
 @lru_cache(maxsize=65536)
-def _element(key: str, element: str) -> int:
+def _hash_element(key: str, element: str) -> int:
     return hash_fact("element", key, element)
 
 
 @lru_cache(maxsize=4096)
-def _key(key: str) -> int:
+def _hash_key(key: str) -> int:
     return hash_fact("key", key)
 
 
@@ -172,27 +178,27 @@ BROKER_CONFIG = "BrokerConfig"
 """The sorts of live objects, which are kinds at the same time."""
 
 _CONFIGS = "configs."
-_UNHEARD_OF = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
+_UNKNOWN_KEY_MESSAGE = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
 
 
-def find_entity(sort: str, key: str) -> ConfigResource:
+def to_config_resource(sort: str, key: str) -> ConfigResource:
     """Return what has the configs of a live object."""
     if sort == TOPIC:
         return ConfigResource(ConfigScope.TOPIC, key)
     return ConfigResource(ConfigScope.BROKER, "" if key == CLUSTER_DEFAULT else key)
 
 
-def pick_topics(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
+def select_topic_keys(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
     """Return those of the live objects that are topics of these names."""
     return [key for key in keys if key.sort == TOPIC and key.key in names]
 
 
-def list_topics(keys: Iterable[LiveKey]) -> Iterator[str]:
+def list_topic_names(keys: Iterable[LiveKey]) -> Iterator[str]:
     """Return the names of those of the live objects that are topics."""
     return (key.key for key in keys if key.sort == TOPIC)
 
 
-class ConfigRules(AuditRules):
+class ConfigAuditRules(AuditRules):
     """Of resources with configs."""
 
     def list_unmanaged(
@@ -201,19 +207,21 @@ class ConfigRules(AuditRules):
         """Return the config keys with their overrides."""
         if not names:
             return
-        entity = find_entity(resource.kind, resource.name)
-        entries = live.get(KafkaState).configs[entity]
-        side = ConfigSide(str(resource), entries, own_source(entity), catalog(entity.scope))
+        config_resource = to_config_resource(resource.kind, resource.name)
+        entries = live.get(KafkaState).configs[config_resource]
+        live_configs = LiveConfigs(
+            str(resource), entries, get_own_source(config_resource), load_catalog(config_resource.scope)
+        )
         for key in names:
-            yield UnmanagedField(f"{_CONFIGS}{key}", override(side, key))
+            yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
-    def was_set_by_others(self, path: str, desired: Desired, owned: OwnedRecord | None) -> bool:
+    def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
         """Whether it is a key that was set since, where all that is not declared is to be reset."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
         """Say that a key may not even exist: neither the catalogue has it nor the resource a value of it."""
-        keys = catalog(find_entity(resource.kind, resource.name).scope)
-        known = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
-        return None if all(known) else _UNHEARD_OF
+        keys = load_catalog(to_config_resource(resource.kind, resource.name).scope)
+        key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
+        return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 
-_ABOUT = ("type", "sensitive", "read_only")
+_KEY_PROPERTIES = ("type", "sensitive", "read_only")
 """Parts of a config entry that say of its key what never changes."""
 
 
@@ -19,27 +19,29 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
         if key == "partitions" and isinstance(value, list):
             flat["partitions"] = len(value)
             for number, partition in enumerate(value):
-                flat |= _split(f"assignments.{number}", partition, "replicas")
+                flat |= _split_item(f"assignments.{number}", partition, "replicas")
         elif isinstance(value, dict):
             for name, item in value.items():
-                flat |= _split(f"{key}.{name}", item, "value")
+                flat |= _split_item(f"{key}.{name}", item, "value")
         else:
             flat[key] = value
     return flat
 
 
-def _split(path: str, item: JsonValue, main: str) -> dict[str, JsonValue]:
+def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
     """An item as it is, or its main part under the path itself and the others beneath it."""
-    if not isinstance(item, dict) or main not in item:
+    if not isinstance(item, dict) or main_field not in item:
         return {path: item}
-    others = {f"{path}.{name}": value for name, value in item.items() if name not in (main, *_ABOUT)}
-    return {path: item[main]} | others
+    other_fields = {
+        f"{path}.{name}": value for name, value in item.items() if name not in (main_field, *_KEY_PROPERTIES)
+    }
+    return {path: item[main_field]} | other_fields
 
 
 def name_topic_field(path: str) -> str | None:
     """Return what people call a field of a topic, where that is not its path."""
     if path == "id":
         return "topic id (created anew)"
-    start, _, rest = path.partition(".")
-    of = {"assignments": "replicas", "moves": "move"}.get(start)
-    return f"{of} of partition {rest}" if of else None
+    section, _, number = path.partition(".")
+    label = {"assignments": "replicas", "moves": "move"}.get(section)
+    return f"{label} of partition {number}" if label else None

@@ -6,17 +6,17 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import JsonValue, as_texts
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Operation, Undo
-from kdeclare.core.operations.operation_type import View, is_identity, is_other_object
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Operation, UndoResult
+from kdeclare.core.operations.operation_type import View, has_other_object, is_identity
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.secrets.secret_refs import SHOWN, SecretRef, SecretSource, Steps
+from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, SecretSource, ValuePath
 from kdeclare.providers.kafka.collector import KafkaSelection
-from kdeclare.providers.kafka.config.catalog import Catalog, catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigSide, elements_of, override
-from kdeclare.providers.kafka.config.wishes import joined
+from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_override, split_elements
+from kdeclare.providers.kafka.config.config_value import join_elements
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
@@ -27,18 +27,18 @@ from kdeclare.providers.kafka.operations.arguments import (
     show_config_argument,
 )
 from kdeclare.providers.kafka.operations.kafka_operation_type import (
-    Effect,
     KafkaOperationType,
-    identities,
-    identity_claims,
+    TopicEffect,
+    build_identity_claims,
+    build_identity_view,
 )
-from kdeclare.providers.kafka.port import Alteration, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
 
 CLUSTER_DEFAULT = "cluster-default"
 """The name of the `BrokerConfig` that is for all brokers."""
 
 
-def entity(op: Operation) -> ConfigResource:
+def get_config_resource(op: Operation) -> ConfigResource:
     """The config resource that an operation is on."""
     args = get_arguments(op, AlterConfigsArgs)
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
@@ -53,12 +53,12 @@ def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
     return get_arguments(op, AlterConfigsArgs).ops
 
 
-def topics_of(resource: ConfigResource) -> tuple[str, ...]:
+def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
     """The topic that a config resource is, if it is one."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
-def own_source(resource: ConfigResource) -> ConfigSource:
+def get_own_source(resource: ConfigResource) -> ConfigSource:
     """The config source of an override on that very resource."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
@@ -75,57 +75,63 @@ class AlterConfigs(KafkaOperationType):
 
     def find_right(self, op: Operation) -> str:
         """Of the topic, or of the cluster."""
-        resource = entity(op)
-        named = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
-        return f"AlterConfigs on {named}"
+        resource = get_config_resource(op)
+        target = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
+        return f"AlterConfigs on {target}"
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic or broker with the configs."""
-        scope, name = entity(op)
+        scope, name = get_config_resource(op)
         if scope is ConfigScope.TOPIC:
             return op.resource == ResourceId("Topic", name)
         return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
         """Just the keys that it touches."""
-        resource = entity(op)
+        resource = get_config_resource(op)
         keys = frozenset(item.key for item in list_ops(op))
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
         return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """The overrides of its keys; None is unset."""
         state = live.get(KafkaState)
-        resource = entity(op)
-        side = ConfigSide(
-            str(op.resource), state.configs.get(resource, {}), own_source(resource), catalog(resource.scope)
+        resource = get_config_resource(op)
+        live_configs = LiveConfigs(
+            str(op.resource),
+            state.configs.get(resource, {}),
+            get_own_source(resource),
+            load_catalog(resource.scope),
         )
-        values = {item.key: override(side, item.key) for item in list_ops(op)}
-        return values | identities(topics_of(resource), state)
+        overrides = {item.key: find_override(live_configs, item.key) for item in list_ops(op)}
+        return overrides | build_identity_view(list_config_topics(resource), state)
 
     def expected_state(self, op: Operation) -> View:
         """The overrides once the ops are done, lists resolved as Kafka does."""
-        keys = catalog(entity(op).scope)
-        done = {item.key: _result(item, op.expect.get(item.key), keys) for item in list_ops(op)}
-        return {**op.expect, **done}
+        catalog = load_catalog(get_config_resource(op).scope)
+        results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
+        return {**op.expect, **results}
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """The overrides of a topic as they will be."""
-        after = self.expected_state(op)
+        expected = self.expected_state(op)
         keys = [item.key for item in list_ops(op)]
-        configs = {key: None if after[key] is None else joined(after[key]) for key in keys}
+        configs = {key: None if expected[key] is None else join_elements(expected[key]) for key in keys}
         fields = frozenset(f"configs.{key}" for key in keys)
-        return {topic: Effect(configs=configs, fields=fields) for topic in topics_of(entity(op))}
+        return {
+            topic: TopicEffect(configs=configs, fields=fields)
+            for topic in list_config_topics(get_config_resource(op))
+        }
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a key."""
-        after = self.expected_state(op)
+        expected = self.expected_state(op)
         return tuple(
             FieldChange(
                 f"configs.{item.key}",
                 FieldOp(item.op),
                 op.expect.get(item.key),
-                after[item.key],
+                expected[item.key],
                 list(item.elements) if item.op in (FieldOp.APPEND, FieldOp.SUBTRACT) else None,
             )
             for item in list_ops(op)
@@ -133,32 +139,32 @@ class AlterConfigs(KafkaOperationType):
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing, as Kafka has it."""
-        return op if topics.isdisjoint(topics_of(entity(op))) else None
+        return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
-    def element_at(self, op: Operation, at: Steps) -> str:
+    def find_element(self, op: Operation, at: ValuePath) -> str:
         """The key that an op is about."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
-        return super().element_at(op, at)
+        return super().find_element(op, at)
 
-    def without(self, op: Operation, elements: Set[str]) -> Operation | None:
+    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
         """The ops on other keys."""
         args = get_arguments(op, AlterConfigsArgs)
-        left = tuple(item for item in args.ops if item.key not in elements)
+        remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
-        return replace(op, args=replace(args, ops=left), expect=expect) if left else None
+        return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a key, and the topic's identity."""
-        scope, name = entity(op)
-        keys = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
-        return keys | identity_claims(topics_of(entity(op)))
+        scope, name = get_config_resource(op)
+        key_claims = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
+        return key_claims | build_identity_claims(list_config_topics(get_config_resource(op)))
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """The config resource."""
-        return "/".join(entity(op))
+        return "/".join(get_config_resource(op))
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Its keys."""
         return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
 
@@ -172,67 +178,70 @@ class AlterConfigs(KafkaOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs."""
         cluster = connections.get(KafkaConnection).cluster
-        items = [Alteration(entity(op), tuple(_request(o, secrets) for o in list_ops(op))) for op in ops]
-        results = cluster.alter_configs(items, validate_only=validate_only)
-        return {op.id: results[entity(op)] for op in ops}
+        alterations = [
+            ConfigAlteration(get_config_resource(op), tuple(_build_request(o, secrets) for o in list_ops(op)))
+            for op in ops
+        ]
+        results = cluster.alter_configs(alterations, validate_only=validate_only)
+        return {op.id: results[get_config_resource(op)] for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Bring back each key that still is as the operation left it."""
-        after = self.expected_state(op)
-        if is_other_object(op, now):
-            return Undo(conflicts=("the topic itself",))
-        back: list[ConfigOpArgs] = []
+        expected = self.expected_state(op)
+        if has_other_object(op, now):
+            return UndoResult(conflicts=("the topic itself",))
+        undo_ops: list[ConfigOpArgs] = []
         conflicts: list[str] = []
         lost: list[str] = []
         for item in list_ops(op):
             key = item.key
             before, current = op.expect.get(key), now.get(key)
-            hidden = before == SHOWN
-            if current == before and not hidden:
+            is_hidden = before == SENSITIVE_MASK
+            if current == before and not is_hidden:
                 continue
-            if hidden and not (item.was and item.was.reference):
+            if is_hidden and not (item.was and item.was.reference):
                 lost.append(f"the secret of {key}")
-            elif current == after[key]:
-                back.append(_inverse(item, before, after[key]))
-            elif item.op == FieldOp.APPEND and _holds(current, item.elements):
-                back.append(ConfigOpArgs(key, "SUBTRACT", item.value))
+            elif current == expected[key]:
+                undo_ops.append(_invert_op(item, before, expected[key]))
+            elif item.op == FieldOp.APPEND and _has_elements(current, item.elements):
+                undo_ops.append(ConfigOpArgs(key, "SUBTRACT", item.value))
             elif item.op == FieldOp.SUBTRACT and isinstance(current, list) and before is not None:
                 missing = tuple(e for e in item.elements if e not in current)
                 if missing:
-                    back.append(ConfigOpArgs(key, "APPEND", missing))
+                    undo_ops.append(ConfigOpArgs(key, "APPEND", missing))
             else:
                 conflicts.append(key)
-        args = replace(get_arguments(op, AlterConfigsArgs), ops=tuple(back)) if back else None
-        return Undo(self.name, args, tuple(conflicts), tuple(lost))
+        args = replace(get_arguments(op, AlterConfigsArgs), ops=tuple(undo_ops)) if undo_ops else None
+        return UndoResult(self.name, args, tuple(conflicts), tuple(lost))
 
 
-def _holds(current: JsonValue, elements: Sequence[str]) -> bool:
+def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
     return isinstance(current, list) and all(element in current for element in elements)
 
 
-def _inverse(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
+def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
     """The op that leads from ``after`` back to ``before``, by element where that is exact."""
-    was = item.value if isinstance(item.value, SecretRef) else None
+    current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
-        return ConfigOpArgs(item.key, "DELETE", None, was)
-    if before == SHOWN:
-        return ConfigOpArgs(item.key, "SET", item.was, was)
+        return ConfigOpArgs(item.key, "DELETE", None, current_secret)
+    if before == SENSITIVE_MASK:
+        return ConfigOpArgs(item.key, "SET", item.was, current_secret)
     if item.op == FieldOp.APPEND:
         return ConfigOpArgs(item.key, "SUBTRACT", item.value)
-    if item.op == FieldOp.SUBTRACT and [*_read_elements(after), *item.elements] == before:
+    if item.op == FieldOp.SUBTRACT and [*_to_elements(after), *item.elements] == before:
         return ConfigOpArgs(item.key, "APPEND", item.value)
     return ConfigOpArgs(item.key, "SET", make_config_argument(before))
 
 
-def _result(item: ConfigOpArgs, before: JsonValue, keys: Catalog) -> JsonValue:
+def _compute_result(item: ConfigOpArgs, before: JsonValue, catalog: Catalog) -> JsonValue:
     value = item.value
     if item.op == FieldOp.DELETE:
         return None
     if item.op == FieldOp.SET:
         if isinstance(value, SecretRef):
-            return SHOWN
-        return keys.canonical(item.key, value) if isinstance(value, str) else show_config_argument(value)
-    start = list(keys.default_list(item.key)) if before is None else _read_elements(before)
+            return SENSITIVE_MASK
+        return catalog.normalize(item.key, value) if isinstance(value, str) else show_config_argument(value)
+    start = list(catalog.get_default_elements(item.key)) if before is None else _to_elements(before)
     if item.op == FieldOp.APPEND:
         return start + [e for e in item.elements if e not in start]
     for element in item.elements:
@@ -241,17 +250,17 @@ def _result(item: ConfigOpArgs, before: JsonValue, keys: Catalog) -> JsonValue:
     return start
 
 
-def _read_elements(value: JsonValue) -> list[str]:
+def _to_elements(value: JsonValue) -> list[str]:
     """The elements of an override that stands in a plan."""
-    return list(elements_of(value if value is None or isinstance(value, str) else list(as_texts(value))))
+    return list(split_elements(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 
-def _request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
+def _build_request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
     value = item.value
     if isinstance(value, SecretRef):
         value = secrets.reveal(value)
     elif isinstance(value, tuple):
         # elements are matched as they were set, and a describe does not show the blanks between them
-        blank = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
-        value = ",".join([*value, *blank])
+        padded = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
+        value = ",".join([*value, *padded])
     return ConfigOp(item.key, FieldOp(item.op), value)

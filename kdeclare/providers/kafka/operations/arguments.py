@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue, as_text_or_none, as_texts
-from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.resources.changes import FieldOp
-from kdeclare.core.secrets.secret_refs import SecretRef, is_secret, read_secret_ref
+from kdeclare.core.secrets.secret_refs import SecretRef, bind_secret_ref, is_secret
 from kdeclare.providers.kafka.port import NewTopic, Replicas, TopicArgs
 
 PartitionName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)$")]
@@ -46,7 +46,7 @@ class ConfigOpArgs(Arguments):
     key: str
     op: OpName
     value: ConfigArgument
-    was: Annotated[SecretRef | None, UNSTATED] = None
+    was: Annotated[SecretRef | None, OMIT_NONE] = None
 
     @property
     def elements(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class PartitionsArgs(Arguments):
 def make_config_argument(value: JsonValue) -> ConfigArgument:
     """Return the value of a field of a change as an argument."""
     if is_secret(value):
-        return read_secret_ref(value)
+        return bind_secret_ref(value)
     return as_texts(value) if isinstance(value, list | tuple) else as_text_or_none(value)
 
 

@@ -5,21 +5,21 @@ from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import HAS_RECORDS, LOSES_DATA, Operation, Undo, Unproven
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import DATA_LOSS, HAS_RECORDS, Operation, UndoResult, UnprovenDeletion
 from kdeclare.core.operations.operation_type import View, with_inverse
 from kdeclare.core.parts import Connections, LiveState, PlanOptions
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.providers.kafka.collector import find_existing
+from kdeclare.providers.kafka.collector import check_existence
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import DeleteTopicArgs
-from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, Effect
-from kdeclare.providers.kafka.operations.topics import TopicOperationType, name_topic
-from kdeclare.providers.kafka.plan_options import find_kafka_options
+from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, TopicEffect
+from kdeclare.providers.kafka.operations.topics import TopicOperationType, get_topic_name
+from kdeclare.providers.kafka.plan_options import get_kafka_options
 
-_NAMED = 5
+_MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
 """The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
@@ -52,31 +52,31 @@ class DeleteTopic(TopicOperationType):
     deletes = True
     contents = "records"
 
-    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
+    def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
         """The topic, where its id is known."""
-        return frozenset({ResourceId(TOPIC, name_topic(op))}) if _args(op).topic_id else frozenset()
+        return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic that it names, and was planned on."""
-        return super().is_confined(op) and _args(op).topic_id in (None, op.expect.get(self.element))
+        return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Its id: a topic of the same name that was created since is another topic."""
         state = live.get(KafkaState)
-        topic = state.topics.get(name_topic(op))
+        topic = state.topics.get(get_topic_name(op))
         return {self.element: topic.topic_id if topic else "absent"}
 
     def expected_state(self, op: Operation) -> View:
         """It is gone."""
         return {self.element: "absent"}
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """It is gone."""
-        return {name_topic(op): Effect(deleted=True)}
+        return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
         """By id: the answer is that it is deleted, or that there is no such topic any more."""
-        return _args(op).topic_id is not None
+        return _get_args(op).topic_id is not None
 
     def execute(
         self,
@@ -91,78 +91,88 @@ class DeleteTopic(TopicOperationType):
         A topic that is gone already is a success: what was to be deleted is deleted.
         """
         cluster = connections.get(KafkaConnection).cluster
-        careful = [name_topic(op) for op in ops if _args(op).require_empty]
-        counts = cluster.record_counts(careful) if careful else {}
-        absent = find_existing(cluster, set(careful) - counts.keys()).absent
+        empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
+        counts = cluster.record_counts(empty_required) if empty_required else {}
+        absent = check_existence(cluster, set(empty_required) - counts.keys()).absent
         results: dict[str, Result] = {}
         for op in ops:
-            name = name_topic(op)
+            name = get_topic_name(op)
             if counts.get(name):
                 results[op.id] = Fault(_HAS_RECORDS, f"Topic '{name}' holds {counts[name]} records.")
             elif name in absent:
                 results[op.id] = None
-            elif _args(op).require_empty and name not in counts:
-                results[op.id] = Fault(_NOT_VISIBLE, _not_countable(name))
-        rest = {name_topic(op): op for op in ops if op.id not in results}
-        targets = {name: _args(op).topic_id for name, op in rest.items()}
-        deleted = cluster.delete_topics(targets) if targets else {}
-        return results | {op.id: _deleted(deleted[name]) for name, op in rest.items()}
+            elif _get_args(op).require_empty and name not in counts:
+                results[op.id] = Fault(_NOT_VISIBLE, _explain_not_countable(name))
+        pending = {get_topic_name(op): op for op in ops if op.id not in results}
+        targets = {name: _get_args(op).topic_id for name, op in pending.items()}
+        deletion_results = cluster.delete_topics(targets) if targets else {}
+        return results | {op.id: _accept_missing(deletion_results[name]) for name, op in pending.items()}
 
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
-    ) -> Operation | Unproven:
+    ) -> Operation | UnprovenDeletion:
         """By the id that the run was told."""
-        topic = live.get(KafkaState).topics[name_topic(op)]
+        topic = live.get(KafkaState).topics[get_topic_name(op)]
         if created_id is not None and created_id == topic.topic_id:
-            bare = replace(op, args=replace(_args(op), topic_id=created_id), inverse=None, irreversible=None)
-            return with_inverse(self, bare)
+            bound = replace(
+                op, args=replace(_get_args(op), topic_id=created_id), inverse=None, irreversible=None
+            )
+            return with_inverse(self, bound)
         if not topic.topic_id:
-            return op if find_kafka_options(options).delete_by_name else _unproven(_NO_IDS, topic.name)
-        return _unproven(_NO_ID_KNOWN if created_id is None else _RECREATED, topic.name)
+            return op if get_kafka_options(options).delete_by_name else _build_unproven(_NO_IDS, topic.name)
+        return _build_unproven(_NO_ID_KNOWN if created_id is None else _RECREATED, topic.name)
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
         """How many of the topics hold records."""
-        return _count_records(connections, ops)
+        return _report_record_counts(connections, ops)
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
         """Those of topics that must be empty, and hold records by now."""
-        careful = [name_topic(op) for op in ops if _args(op).require_empty]
-        counts = connections.get(KafkaConnection).cluster.record_counts(careful) if careful else {}
-        return {op.id: _holds_records(op, counts[name]) for op in ops if counts.get(name := name_topic(op))}
+        empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
+        counts = (
+            connections.get(KafkaConnection).cluster.record_counts(empty_required) if empty_required else {}
+        )
+        return {
+            op.id: _warn_records(op, counts[name]) for op in ops if counts.get(name := get_topic_name(op))
+        }
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Nothing brings the records back; a topic that was empty can be made again."""
-        recreate = _args(op).recreate
+        recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
-            return Undo("topic.create", recreate)
-        untouched = now[self.element] == op.expect.get(self.element)
-        return Undo() if untouched and now[self.element] != "absent" else Undo(lost=("the topic's records",))
+            return UndoResult("topic.create", recreate)
+        is_untouched = now[self.element] == op.expect.get(self.element)
+        return (
+            UndoResult()
+            if is_untouched and now[self.element] != "absent"
+            else UndoResult(lost=("the topic's records",))
+        )
 
 
-def is_careful(op: Operation) -> bool:
+def needs_empty_topic(op: Operation) -> bool:
     """Whether it leaves a topic alone that holds records."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.require_empty
 
 
-def _args(op: Operation) -> DeleteTopicArgs:
+def _get_args(op: Operation) -> DeleteTopicArgs:
     return get_arguments(op, DeleteTopicArgs)
 
 
-def _deleted(result: Result) -> Result:
+def _accept_missing(result: Result) -> Result:
     return None if result is not None and result.error == "UNKNOWN_TOPIC_ID" else result
 
 
-def _not_countable(name: str) -> str:
+def _explain_not_countable(name: str) -> str:
     return f"No broker shows topic '{name}' yet, so its records cannot be counted. It was not deleted."
 
 
-def _unproven(code: str, topic: str) -> Unproven:
+def _build_unproven(code: str, topic: str) -> UnprovenDeletion:
     reason, hint = _NOT_PROVEN[code]
     title = "Not proven to be the topic that the run created"
-    return Unproven(code, title, reason, hint.format(name=topic))
+    return UnprovenDeletion(code, title, reason, hint.format(name=topic))
 
 
-def _holds_records(op: Operation, count: int) -> Diagnostic:
+def _warn_records(op: Operation, count: int) -> Diagnostic:
     return warning(
         HAS_RECORDS,
         "The topic holds records",
@@ -172,29 +182,32 @@ def _holds_records(op: Operation, count: int) -> Diagnostic:
     )
 
 
-def _count_records(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
+def _report_record_counts(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
     """How many of the topics to be deleted hold records.
 
     Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
     so a cluster that does not answer is no reason to stop: the diagnostic then says so.
     """
-    topics = sorted({name_topic(op) for op in ops if not is_careful(op)})
+    topics = sorted({get_topic_name(op) for op in ops if not needs_empty_topic(op)})
     if not topics:
         return ()
-    many = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
+    topics_text = f"{len(topics):,} topics" if len(topics) > 1 else "topic"
     try:
         counts = connections.get(KafkaConnection).cluster.record_counts(topics)
     except Fault as fault:
-        detail = f"Whether the {many} to be deleted hold records could not be read: {fault}."
-        return (warning(LOSES_DATA, "Topics will be deleted", detail),)
-    holding = {topic: count for topic in topics if (count := counts.get(topic, 0))}
-    if not holding:
-        detail = f"The {many} to be deleted hold{'s' if len(topics) == 1 else ''} no records."
-        return (info(LOSES_DATA, "Topics will be deleted", detail),)
-    largest = sorted(holding.items(), key=lambda item: (-item[1], item[0]))[:_NAMED]
-    named = ", ".join(f"{topic} ({count:,})" for topic, count in largest)
-    more = f" and {len(holding) - _NAMED:,} more" if len(holding) > _NAMED else ""
-    verb = "holds" if len(holding) == 1 else "hold"
-    share = f"{len(holding):,} of the {many}" if len(topics) > 1 else "The topic"
-    detail = f"{share} to be deleted {verb} records: {named}{more}. They are lost with the topic."
-    return (warning(LOSES_DATA, "Records will be deleted", detail),)
+        detail = f"Whether the {topics_text} to be deleted hold records could not be read: {fault}."
+        return (warning(DATA_LOSS, "Topics will be deleted", detail),)
+    nonempty = {topic: count for topic in topics if (count := counts.get(topic, 0))}
+    if not nonempty:
+        detail = f"The {topics_text} to be deleted hold{'s' if len(topics) == 1 else ''} no records."
+        return (info(DATA_LOSS, "Topics will be deleted", detail),)
+    largest = sorted(nonempty.items(), key=lambda item: (-item[1], item[0]))[:_MAX_NAMED]
+    largest_text = ", ".join(f"{topic} ({count:,})" for topic, count in largest)
+    others_text = f" and {len(nonempty) - _MAX_NAMED:,} more" if len(nonempty) > _MAX_NAMED else ""
+    hold_or_holds = "holds" if len(nonempty) == 1 else "hold"
+    share_text = f"{len(nonempty):,} of the {topics_text}" if len(topics) > 1 else "The topic"
+    detail = (
+        f"{share_text} to be deleted {hold_or_holds} records: {largest_text}{others_text}. "
+        f"They are lost with the topic."
+    )
+    return (warning(DATA_LOSS, "Records will be deleted", detail),)

@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cache, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.faults import Explanation, Fault, FaultCause
 from kdeclare.core.operations.operation import Operation
@@ -16,32 +16,32 @@ from kdeclare.core.operations.operation_type import (
     IDENTITY,
     Access,
     Footprint,
+    FootprintEntry,
     OperationType,
-    Touch,
     find_expected_names,
 )
 from kdeclare.core.parts import Connections
-from kdeclare.core.provider.registry import KINDS, type_of
+from kdeclare.core.provider.registry import KINDS, get_operation_type
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired
+from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.providers.kafka.collector import select_topics
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
-REPLICAS_FIELD = "replicas."
+REPLICAS_FIELD_PREFIX = "replicas."
 """How the path of a field begins that is about the replicas of one partition, which follows."""
 
 
 def find_field_topic(path: str) -> str | None:
     """Return the topic whose replicas a field is about; None where it is about something else."""
-    partition = path.removeprefix(REPLICAS_FIELD)
+    partition = path.removeprefix(REPLICAS_FIELD_PREFIX)
     return None if partition == path else partition.rpartition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class TopicEffect:
     """What an operation makes of one topic; what it says nothing of stays as it is.
 
     created, deleted: whether the topic is there only afterwards, or only before.
@@ -62,31 +62,31 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StaticTopicState:
     """What a resource says of a topic, as if the topic were created so.
 
     open: config keys whose value depends on what the topic has, if it is there already.
     placed: whether kdeclare chooses the replicas of a new topic, which takes a cluster.
     """
 
-    effect: Effect
+    effect: TopicEffect
     open: frozenset[str] = frozenset()
     placed: bool = False
 
 
 @runtime_checkable
-class StatesTopics(Protocol):
+class SupportsStaticTopicState(Protocol):
     """A kind whose resources say something of topics."""
 
-    def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, Stated]:
+    def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, StaticTopicState]:
         """Return what the resource says of which topics without asking any cluster."""
 
 
 @runtime_checkable
-class AffectsTopics(Protocol):
+class SupportsTopicEffects(Protocol):
     """An operation type that makes something of topics."""
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """Return what ``op`` makes of which topics."""
 
 
@@ -94,34 +94,34 @@ class AffectsTopics(Protocol):
 
 
 @lru_cache(maxsize=1024)  # each unknown operation type is a value of its own
-def _affecting_topics(operation_type: object) -> AffectsTopics | None:
-    return operation_type if isinstance(operation_type, AffectsTopics) else None
+def _find_effects_support(operation_type: object) -> SupportsTopicEffects | None:
+    return operation_type if isinstance(operation_type, SupportsTopicEffects) else None
 
 
 @cache
-def _stating_topics(kind: object) -> StatesTopics | None:
-    return kind if isinstance(kind, StatesTopics) else None
+def _find_static_state_support(kind: object) -> SupportsStaticTopicState | None:
+    return kind if isinstance(kind, SupportsStaticTopicState) else None
 
 
-def find_static_topic_state(desired: Desired) -> Mapping[str, Stated]:
+def find_static_topic_state(desired: DesiredResource) -> Mapping[str, StaticTopicState]:
     """Return what a resource says of which topics without asking any cluster."""
-    kind = _stating_topics(KINDS[desired.id.kind])
+    kind = _find_static_state_support(KINDS[desired.id.kind])
     return kind.find_static_topic_state(desired.id.name, desired.body) if kind is not None else {}
 
 
-def find_effects(op: Operation) -> Mapping[str, Effect]:
+def find_effects(op: Operation) -> Mapping[str, TopicEffect]:
     """Return what an operation makes of which topics; steps that only accompany others make nothing."""
-    operation_type = _affecting_topics(type_of(op))
-    return operation_type.effects(op) if operation_type is not None else {}
+    operation_type = _find_effects_support(get_operation_type(op))
+    return operation_type.find_topic_effects(op) if operation_type is not None else {}
 
 
-def identities(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
+def build_identity_view(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
     """The part of a view that tells topics from later ones of the same names."""
-    found = {name: live.topics.get(name) for name in sorted(set(topics))}
-    return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in found.items()}
+    live_topics = {name: live.topics.get(name) for name in sorted(set(topics))}
+    return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in live_topics.items()}
 
 
-def identity_claims(topics: Iterable[str]) -> dict[str, str]:
+def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
     """The claims of those elements; no operation produces them."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
 
@@ -152,9 +152,9 @@ class KafkaOperationType(OperationType):
         """Return the right of Kafka's ACLs that it needs, and on what; empty where nothing asks."""
         return ""
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """The topics that it looks at, which must exist."""
-        return [Touch(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
+        return [FootprintEntry(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
         """See `core.operations.operation_type`."""
@@ -168,7 +168,7 @@ class KafkaOperationType(OperationType):
         """The topics that it looks at."""
         return frozenset(ResourceId(TOPIC, name) for name in self.find_topics(op))
 
-    def find_expected(self, op: Operation) -> frozenset[ResourceId]:
+    def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
         """The topics whose ids it knows."""
         return frozenset(ResourceId(TOPIC, name) for name in find_expected_names(op))
 
@@ -179,10 +179,10 @@ class KafkaOperationType(OperationType):
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """Return the part of ``op`` that leaves these topics alone; None if there is none."""
-        is_involved = any(changed.name in topics for changed in self.find_changed(op))
+        is_involved = any(changed.name in topics for changed in self.find_changed_resources(op))
         return None if is_involved and not self.is_auxiliary else op
 
-    def find_changed(self, op: Operation) -> frozenset[ResourceId]:
+    def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
         """The topics that it changes."""
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 

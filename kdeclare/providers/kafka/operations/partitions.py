@@ -6,7 +6,7 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import JsonValue, as_ints
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, FaultKind, Result
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import OperationType, View, with_args, with_inverse
 from kdeclare.core.parts import LiveState
@@ -16,10 +16,10 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.arguments import PartitionsArgs
 from kdeclare.providers.kafka.operations.kafka_operation_type import (
-    Effect,
     KafkaOperationType,
-    identities,
-    identity_claims,
+    TopicEffect,
+    build_identity_claims,
+    build_identity_view,
 )
 
 
@@ -28,18 +28,18 @@ class PartitionsOperationType(KafkaOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The topics of its partitions."""
-        return (KafkaSelection(topics_of(get_targets(op))),)
+        return (KafkaSelection(collect_topics(get_targets(op))),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """The true replicas of its partitions: where an ongoing move is heading."""
         state = live.get(KafkaState)
-        found = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
-        replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in found.items()}
-        return replicas | identities(topics_of(get_targets(op)), state)
+        targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
+        replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
+        return replicas | build_identity_view(collect_topics(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic of its partitions; a reassignment shows each of them."""
-        return is_confined_to_topics(op, topics_of(get_targets(op)))
+        return is_confined_to_topics(op, collect_topics(get_targets(op)))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a partition whose replicas become others."""
@@ -52,15 +52,15 @@ class PartitionsOperationType(KafkaOperationType):
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The partitions of other topics."""
         names = get_targets(op)
-        rest = [name for name in names if TopicPartition.parse(name).topic not in topics]
-        return part(self, op, rest) if rest else None
+        remaining = [name for name in names if TopicPartition.parse(name).topic not in topics]
+        return select_partitions(self, op, remaining) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a partition, and the identity of their topics."""
         partitions = get_targets(op)
-        return {p: f"replicas/{p}" for p in partitions} | identity_claims(topics_of(partitions))
+        return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """Its partitions are its own, see `claims`."""
         return op.id
 
@@ -68,21 +68,26 @@ class PartitionsOperationType(KafkaOperationType):
         """The replicas named."""
         return {**op.expect, **list_replicas(get_targets(op))}
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """The replicas of its partitions, and with them their leaders."""
         return frozenset(f"{what}/{p}" for p in get_targets(op) for what in ("replicas", "leader"))
 
 
-def part(verb: OperationType, op: Operation, names: Sequence[str]) -> Operation:
+def select_partitions(operation_type: OperationType, op: Operation, names: Sequence[str]) -> Operation:
     """The part of ``op`` that is about some of its partitions."""
-    own = get_arguments(op, PartitionsArgs)
-    if len(names) == len(own.partitions):
+    all_args = get_arguments(op, PartitionsArgs)
+    if len(names) == len(all_args.partitions):
         return op
-    elements = (*names, *identity_claims(topics_of(names)))  # few, where the whole may expect thousands
-    args = replace(own, partitions={name: own.partitions[name] for name in names})
+    elements = (
+        *names,
+        *build_identity_claims(collect_topics(names)),
+    )  # few, where the whole may expect thousands
+    args = replace(all_args, partitions={name: all_args.partitions[name] for name in names})
     expect = {element: op.expect[element] for element in elements if element in op.expect}
-    bare = replace(op, args=args, expect=expect)
-    return with_args(bare, args) if verb.is_auxiliary else with_inverse(verb, bare)
+    selected = replace(op, args=args, expect=expect)
+    return (
+        with_args(selected, args) if operation_type.is_auxiliary else with_inverse(operation_type, selected)
+    )
 
 
 def is_confined_to_topics(op: Operation, topics: Set[str]) -> bool:
@@ -106,31 +111,31 @@ def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 
-def topics_of(partitions: Iterable[str]) -> frozenset[str]:
+def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
     """The topics of partitions, which are given as ``topic-n``."""
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
-def joined_result(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
+def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
     """One result for the partitions of one operation; the first refusal speaks, the others are named."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
-    bad = {p: fault for p, fault in faults.items() if fault is not None}
-    if not bad:
+    refused = {p: fault for p, fault in faults.items() if fault is not None}
+    if not refused:
         return None
-    name, first = next(iter(bad.items()))
-    others = f" ({len(bad) - 1} more partitions were refused)" if len(bad) > 1 else ""
-    kind = FaultKind.UNKNOWN if any(f.kind is FaultKind.UNKNOWN for f in bad.values()) else first.kind
+    name, first = next(iter(refused.items()))
+    others = f" ({len(refused) - 1} more partitions were refused)" if len(refused) > 1 else ""
+    kind = FaultKind.UNKNOWN if any(f.kind is FaultKind.UNKNOWN for f in refused.values()) else first.kind
     return Fault(first.error, f"{name}: {first.message}{others}", kind)
 
 
-def moved(op: Operation) -> Mapping[str, Effect]:
+def build_move_effects(op: Operation) -> Mapping[str, TopicEffect]:
     """The replicas named, by topic; it is about the factor, too, where their number becomes another."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
     for name, target in get_targets(op).items():
         partition = TopicPartition.parse(name)
         replicas.setdefault(partition.topic, {})[partition.partition] = target
-        about = fields.setdefault(partition.topic, {"assignments"})
+        topic_fields = fields.setdefault(partition.topic, {"assignments"})
         if op.expect.get(name) is not None and len(get_replicas_before(op, name)) != len(target):
-            about.add("replicationFactor")
-    return {t: Effect(replicas=replicas[t], fields=frozenset(fields[t])) for t in replicas}
+            topic_fields.add("replicationFactor")
+    return {t: TopicEffect(replicas=replicas[t], fields=frozenset(fields[t])) for t in replicas}

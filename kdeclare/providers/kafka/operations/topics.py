@@ -6,16 +6,23 @@ from typing import ClassVar
 from kdeclare.core.jsontypes import as_int
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Outcome, Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Operation, Undo
-from kdeclare.core.operations.operation_type import Access, Footprint, Placement, Touch, View, is_other_object
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Operation, UndoResult
+from kdeclare.core.operations.operation_type import (
+    Access,
+    Footprint,
+    FootprintEntry,
+    Placement,
+    View,
+    has_other_object,
+)
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.providers.kafka.collector import KafkaSelection
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigSide, override
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_diff import LiveConfigs, find_override
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState
@@ -25,18 +32,18 @@ from kdeclare.providers.kafka.operations.arguments import (
 )
 from kdeclare.providers.kafka.operations.kafka_operation_type import (
     TOPIC,
-    Effect,
     KafkaOperationType,
-    identities,
-    identity_claims,
+    TopicEffect,
+    build_identity_claims,
+    build_identity_view,
 )
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
-ASSIGNED = frozenset({"partitions", "replicationFactor", "assignments"})
+ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
 """What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
 
 
-def name_topic(op: Operation) -> str:
+def get_topic_name(op: Operation) -> str:
     """Return the topic that an operation is about."""
     return get_arguments(op, TopicArgs).topic
 
@@ -53,24 +60,30 @@ class TopicOperationType(KafkaOperationType):
 
     def find_right(self, op: Operation) -> str:
         """Of the topic."""
-        return self.right.format(topic=name_topic(op))
+        return self.right.format(topic=get_topic_name(op))
 
-    def footprint(self, op: Operation) -> Footprint:
+    def compute_footprint(self, op: Operation) -> Footprint:
         """The topic."""
-        access = Access.CREATE if self.find_created(op) else Access.DELETE if self.deletes else Access.UPDATE
-        return (Touch(TOPIC, name_topic(op), access),)
+        access = (
+            Access.CREATE
+            if self.find_created_resource(op)
+            else Access.DELETE
+            if self.deletes
+            else Access.UPDATE
+        )
+        return (FootprintEntry(TOPIC, get_topic_name(op), access),)
 
     def find_object(self, op: Operation) -> ResourceId | None:
         """The topic."""
-        return ResourceId("Topic", name_topic(op))
+        return ResourceId("Topic", get_topic_name(op))
 
     def is_confined(self, op: Operation) -> bool:
         """To the topic that it names."""
-        return op.resource == ResourceId("Topic", name_topic(op))
+        return op.resource == ResourceId("Topic", get_topic_name(op))
 
     def select(self, op: Operation) -> Selections:
         """The topic itself."""
-        return (KafkaSelection(frozenset({name_topic(op)})),)
+        return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count; a topic that comes or goes says it by its action."""
@@ -80,17 +93,17 @@ class TopicOperationType(KafkaOperationType):
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """All or nothing."""
-        return None if name_topic(op) in topics else op
+        return None if get_topic_name(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One element, named by its topic."""
-        return {self.element: f"{self.element}/{name_topic(op)}"}
+        return {self.element: f"{self.element}/{get_topic_name(op)}"}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """The topic."""
-        return name_topic(op)
+        return get_topic_name(op)
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """The one element."""
         return frozenset(self.claims(op).values())
 
@@ -109,44 +122,50 @@ class CreateTopic(TopicOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The topic and all that is set on it."""
-        resource = ConfigResource(ConfigScope.TOPIC, name_topic(op))
+        resource = ConfigResource(ConfigScope.TOPIC, get_topic_name(op))
         return (
-            KafkaSelection(frozenset({name_topic(op)}), {resource: ConfigQuery(resource, overrides=True)}),
+            KafkaSelection(
+                frozenset({get_topic_name(op)}), {resource: ConfigQuery(resource, overrides=True)}
+            ),
         )
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Whether it is there, and in what shape; the count only where the args say it."""
         state = live.get(KafkaState)
-        topic = state.topics.get(name_topic(op))
+        topic = state.topics.get(get_topic_name(op))
         if topic is None:
             return self.ABSENT
-        asked = get_arguments(op, NewTopic).count
-        count = len(topic.partitions) if asked is not None else None
+        requested_count = get_arguments(op, NewTopic).count
+        count = len(topic.partitions) if requested_count is not None else None
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
-        keys = catalog(ConfigScope.TOPIC)
-        side = ConfigSide(str(op.resource), state.configs.get(resource, {}), ConfigSource.TOPIC, keys)
-        overrides = {key: override(side, key) for key in side.live}
+        catalog = load_catalog(ConfigScope.TOPIC)
+        live_configs = LiveConfigs(
+            str(op.resource), state.configs.get(resource, {}), ConfigSource.TOPIC, catalog
+        )
+        overrides = {key: find_override(live_configs, key) for key in live_configs.live}
         configs = {key: value for key, value in overrides.items() if value is not None}
         return {"topic": "present", "partitions": count, "configs": configs}
 
     def expected_state(self, op: Operation) -> View:
         """There, as the args say."""
-        keys = catalog(ConfigScope.TOPIC)
+        catalog = load_catalog(ConfigScope.TOPIC)
         args = get_arguments(op, NewTopic)
         configs = {
-            key: keys.canonical(key, value) if isinstance(value, str) else list(value)
+            key: catalog.normalize(key, value) if isinstance(value, str) else list(value)
             for key, value in args.configs.items()
         }
         return {"topic": "present", "partitions": args.count, "configs": configs}
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """The topic as requested."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = [len(r) for r in replicas.values()]
-        stated = {"partitions": args.count, "replicationFactor": args.replication_factor}
-        fields = ASSIGNED if replicas else {name for name, value in stated.items() if value is not None}
-        effect = Effect(
+        requested = {"partitions": args.count, "replicationFactor": args.replication_factor}
+        fields = (
+            ASSIGNED_FIELDS if replicas else {name for name, value in requested.items() if value is not None}
+        )
+        effect = TopicEffect(
             created=True,
             partitions=args.count,
             factor=min(sizes) if sizes else args.replication_factor,
@@ -154,7 +173,7 @@ class CreateTopic(TopicOperationType):
             configs=args.config_texts,
             fields=frozenset({*fields, *(f"configs.{key}" for key in args.configs)}),
         )
-        return {name_topic(op): effect}
+        return {get_topic_name(op): effect}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """All that is asked for."""
@@ -174,11 +193,11 @@ class CreateTopic(TopicOperationType):
     def list_placements(self, op: Operation) -> Sequence[Placement]:
         """The replicas that are asked for."""
         replicas = get_arguments(op, NewTopic).assignments or {}
-        return [Placement(name_topic(op), number, (), after) for number, after in replicas.items()]
+        return [Placement(get_topic_name(op), number, (), after) for number, after in replicas.items()]
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The topic, its count and what is set on it as a whole."""
-        return {element: f"{element}/{name_topic(op)}" for element in self.ABSENT}
+        return {element: f"{element}/{get_topic_name(op)}" for element in self.ABSENT}
 
     def execute(
         self,
@@ -192,18 +211,18 @@ class CreateTopic(TopicOperationType):
         cluster = connections.get(KafkaConnection).cluster
         topics = [get_arguments(op, NewTopic) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
-        return {op.id: results[name_topic(op)] for op in ops}
+        return {op.id: results[get_topic_name(op)] for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Delete it, if it is there; only if it is empty, unless data may be lost."""
         if now["topic"] == "absent":
-            return Undo()
+            return UndoResult()
         if now != self.expected_state(op):
-            return Undo(conflicts=("the topic's partitions or configs",))
+            return UndoResult(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else get_arguments(op, NewTopic)
         # whoever undoes it fills in the id that the run was told
-        args = DeleteTopicArgs(name_topic(op), None, not allow_data_loss, recreate)
-        return Undo("topic.delete", args)
+        args = DeleteTopicArgs(get_topic_name(op), None, not allow_data_loss, recreate)
+        return UndoResult("topic.delete", args)
 
 
 class IncreasePartitions(TopicOperationType):
@@ -223,23 +242,25 @@ class IncreasePartitions(TopicOperationType):
     def _count_before(self, op: Operation) -> int:
         return as_int(op.expect.get(self.element) or 0)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """How many there are, and of which topic."""
         state = live.get(KafkaState)
-        topic = state.topics.get(name_topic(op))
+        topic = state.topics.get(get_topic_name(op))
         count = len(topic.partitions) if topic else None
-        return {self.element: count} | identities([name_topic(op)], state)
+        return {self.element: count} | build_identity_view([get_topic_name(op)], state)
 
     def expected_state(self, op: Operation) -> View:
         """The new total."""
         return {**op.expect, self.element: get_arguments(op, NewPartitions).total}
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """The new total, and the replicas of the added partitions."""
         args = get_arguments(op, NewPartitions)
         replicas = dict(enumerate(args.assignments or (), start=self._count_before(op)))
         return {
-            args.topic: Effect(partitions=args.total, replicas=replicas, fields=frozenset({self.element}))
+            args.topic: TopicEffect(
+                partitions=args.total, replicas=replicas, fields=frozenset({self.element})
+            )
         }
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
@@ -250,22 +271,22 @@ class IncreasePartitions(TopicOperationType):
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """The count, and the replicas of added partitions where it says them."""
-        first = self._count_before(op)
-        added = enumerate(get_arguments(op, NewPartitions).assignments or (), start=first)
+        first_added = self._count_before(op)
+        added = enumerate(get_arguments(op, NewPartitions).assignments or (), start=first_added)
         replicas = (
-            FieldChange(f"replicas.{name_topic(op)}-{number}", FieldOp.CHANGE, None, list(brokers))
+            FieldChange(f"replicas.{get_topic_name(op)}-{number}", FieldOp.CHANGE, None, list(brokers))
             for number, brokers in added
         )
         return (*super().fields(op), *replicas)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """The count, and the topic's identity."""
-        return {**super().claims(op), **identity_claims([name_topic(op)])}
+        return {**super().claims(op), **build_identity_claims([get_topic_name(op)])}
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """The count, and the replicas of the added partitions."""
         added = range(self._count_before(op), get_arguments(op, NewPartitions).total)
-        return frozenset(super().claims(op).values()) | {f"replicas/{name_topic(op)}-{n}" for n in added}
+        return frozenset(super().claims(op).values()) | {f"replicas/{get_topic_name(op)}-{n}" for n in added}
 
     def execute(
         self,
@@ -277,13 +298,13 @@ class IncreasePartitions(TopicOperationType):
     ) -> Mapping[str, Result]:
         """CreatePartitions."""
         cluster = connections.get(KafkaConnection).cluster
-        items = [get_arguments(op, NewPartitions) for op in ops]
-        results = cluster.create_partitions(items, validate_only=validate_only)
-        return {op.id: results[name_topic(op)] for op in ops}
+        increases = [get_arguments(op, NewPartitions) for op in ops]
+        results = cluster.create_partitions(increases, validate_only=validate_only)
+        return {op.id: results[get_topic_name(op)] for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Kafka takes no partition away."""
-        if is_other_object(op, now):
-            return Undo(conflicts=("the topic itself",))
-        untouched = now[self.element] == op.expect.get(self.element)
-        return Undo() if untouched else Undo(lost=("the former number of partitions",))
+        if has_other_object(op, now):
+            return UndoResult(conflicts=("the topic itself",))
+        is_untouched = now[self.element] == op.expect.get(self.element)
+        return UndoResult() if is_untouched else UndoResult(lost=("the former number of partitions",))

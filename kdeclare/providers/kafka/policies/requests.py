@@ -6,71 +6,88 @@ from functools import cached_property
 from typing import cast
 
 from kdeclare.core import parts
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.policy_gate import Labels
-from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyEffect, ReviewInputs, find_action
+from kdeclare.core.resources.policy_subjects import (
+    PolicyAction,
+    PolicyEffect,
+    ReviewInputs,
+    find_policy_action,
+)
 from kdeclare.providers.kafka.collector import CLUSTER, KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.kafka_operation_type import Effect
-from kdeclare.providers.kafka.policies.facts import Facts, LiveState, ResultState
+from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
+from kdeclare.providers.kafka.policies.cluster_reader import (
+    ClusterReader,
+    LiveTopicState,
+    ResultingTopicState,
+)
 from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
-Effects = tuple[Effect, ...]
+TopicEffects = tuple[TopicEffect, ...]
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ReviewContext:
     """The cluster, and what the plan makes of it as far as that has been judged and was not denied.
 
     labels: of all topics that have some, judged or not. applied: the same as they were when last applied.
     doing: the judged topics by what is done to them.
     """
 
-    facts: Facts
+    facts: ClusterReader
     labels: Labels
     applied: Labels = field(default_factory=dict)
     doing: Mapping[PolicyAction, Sequence[str]] = field(default_factory=dict)
-    _accepted: dict[str, Effects] = field(default_factory=dict)
-    _sums: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
+    _accepted: dict[str, TopicEffects] = field(default_factory=dict)
+    _partition_counts: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
-    def accept(self, topic: str, effects: Sequence[Effect]) -> None:
+    def accept(self, topic: str, effects: Sequence[TopicEffect]) -> None:
         """What a request that was not denied makes of its topic; what is judged later is judged on it."""
-        for wanted in self._sums:
-            if self._is_of(topic, wanted):
-                self._sums[wanted] += self._count(topic, effects) - self._count(topic, ())
-        self._accepted[topic] = (*self.accepted(topic), *effects)
+        for label_set in self._partition_counts:
+            if self._has_labels(topic, label_set):
+                self._partition_counts[label_set] += self._count_topic_partitions(
+                    topic, effects
+                ) - self._count_topic_partitions(topic, ())
+        self._accepted[topic] = (*self.get_accepted(topic), *effects)
 
-    def accepted(self, topic: str) -> Effects:
+    def get_accepted(self, topic: str) -> TopicEffects:
         """What is made of a topic by what has been accepted."""
         return self._accepted.get(topic, ())
 
-    def partitions_of(self, labels: Mapping[str, str], topic: str, effects: Sequence[Effect] = ()) -> int:
+    def partitions_of(
+        self, labels: Mapping[str, str], topic: str, effects: Sequence[TopicEffect] = ()
+    ) -> int:
         """How many partitions the topics with these labels have, with what a request makes of ``topic``."""
         wanted = frozenset(labels.items())
-        if wanted not in self._sums:
-            chosen = [name for name in self.labels if self._is_of(name, wanted)]
-            self._sums[wanted] = sum(self._count(name, ()) for name in chosen)
-        if not effects or not self._is_of(topic, wanted):
-            return self._sums[wanted]
-        return self._sums[wanted] + self._count(topic, effects) - self._count(topic, ())
+        if wanted not in self._partition_counts:
+            chosen = [name for name in self.labels if self._has_labels(name, wanted)]
+            self._partition_counts[wanted] = sum(self._count_topic_partitions(name, ()) for name in chosen)
+        if not effects or not self._has_labels(topic, wanted):
+            return self._partition_counts[wanted]
+        return (
+            self._partition_counts[wanted]
+            + self._count_topic_partitions(topic, effects)
+            - self._count_topic_partitions(topic, ())
+        )
 
     def records(self, topic: str, action: PolicyAction) -> int:
         """What a topic holds; read for all to which the same is done."""
         return self.facts.records(topic, self.doing.get(action, ()))
 
-    def _is_of(self, topic: str, wanted: frozenset[tuple[str, str]]) -> bool:
-        return wanted <= self.labels.get(topic, {}).items()
+    def _has_labels(self, topic: str, label_set: frozenset[tuple[str, str]]) -> bool:
+        return label_set <= self.labels.get(topic, {}).items()
 
-    def _count(self, name: str, more: Iterable[Effect]) -> int:
-        effects = (*self.accepted(name), *more)
+    def _count_topic_partitions(self, name: str, further_effects: Iterable[TopicEffect]) -> int:
+        effects = (*self.get_accepted(name), *further_effects)
         if any(effect.deleted for effect in effects):
             return 0
-        stated = [effect.partitions for effect in effects if effect.partitions is not None]
-        if stated:
-            return stated[-1]
+        counts = [effect.partitions for effect in effects if effect.partitions is not None]
+        if counts:
+            return counts[-1]
         if any(effect.created for effect in effects):
             return self.facts.defaults[0]
         topic = self.facts.all_topics.get(name)
@@ -81,13 +98,13 @@ class Outlook:
 class TopicRequest:
     """What one resource of a plan makes of one topic; see `policy.interface.RequestMetadata`.
 
-    earlier: what is made of the topic before that, by other resources of the plan.
+    earlier_effects: what is made of the topic before that, by other resources of the plan.
     """
 
     topic: str
-    effects: Effects
-    earlier: Effects
-    outlook: Outlook
+    find_topic_effects: TopicEffects
+    earlier_effects: TopicEffects
+    context: ReviewContext
 
     @property
     def name(self) -> str:
@@ -97,62 +114,66 @@ class TopicRequest:
     @cached_property
     def action(self) -> PolicyAction:
         """By what becomes of the topic."""
-        return find_action(self.effects)
+        return find_policy_action(self.find_topic_effects)
 
     @property
     def principal(self) -> str | None:
         """Whom the brokers take kdeclare for."""
-        return self.outlook.facts.principal
+        return self.context.facts.principal
 
     @cached_property
-    def pre_request_state(self) -> LiveState | ResultState | None:
+    def pre_request_state(self) -> LiveTopicState | ResultingTopicState | None:
         """None on CREATE."""
         if self.action is PolicyAction.CREATE:
             return None
-        live = LiveState(self.topic, self.outlook.facts)
-        return ResultState(live, self.earlier, self.outlook.facts) if self.earlier else live
+        live = LiveTopicState(self.topic, self.context.facts)
+        return (
+            ResultingTopicState(live, self.earlier_effects, self.context.facts)
+            if self.earlier_effects
+            else live
+        )
 
     @cached_property
-    def post_request_state(self) -> ResultState | None:
+    def post_request_state(self) -> ResultingTopicState | None:
         """None on DELETE."""
         if self.action is PolicyAction.DELETE:
             return None
-        return ResultState(self.pre_request_state, self.effects, self.outlook.facts)
+        return ResultingTopicState(self.pre_request_state, self.find_topic_effects, self.context.facts)
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Of the topic."""
-        return dict(self.outlook.labels.get(self.topic, {}))
+        return dict(self.context.labels.get(self.topic, {}))
 
     @property
     def labels_before(self) -> Mapping[str, str]:
         """As they were when it was last applied."""
-        return dict(self.outlook.applied.get(self.topic, {}))
+        return dict(self.context.applied.get(self.topic, {}))
 
     @cached_property
     def changed(self) -> frozenset[str]:
         """All that the effects are about."""
-        return frozenset().union(*(effect.fields for effect in self.effects))
+        return frozenset().union(*(effect.fields for effect in self.find_topic_effects))
 
     @property
     def racks(self) -> Mapping[int, str | None]:
         """Of all brokers."""
-        return dict(self.outlook.facts.racks)
+        return dict(self.context.facts.racks)
 
     @property
     def record_count(self) -> int:
         """0 on CREATE."""
         if self.action is PolicyAction.CREATE:
             return 0
-        return self.outlook.records(self.topic, self.action)
+        return self.context.records(self.topic, self.action)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """With this request, and those before it that were not denied."""
-        return self.outlook.partitions_of(labels, self.topic, self.effects)
+        return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 
 
 @dataclass(frozen=True, slots=True)
-class ExistingRequest:
+class ExistingTopicRequest:
     """A topic as it is, as if it were created so (CREATE) or changed without any effect (MODIFY).
 
     among: all topics of which the same is asked.
@@ -160,7 +181,7 @@ class ExistingRequest:
 
     topic: str
     action: PolicyAction
-    outlook: Outlook
+    context: ReviewContext
     among: Collection[str]
 
     @property
@@ -171,22 +192,22 @@ class ExistingRequest:
     @property
     def principal(self) -> str | None:
         """Whom the brokers take kdeclare for."""
-        return self.outlook.facts.principal
+        return self.context.facts.principal
 
     @property
-    def pre_request_state(self) -> LiveState | None:
+    def pre_request_state(self) -> LiveTopicState | None:
         """None on CREATE."""
         return None if self.action is PolicyAction.CREATE else self.post_request_state
 
     @property
-    def post_request_state(self) -> LiveState:
+    def post_request_state(self) -> LiveTopicState:
         """As it is."""
-        return LiveState(self.topic, self.outlook.facts)
+        return LiveTopicState(self.topic, self.context.facts)
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Of the topic."""
-        return dict(self.outlook.labels.get(self.topic, {}))
+        return dict(self.context.labels.get(self.topic, {}))
 
     @property
     def labels_before(self) -> Mapping[str, str]:
@@ -204,69 +225,75 @@ class ExistingRequest:
     @property
     def racks(self) -> Mapping[int, str | None]:
         """Of all brokers."""
-        return dict(self.outlook.facts.racks)
+        return dict(self.context.facts.racks)
 
     @property
     def record_count(self) -> int:
         """0 on CREATE."""
         if self.action is PolicyAction.CREATE:
             return 0
-        return self.outlook.facts.records(self.topic, self.among)
+        return self.context.facts.records(self.topic, self.among)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
         """How many partitions the topics with these labels have."""
-        return self.outlook.partitions_of(labels, self.topic)
+        return self.context.partitions_of(labels, self.topic)
 
 
 @dataclass(frozen=True)
 class TopicReview:
     """See `Review`."""
 
-    outlook: Outlook
+    context: ReviewContext
 
     @property
     def fault(self) -> Fault | None:
         """What the cluster answered instead of a fact."""
-        return self.outlook.facts.fault
+        return self.context.facts.fault
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether the cluster is being asked."""
-        return self.outlook.facts.busy
+        return self.context.facts.is_busy
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:
         """Return a request on what has been accepted."""
-        return TopicRequest(name, _own(effects), self.outlook.accepted(name), self.outlook)
+        return TopicRequest(
+            name, _filter_topic_effects(effects), self.context.get_accepted(name), self.context
+        )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
         """Keep what was not denied."""
-        self.outlook.accept(name, _own(effects))
+        self.context.accept(name, _filter_topic_effects(effects))
 
-    def make_existing(self, name: str, action: PolicyAction, among: Collection[str]) -> ExistingRequest:
+    def make_existing_request(
+        self, name: str, action: PolicyAction, among: Collection[str]
+    ) -> ExistingTopicRequest:
         """Return a request for a topic as it is."""
-        return ExistingRequest(name, action, self.outlook, among)
+        return ExistingTopicRequest(name, action, self.context, among)
 
 
 def start_review(inputs: ReviewInputs) -> TopicReview:
     """Begin to make requests; policies see what was read for the plan, and read the rest when they ask."""
     cluster = inputs.connections.get(KafkaConnection).cluster
-    judged = {name for names in inputs.subjects.values() for name in names}
+    topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
-    facts = Facts(cluster, judged, live, CLUSTER.merge(inputs.selections))
-    return TopicReview(Outlook(facts, inputs.labels, inputs.applied, inputs.subjects))
+    reader = ClusterReader(cluster, topic_names, live, CLUSTER.merge(inputs.selections))
+    return TopicReview(ReviewContext(reader, inputs.labels, inputs.applied, inputs.subjects))
 
 
 def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: Labels) -> TopicReview:
     """Begin to make requests about topics of a snapshot, which has all topics with their overrides."""
     state = live.get(KafkaState)
     resources = {ConfigResource(ConfigScope.TOPIC, name) for name in state.topics}
-    known = KafkaSelection(
+    selection = KafkaSelection(
         frozenset(state.topics), {r: ConfigQuery(r, overrides=True) for r in resources}, every_topic=True
     )
-    return TopicReview(Outlook(_FactsOfSnapshot(cast(Cluster, _OnlySnapshot()), names, state, known), labels))
+    return TopicReview(
+        ReviewContext(_SnapshotReader(cast(Cluster, _SnapshotOnlyCluster()), names, state, selection), labels)
+    )
 
 
-class _FactsOfSnapshot(Facts):
+class _SnapshotReader(ClusterReader):
     """Of a cluster that nobody asks for anything now."""
 
     @property
@@ -275,7 +302,7 @@ class _FactsOfSnapshot(Facts):
         return self._read(self._cluster.describe).principal
 
 
-class _OnlySnapshot:
+class _SnapshotOnlyCluster:
     """A cluster of which nothing more can be had."""
 
     def __getattr__(self, name: str) -> Callable[..., Mapping[str, object]]:
@@ -285,5 +312,5 @@ class _OnlySnapshot:
         return refuse
 
 
-def _own(effects: Sequence[PolicyEffect]) -> Effects:
-    return tuple([effect for effect in effects if isinstance(effect, Effect)])
+def _filter_topic_effects(effects: Sequence[PolicyEffect]) -> TopicEffects:
+    return tuple([effect for effect in effects if isinstance(effect, TopicEffect)])

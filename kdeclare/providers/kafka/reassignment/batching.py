@@ -11,48 +11,52 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kdeclare.core.diagnostics import Diagnostic, info, warning
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import (
+    collect_topics,
     get_replicas_before,
     get_targets,
     list_replicas,
-    part,
-    topics_of,
+    select_partitions,
 )
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.completion import MOVES, moves_replicas
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, Leftovers
+from kdeclare.providers.kafka.reassignment.completion import MOVE_COMPLETION, is_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import (
     ReassignArgs,
     ThrottleArgs,
     find_group,
-    find_pace,
+    get_pace,
 )
-from kdeclare.providers.kafka.reassignment.operations.elect import election
-from kdeclare.providers.kafka.reassignment.operations.reassign import waiting
-from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, SetThrottle, throttling
+from kdeclare.providers.kafka.reassignment.operations.elect import build_elect_operation
+from kdeclare.providers.kafka.reassignment.operations.reassign import build_await_operation
+from kdeclare.providers.kafka.reassignment.operations.throttle import (
+    ClearThrottle,
+    SetThrottle,
+    build_throttle_operation,
+)
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
-TOGETHER = ResourceId("Moves", "topics")
+SHARED_RESOURCE = ResourceId("Moves", "topics")
 """What stands for the resources of a group that are several."""
 
-_SET, _CLEAR = SetThrottle(), ClearThrottle()
+_SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 
 Batch = list[Operation]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MoveGroup:
     """Moves that share a pace.
 
     name: what tells it from others. resource: what its own steps are on. awaits: the steps that wait for
@@ -70,265 +74,330 @@ class Group:
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
-def at_pace(
-    operations: Sequence[Operation], cluster: Cluster, live: KafkaState, default: Pace, left: Leftovers
+def batch_moves(
+    operations: Sequence[Operation],
+    cluster: Cluster,
+    live: KafkaState,
+    default_pace: Pace,
+    move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """All operations, the moves at their pace and in any order; and what should be known of it.
 
-    default: of moves that say nothing else. left: what earlier runs have left in the cluster.
+    default_pace: of moves that say nothing else. move_cleanup: what earlier runs have left in the cluster.
     Raises Fault when the cluster does not answer.
     """
-    found = groups(operations, default)
-    entities = {entity for group in found for entity in throttle_entries(group, live)}
-    topics = topics_of(left.moves) if found else frozenset()
-    seen = observe(cluster, throttles.query(entities, topics)) if entities or topics else live
-    return paced(operations, found, live, seen, left)
+    move_groups = group_moves(operations, default_pace)
+    entities = {entity for group in move_groups for entity in build_throttle_entries(group, live)}
+    topics = collect_topics(move_cleanup.moves) if move_groups else frozenset()
+    throttle_state = (
+        observe(cluster, throttles.build_selection(entities, topics)) if entities or topics else live
+    )
+    return build_move_steps(operations, move_groups, live, throttle_state, move_cleanup)
 
 
-def groups(operations: Iterable[Operation], default: Pace) -> tuple[Group, ...]:
+def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
     """The moves among the operations by group, in the order in which the groups take their turns."""
-    found: dict[str, list[Operation]] = defaultdict(list)
-    awaits: set[str] = set()
+    moves_by_group: dict[str, list[Operation]] = defaultdict(list)
+    await_ids: set[str] = set()
     for op in operations:
-        if type_of(op).awaits is MOVES:
-            awaits.add(op.id)
-        if moves_replicas(op):
-            found[find_group(op) or str(TOGETHER)].append(op)
+        if get_operation_type(op).awaits is MOVE_COMPLETION:
+            await_ids.add(op.id)
+        if is_reassignment(op):
+            moves_by_group[find_group(op) or str(SHARED_RESOURCE)].append(op)
     result = []
-    for name, moves in sorted(found.items()):
+    for name, moves in sorted(moves_by_group.items()):
         resources = {op.resource for op in moves}
-        resource = moves[0].resource if len(resources) == 1 else TOGETHER
-        pace = find_pace(moves[0]).over(default)
-        result.append(Group(name, resource, pace, tuple(moves), frozenset(awaits)))
+        resource = moves[0].resource if len(resources) == 1 else SHARED_RESOURCE
+        pace = get_pace(moves[0]).over(default_pace)
+        result.append(MoveGroup(name, resource, pace, tuple(moves), frozenset(await_ids)))
     return tuple(result)
 
 
-def throttle_entries(group: Group, live: KafkaState) -> Entries:
+def build_throttle_entries(group: MoveGroup, live: KafkaState) -> ThrottleEntries:
     """All that throttles a group; empty where it is to have no throttle, or nothing is copied."""
     if group.pace.throttle is None:
         return {}
-    return throttles.entries(_shifts(group, live), group.pace.throttle, live.cluster.serving)
+    return throttles.build_entries(
+        _list_transfers(group, live), group.pace.throttle, live.cluster.serving_broker_ids
+    )
 
 
-def paced(
+def build_move_steps(
     operations: Sequence[Operation],
-    found: Sequence[Group],
+    move_groups: Sequence[MoveGroup],
     live: KafkaState,
-    seen: KafkaState,
-    left: Leftovers,
+    throttle_state: KafkaState,
+    move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
     """All operations, the moves at their pace; and what should be known of it.
 
-    seen: the throttles that are there (`throttles.query` of all entries), and the moves of ``left``.
+    throttle_state: the throttles that are there (`throttles.query` of all entries), and the moves of
+        ``move_cleanup``.
     """
-    parts: dict[str, list[str]] = {}
+    part_ids: dict[str, list[str]] = {}
     steps: list[Operation] = []
-    said: list[Diagnostic] = []
-    turn: Operation | None = None
-    others = [op for op in operations if not moves_replicas(op)]
-    declared = frozenset(claim for op in others for claim in type_of(op).produces(op))
-    for group in found:
-        batches = _in_turn([*_still_moving(group, seen, left), *_batches(group, parts)])
+    diagnostics: list[Diagnostic] = []
+    previous_step: Operation | None = None
+    other_operations = [op for op in operations if not is_reassignment(op)]
+    declared_claims = frozenset(
+        claim for op in other_operations for claim in get_operation_type(op).list_produced_claims(op)
+    )
+    for group in move_groups:
+        batches = _order_batches(
+            [*_build_pending_batch(group, throttle_state, move_cleanup), *_split_batches(group, part_ids)]
+        )
         moves = [op for batch in batches for op in batch]
-        over = {op.id: "when all moves are over" for op in moves if moves_replicas(op)}
-        missing = throttles.missing(throttle_entries(group, live), left.throttles, seen, declared)
-        said += _findings(group, live, missing.foreign)
-        waits = {turn.id: "one group of moves at a time"} if turn else {}
-        if missing.entries or missing.relies_on:
+        after_moves = {op.id: "when all moves are over" for op in moves if is_reassignment(op)}
+        missing_throttles = throttles.find_missing(
+            build_throttle_entries(group, live), move_cleanup.throttles, throttle_state, declared_claims
+        )
+        diagnostics += _check_throttle(group, live, missing_throttles.foreign_rates)
+        after_previous = {previous_step.id: "one group of moves at a time"} if previous_step else {}
+        if missing_throttles.entries or missing_throttles.relies_on:
             partitions = {p for op in group.moves for p in get_targets(op)}
-            partitions.update(_sharing(missing.entries, seen, left))
-            throttle = _throttle(group, missing, partitions, seen, over, waits)
-            because = {throttle[0].id: "throttles before a move"}
-            moves = [_with(op, because, {}) for op in moves]
-            steps += throttle
-            turn = throttle[-1] if missing.entries else turn
+            partitions.update(_find_shared_moves(missing_throttles.entries, throttle_state, move_cleanup))
+            throttle_steps = _build_throttle_steps(
+                group, missing_throttles, partitions, throttle_state, after_moves, after_previous
+            )
+            throttle_needs = {throttle_steps[0].id: "throttles before a move"}
+            moves = [_with_edges(op, throttle_needs, {}) for op in moves]
+            steps += throttle_steps
+            previous_step = throttle_steps[-1] if missing_throttles.entries else previous_step
         elif group.pace.batch_size is not None:
-            moves = [_with(op, {}, waits) for op in moves]
-        if group is not found[-1] and group.pace.batch_size is not None and not missing.entries:
-            before = {batches[-2][-1].id: "one batch at a time"} if len(batches) > 1 else {}
-            turn = _barrier(batches[-1], len(batches) + 1, before, group.pace)
-            steps.append(turn)
-        elect = _election(group, live, over)
-        steps += [*moves, *([elect] if elect else ())]
-    return (*(_with_parts(op, parts) for op in others), *steps), said
+            moves = [_with_edges(op, {}, after_previous) for op in moves]
+        if (
+            group is not move_groups[-1]
+            and group.pace.batch_size is not None
+            and not missing_throttles.entries
+        ):
+            after_batch = {batches[-2][-1].id: "one batch at a time"} if len(batches) > 1 else {}
+            previous_step = _build_barrier(batches[-1], len(batches) + 1, after_batch, group.pace)
+            steps.append(previous_step)
+        election = _build_election(group, live, after_moves)
+        steps += [*moves, *([election] if election else ())]
+    return (*(_with_parts(op, part_ids) for op in other_operations), *steps), diagnostics
 
 
-def _with(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
+def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
     """A move with more edges; what only waits has its own."""
-    if not moves_replicas(op):
+    if not is_reassignment(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
-def _limit(pace: Pace) -> Pace | None:
+def _build_timeout_pace(pace: Pace) -> Pace | None:
     """How long a step of the group may wait; None where nothing is said."""
     return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
-def _shifts(group: Group, live: KafkaState) -> Iterable[throttles.Shift]:
+def _list_transfers(group: MoveGroup, live: KafkaState) -> Iterable[throttles.ReplicaTransfer]:
     for op in group.moves:
-        after_it = bool(group.awaited(op))
+        is_awaited = bool(group.awaited(op))
         for name, target in get_targets(op).items():
             partition = TopicPartition.parse(name)
-            before = get_replicas_before(op, name)
-            move = None if after_it else live.moves.get(partition)  # one that is waited for is over by then
-            yield throttles.shift(partition, before, move, target)
+            replicas_before = get_replicas_before(op, name)
+            move = None if is_awaited else live.moves.get(partition)  # one that is waited for is over by then
+            yield throttles.build_transfer(partition, replicas_before, move, target)
 
 
-def _batches(group: Group, parts: dict[str, list[str]]) -> list[Batch]:
+def _split_batches(group: MoveGroup, part_ids: dict[str, list[str]]) -> list[Batch]:
     """The moves, cut and packed so that no batch has more partitions than it may."""
-    size = group.pace.batch_size
-    paced = [_at_pace(op, group) for op in group.moves]
-    if size is None:
-        return [paced]
+    batch_size = group.pace.batch_size
+    moves = [_with_pace(op, group) for op in group.moves]
+    if batch_size is None:
+        return [moves]
     batches: list[Batch] = [[]]
-    room = size
-    taken = {op.id for op in paced}
-    for op in paced:
+    free_slots = batch_size
+    used_ids = {op.id for op in moves}
+    for op in moves:
         names = list(get_targets(op))
-        begin = 0
-        while begin < len(names):
-            if room == 0:
+        start = 0
+        while start < len(names):
+            if free_slots == 0:
                 batches.append([])
-                room = size
-            part = _part(op, names[begin : begin + room], parts, taken)
-            batches[-1].append(part)
-            begin += len(get_targets(part))
-            room -= len(get_targets(part))
+                free_slots = batch_size
+            move_part = _select_part(op, names[start : start + free_slots], part_ids, used_ids)
+            batches[-1].append(move_part)
+            start += len(get_targets(move_part))
+            free_slots -= len(get_targets(move_part))
     return batches
 
 
-def _at_pace(op: Operation, group: Group) -> Operation:
+def _with_pace(op: Operation, group: MoveGroup) -> Operation:
     if not group.pace:
         return op
     args = replace(get_arguments(op, ReassignArgs), pace=group.pace, group=group.name)
-    return with_inverse(type_of(op), replace(op, args=args))
+    return with_inverse(get_operation_type(op), replace(op, args=args))
 
 
-def _part(op: Operation, names: Sequence[str], parts: dict[str, list[str]], taken: set[str]) -> Operation:
+def _select_part(
+    op: Operation, names: Sequence[str], part_ids: dict[str, list[str]], used_ids: set[str]
+) -> Operation:
     """The part of a move that is about some of its partitions.
 
-    taken: ids that it cannot have; a rollback cuts anew what has been cut already.
+    used_ids: ids that it cannot have; a rollback cuts anew what has been cut already.
     """
-    known = parts.setdefault(op.id, [])
-    free = (id_ for n in itertools.count(len(known) + 1) if (id_ := f"{op.id}/{n}") not in taken)
-    id_ = next(free) if known else op.id
-    taken.add(id_)
-    known.append(id_)
-    return replace(part(type_of(op), op, names), id=id_)
+    own_ids = part_ids.setdefault(op.id, [])
+    free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
+    id_ = next(free_ids) if own_ids else op.id
+    used_ids.add(id_)
+    own_ids.append(id_)
+    return replace(select_partitions(get_operation_type(op), op, names), id=id_)
 
 
-def _still_moving(group: Group, seen: KafkaState, left: Leftovers) -> list[Batch]:
+def _build_pending_batch(
+    group: MoveGroup, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
+) -> list[Batch]:
     """What an earlier run has left moving is a batch, too; only where batches are asked for."""
-    mine = {p for op in group.moves for p in get_targets(op)}
-    flying = {p: seen.moves.get(TopicPartition.parse(p)) for p in left.moves if p not in mine}
-    targets = {p: move.target for p, move in flying.items() if move is not None}
+    own_partitions = {p for op in group.moves for p in get_targets(op)}
+    moves_in_flight = {
+        p: throttle_state.moves.get(TopicPartition.parse(p))
+        for p in move_cleanup.moves
+        if p not in own_partitions
+    }
+    targets = {p: move.target for p, move in moves_in_flight.items() if move is not None}
     if group.pace.batch_size is None or not targets:
         return []
-    await_ = waiting(f"{group.name}#1", group.resource, targets, _limit(group.pace))
-    return [[replace(await_, expect=list_replicas(targets))]]
+    await_operation = build_await_operation(
+        f"{group.name}#1", group.resource, targets, _build_timeout_pace(group.pace)
+    )
+    return [[replace(await_operation, expect=list_replicas(targets))]]
 
 
-def _in_turn(batches: list[Batch]) -> list[Batch]:
+def _order_batches(batches: list[Batch]) -> list[Batch]:
     """Each batch after the one before it, and after what of that one goes on although it was refused."""
     result = batches[:1]
-    turn: dict[str, str] = {}
+    predecessors: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
-        before = result[-1]
-        pace = find_pace(batch[0])
-        over = before[-1] if type_of(before[-1]).awaits is MOVES else _barrier(before, number, turn, pace)
-        if over is not before[-1]:
-            before.append(over)
-        turn = {over.id: "one batch at a time"}
-        result.append([_after(op, turn) for op in batch])
+        previous_batch = result[-1]
+        pace = get_pace(batch[0])
+        barrier = (
+            previous_batch[-1]
+            if get_operation_type(previous_batch[-1]).awaits is MOVE_COMPLETION
+            else _build_barrier(previous_batch, number, predecessors, pace)
+        )
+        if barrier is not previous_batch[-1]:
+            previous_batch.append(barrier)
+        predecessors = {barrier.id: "one batch at a time"}
+        result.append([_with_predecessors(op, predecessors) for op in batch])
     return result
 
 
-def _barrier(before: Batch, number: int, turn: Mapping[str, str], pace: Pace) -> Operation:
+def _build_barrier(
+    previous_batch: Batch, number: int, predecessors: Mapping[str, str], pace: Pace
+) -> Operation:
     """Expects nothing: that the batch before it failed is no reason for the next one not to begin."""
-    targets = {name: target for op in before for name, target in get_targets(op).items()}
-    group = find_group(before[0]) or TOGETHER
-    follows = {op.id: "one batch at a time" for op in before}
-    await_ = waiting(f"{group}#{number}", before[0].resource, targets, _limit(pace))
-    return replace(await_, needs=turn, follows=follows)
+    targets = {name: target for op in previous_batch for name, target in get_targets(op).items()}
+    group = find_group(previous_batch[0]) or SHARED_RESOURCE
+    follows = {op.id: "one batch at a time" for op in previous_batch}
+    await_operation = build_await_operation(
+        f"{group}#{number}", previous_batch[0].resource, targets, _build_timeout_pace(pace)
+    )
+    return replace(await_operation, needs=predecessors, follows=follows)
 
 
-def _after(op: Operation, needs: Mapping[str, str]) -> Operation:
-    pause = find_pace(op).pause_s
+def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
+    pause = get_pace(op).pause_s
     args = replace(get_arguments(op, ReassignArgs), pause_s=pause) if pause else op.args
     return replace(op, args=args, needs={**op.needs, **needs})
 
 
-def _sharing(entries: Entries, seen: KafkaState, left: Leftovers) -> Iterable[str]:
+def _find_shared_moves(
+    entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
+) -> Iterable[str]:
     """What an earlier run has left moving, where its rates become others: they go when both are over."""
-    changed = any(
-        key in throttles.RATES and key in left.throttles.get(e, {}) for e in entries for key in entries[e]
+    has_changed_rates = any(
+        key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})
+        for e in entries
+        for key in entries[e]
     )
-    return [p for p in left.moves if changed and TopicPartition.parse(p) in seen.moves]
+    return [
+        p for p in move_cleanup.moves if has_changed_rates and TopicPartition.parse(p) in throttle_state.moves
+    ]
 
 
-def _throttle(
-    group: Group,
-    missing: throttles.Missing,
+def _build_throttle_steps(
+    group: MoveGroup,
+    missing_throttles: throttles.MissingThrottles,
     partitions: Collection[str],
-    seen: KafkaState,
-    over: Mapping[str, str],
-    waits: Mapping[str, str],
+    throttle_state: KafkaState,
+    after_moves: Mapping[str, str],
+    after_previous: Mapping[str, str],
 ) -> list[Operation]:
-    """The steps around moves; ``waits``: the end of the group before it.
+    """The steps around moves; ``after_previous``: the end of the group before it.
 
     What takes it away expects nothing, so that it can be done again when its outcome is not known. Where
     all is there already, what sets it only sees to it that it still is.
     """
-    args = ThrottleArgs({}, tuple(sorted(partitions)), _limit(group.pace))
-    relied = {e: dict(keys) for e, keys in missing.relies_on.items()}
-    more = replace(args, relies_on=relied or None)
-    awaited = {id_: why for op in group.moves for id_, why in group.awaited(op).items()}
-    set_ = throttling(_SET, group.name, group.resource, missing.entries, more)
-    set_ = replace(set_, expect=_SET.view(set_, LiveState(seen)), needs=awaited, follows=waits)
-    if not missing.entries:
-        return [set_]
-    clear = throttling(_CLEAR, group.name, group.resource, missing.entries, args)
-    return [set_, replace(clear, follows={set_.id: "takes away what was set", **over})]
+    args = ThrottleArgs({}, tuple(sorted(partitions)), _build_timeout_pace(group.pace))
+    relied_rates = {e: dict(keys) for e, keys in missing_throttles.relies_on.items()}
+    set_args = replace(args, relies_on=relied_rates or None)
+    awaited_moves = {id_: why for op in group.moves for id_, why in group.awaited(op).items()}
+    set_operation = build_throttle_operation(
+        _SET_THROTTLE, group.name, group.resource, missing_throttles.entries, set_args
+    )
+    set_operation = replace(
+        set_operation,
+        expect=_SET_THROTTLE.compute_view(set_operation, LiveState(throttle_state)),
+        needs=awaited_moves,
+        follows=after_previous,
+    )
+    if not missing_throttles.entries:
+        return [set_operation]
+    clear_operation = build_throttle_operation(
+        _CLEAR_THROTTLE, group.name, group.resource, missing_throttles.entries, args
+    )
+    return [
+        set_operation,
+        replace(clear_operation, follows={set_operation.id: "takes away what was set", **after_moves}),
+    ]
 
 
-def _election(group: Group, live: KafkaState, over: Mapping[str, str]) -> Operation | None:
+def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str, str]) -> Operation | None:
     """An election for the partitions that another broker leads than is preferred afterwards."""
     preferred: dict[str, int] = {}
     for op in group.moves:
         for name, target in get_targets(op).items():
             topic, number = TopicPartition.parse(name)
-            there = live.topics.get(topic)
-            if there is None or number >= len(there.partitions):
+            topic_state = live.topics.get(topic)
+            if topic_state is None or number >= len(topic_state.partitions):
                 continue
-            if there.partitions[number].leader != target[0]:
+            if topic_state.partitions[number].leader != target[0]:
                 preferred[name] = target[0]
     if not preferred:
         return None
-    return replace(election(group.name, group.resource, preferred, _limit(group.pace)), follows=over)
+    return replace(
+        build_elect_operation(group.name, group.resource, preferred, _build_timeout_pace(group.pace)),
+        follows=after_moves,
+    )
 
 
-def _with_parts(op: Operation, parts: Mapping[str, list[str]]) -> Operation:
+def _with_parts(op: Operation, part_ids: Mapping[str, list[str]]) -> Operation:
     """Whoever needs a move that was cut needs all of its parts."""
-    if not any(len(parts.get(id_, ())) > 1 for id_ in op.needs):
+    if not any(len(part_ids.get(id_, ())) > 1 for id_ in op.needs):
         return op
-    needs = {part: why for id_, why in op.needs.items() for part in parts.get(id_, [id_])}
+    needs = {part: why for id_, why in op.needs.items() for part in part_ids.get(id_, [id_])}
     return replace(op, needs=needs)
 
 
-def _findings(group: Group, live: KafkaState, foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
+def _check_throttle(
+    group: MoveGroup, live: KafkaState, foreign_rates: Mapping[str, str]
+) -> Iterable[Diagnostic]:
     resource = str(group.resource)
-    copied = sum(bool(shift.destinations) for shift in _shifts(group, live))
-    if group.pace.throttle is None and copied:
+    copied_count = sum(bool(shift.destinations) for shift in _list_transfers(group, live))
+    if group.pace.throttle is None and copied_count:
         yield info(
             "no-throttle",
             "Replicas move without a throttle",
-            f"{copied} partition{'s are' if copied > 1 else ' is'} copied as fast as the brokers can.",
+            f"{copied_count} partition{'s are' if copied_count > 1 else ' is'} "
+            f"copied as fast as the brokers can.",
             hint="State a throttle in the Reassignment, or under reassignments in the project file.",
             resource=resource,
         )
-    for rate in sorted(set(foreign.values())):
-        names = ", ".join(entity.partition("/")[2] for entity in sorted(foreign) if foreign[entity] == rate)
+    for rate in sorted(set(foreign_rates.values())):
+        names = ", ".join(
+            entity.partition("/")[2] for entity in sorted(foreign_rates) if foreign_rates[entity] == rate
+        )
         yield warning(
             "foreign-throttle",
             "Someone else's throttle holds",

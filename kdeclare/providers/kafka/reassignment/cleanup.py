@@ -10,74 +10,99 @@ from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.partitions import topics_of
+from kdeclare.providers.kafka.operations.partitions import collect_topics
 from kdeclare.providers.kafka.plan_options import CleanupOptions
 from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.batching import TOGETHER
-from kdeclare.providers.kafka.reassignment.leftovers import Leftovers, read_leftovers
+from kdeclare.providers.kafka.reassignment.batching import SHARED_RESOURCE
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
-from kdeclare.providers.kafka.reassignment.operations.elect import election
-from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, throttling
+from kdeclare.providers.kafka.reassignment.operations.elect import build_elect_operation
+from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle, build_throttle_operation
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, bind_move_cleanup
 
-RESOURCE = ResourceId(TOGETHER.kind, "leftovers")
+RESOURCE = ResourceId(SHARED_RESOURCE.kind, "leftovers")
 _CLEAR = ClearThrottle()
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
     """Look for throttles that no move needs anymore, and for leaders to be elected. Raises Fault."""
-    left = read_leftovers(request.pending)
-    if not left:
+    move_cleanup = bind_move_cleanup(request.pending)
+    if not move_cleanup:
         return None
     cluster = request.connections.get(KafkaConnection).cluster
-    lists = {throttles.resource_of(entity).name for entity in left.throttles if entity.startswith("TOPIC/")}
-    topics = topics_of((*left.elections, *left.moves)) | lists
-    live = observe(cluster, throttles.query((), topics))
-    still = tuple(p for p in left.moves if TopicPartition.parse(p) in live.moves)
+    listed_topics = {
+        throttles.parse_entity(entity).name
+        for entity in move_cleanup.throttles
+        if entity.startswith("TOPIC/")
+    }
+    topics = collect_topics((*move_cleanup.elections, *move_cleanup.moves)) | listed_topics
+    live = observe(cluster, throttles.build_selection((), topics))
+    ongoing_moves = tuple(p for p in move_cleanup.moves if TopicPartition.parse(p) in live.moves)
     pending = request.pending
-    if still != left.moves:
-        pending = replace(left, moves=still).write_to(pending)
-    if still and request.patient:
-        return Cleanup((), still, pending)
-    chosen = request.options.find(CleanupOptions)
-    keep = chosen is not None and chosen.keep_throttles
-    operations = tidying(left, live, _find_relocating(cluster, left), keep_throttles=keep)
-    return Cleanup(operations, still, pending)
+    if ongoing_moves != move_cleanup.moves:
+        pending = replace(move_cleanup, moves=ongoing_moves).merge_into(pending)
+    if ongoing_moves and request.patient:
+        return Cleanup((), ongoing_moves, pending)
+    cleanup_options = request.options.find(CleanupOptions)
+    keep_throttles = cleanup_options is not None and cleanup_options.keep_throttles
+    operations = build_cleanup_operations(
+        move_cleanup, live, _find_relocating_brokers(cluster, move_cleanup), keep_throttles=keep_throttles
+    )
+    return Cleanup(operations, ongoing_moves, pending)
 
 
-def _find_relocating(cluster: Cluster, left: Leftovers) -> frozenset[int]:
+def _find_relocating_brokers(cluster: Cluster, move_cleanup: PendingMoveCleanup) -> frozenset[int]:
     """The brokers that are slowed down in moving replicas between log directories and are still at it."""
-    slowed = throttles.brokers_of({e: k for e, k in left.throttles.items() if throttles.DIRS_RATE in k})
-    if not slowed:
+    throttled_brokers = throttles.list_brokers(
+        {e: k for e, k in move_cleanup.throttles.items() if throttles.LOG_DIRS_RATE_KEY in k}
+    )
+    if not throttled_brokers:
         return frozenset()
-    there = cluster.log_dirs()
-    return frozenset(b for b in slowed if any(log_dir.arriving for log_dir in there.get(b, ())))
+    log_dirs = cluster.log_dirs()
+    return frozenset(b for b in throttled_brokers if any(log_dir.arriving for log_dir in log_dirs.get(b, ())))
 
 
-def tidying(
-    left: Leftovers, live: KafkaState, relocating: Collection[int], *, keep_throttles: bool
+def build_cleanup_operations(
+    move_cleanup: PendingMoveCleanup,
+    live: KafkaState,
+    relocating_brokers: Collection[int],
+    *,
+    keep_throttles: bool,
 ) -> tuple[Operation, ...]:
     """What can be done now. Pure.
 
-    relocating: brokers that are still moving replicas between log directories.
+    relocating_brokers: brokers that are still moving replicas between log directories.
     """
-    down = [broker.id for broker in live.cluster.brokers if broker.fenced]
-    mine = [move for partition, move in live.moves.items() if str(partition) in left.moves]
-    involved = {broker for move in mine for broker in move.replicas}.union(relocating)
-    needless = throttles.needless(left.throttles, live.moves.keys(), involved)
-    entries, _ = throttles.without_brokers(needless, down)
-    clear = entries and not keep_throttles
-    found = [throttling(_CLEAR, str(RESOURCE), RESOURCE, entries, ThrottleArgs({}, ()))] if clear else []
-    due = {p: b for p, b in left.elections.items() if _is_due(TopicPartition.parse(p), b, live)}
-    return (*found, *([election(str(RESOURCE), RESOURCE, due, None)] if due else ()))
+    fenced_brokers = [broker.id for broker in live.cluster.brokers if broker.fenced]
+    own_moves = [move for partition, move in live.moves.items() if str(partition) in move_cleanup.moves]
+    involved_brokers = {broker for move in own_moves for broker in move.replicas}.union(relocating_brokers)
+    unneeded_entries = throttles.find_unneeded_entries(
+        move_cleanup.throttles, live.moves.keys(), involved_brokers
+    )
+    entries, _ = throttles.split_unreachable(unneeded_entries, fenced_brokers)
+    should_clear = entries and not keep_throttles
+    clear_operations = (
+        [build_throttle_operation(_CLEAR, str(RESOURCE), RESOURCE, entries, ThrottleArgs({}, ()))]
+        if should_clear
+        else []
+    )
+    due_elections = {
+        p: b for p, b in move_cleanup.elections.items() if _is_election_due(TopicPartition.parse(p), b, live)
+    }
+    return (
+        *clear_operations,
+        *([build_elect_operation(str(RESOURCE), RESOURCE, due_elections, None)] if due_elections else ()),
+    )
 
 
-def _is_due(partition: TopicPartition, preferred: int, live: KafkaState) -> bool:
+def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
     """Whether there is something to be done now: elect it, or forget about it as another is preferred."""
     if partition in live.moves:
         return False
     topic = live.topics.get(partition.topic)
     if topic is None or partition.partition >= len(topic.partitions):
         return True
-    state = topic.partitions[partition.partition]
-    return state.replicas[:1] != (preferred,) or preferred in live.cluster.serving.intersection(state.isr)
+    partition_state = topic.partitions[partition.partition]
+    return partition_state.replicas[:1] != (
+        preferred_leader,
+    ) or preferred_leader in live.cluster.serving_broker_ids.intersection(partition_state.isr)

@@ -8,46 +8,49 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Completion, WorkProgress
 from kdeclare.core.parts import Connections, LiveState
-from kdeclare.core.plans.run import MoveProgress, OperationResult, Status, Waiting
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.plans.run import MoveProgress, OperationResult, PendingPart, Status
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.operations.arguments import find_pace, find_partitions
+from kdeclare.providers.kafka.reassignment.operations.arguments import get_pace, list_partitions
 
-STALLED_S = 30.0
+STALLED_AFTER_S = 30.0
 """Without a byte for so long, a partition is worth naming."""
 
-_SIZES_EVERY_S = 2.0
-_RATE_OVER_S = 30.0
+_SIZES_INTERVAL_S = 2.0
+_RATE_WINDOW_S = 30.0
 
 Sizes = Mapping[TopicPartition, Mapping[int, int]]
 """Bytes of each replica, by partition and broker."""
 
 
-class Movement:
+class MoveMeter:
     """Follows some partitions from look to look. Not for several threads."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, planned: Mapping[TopicPartition, int] | None = None
+        self, cluster: Cluster, clock: Clock, planned_copies: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """Nothing is asked before `look`. planned: all that will be moved, with how many copies of each."""
-        self._planned = dict(planned or {})
+        """Nothing is asked before `look`.
+
+        planned_copies: all that will be moved, with how many copies of each.
+        """
+        self._planned_copies = dict(planned_copies or {})
         self._cluster = cluster
         self._clock = clock
-        self._seen: set[TopicPartition] = set()
-        self._open: set[TopicPartition] = set()  # seen, and not over at the last look
-        self._total = len(self._planned)
-        self._bytes = 0
-        self._bytes_wanted = 0
-        self._wanted: dict[TopicPartition, int] = {}
-        self._copied: dict[TopicPartition, int] = {}
-        self._grew: dict[TopicPartition, float] = {}
-        self._sizes: dict[tuple[TopicPartition, int], int] = {}
+        self._tracked: set[TopicPartition] = set()
+        self._open_partitions: set[TopicPartition] = set()  # seen, and not over at the last look
+        self._partitions_total = len(self._planned_copies)
+        self._copied_total = 0
+        self._bytes_total = 0
+        self._expected_bytes: dict[TopicPartition, int] = {}
+        self._copied_bytes: dict[TopicPartition, int] = {}
+        self._last_growth: dict[TopicPartition, float] = {}
+        self._known_sizes: dict[tuple[TopicPartition, int], int] = {}
         self._samples: deque[tuple[float, int]] = deque()
-        self._sized_at: float | None = None
+        self._measured_at: float | None = None
 
     def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
         """Where the partitions are now. ``live`` holds their topics and moves.
@@ -56,22 +59,24 @@ class Movement:
         """
         now = self._clock.monotonic()
         # one by one: a difference of sets would go through all that is planned at every look
-        self._total += sum(p not in self._seen and p not in self._planned for p in set(partitions))
-        self._seen.update(partitions)
-        self._open.update(partitions)
-        flying = sorted(p for p in self._open if p in live.moves)
-        if flying and (self._sized_at is None or now - self._sized_at >= _SIZES_EVERY_S):
-            self._sized_at = now
-            self._measure(live, flying, now)
-        for partition in self._open.difference(flying):
-            self._set_copied(partition, self._wanted.get(partition, 0))
-        self._open = set(flying)
-        copied, wanted = self._bytes, self._bytes_wanted
-        rate = self._rate(now, copied)
-        waits = self._waiting(live, flying, now)
+        self._partitions_total += sum(
+            p not in self._tracked and p not in self._planned_copies for p in set(partitions)
+        )
+        self._tracked.update(partitions)
+        self._open_partitions.update(partitions)
+        flying = sorted(p for p in self._open_partitions if p in live.moves)
+        if flying and (self._measured_at is None or now - self._measured_at >= _SIZES_INTERVAL_S):
+            self._measured_at = now
+            self._measure_sizes(live, flying, now)
+        for partition in self._open_partitions.difference(flying):
+            self._set_copied(partition, self._expected_bytes.get(partition, 0))
+        self._open_partitions = set(flying)
+        copied, wanted = self._copied_total, self._bytes_total
+        rate = self._compute_rate(now, copied)
+        waits = self._find_pending_parts(live, flying, now)
         return MoveProgress(
-            partitions=len(self._seen) - len(flying),
-            partitions_total=self._total,
+            partitions=len(self._tracked) - len(flying),
+            partitions_total=self._partitions_total,
             bytes=copied,
             bytes_total=wanted,
             rate=rate,
@@ -81,88 +86,110 @@ class Movement:
             member="broker",
         )
 
-    def _measure(self, live: KafkaState, flying: list[TopicPartition], now: float) -> None:
-        ahead = [] if self._wanted else self._planned  # once, for the estimate
-        sizes = replica_sizes(self._cluster, {p.topic for p in (*flying, *ahead)})
-        for partition in ahead:
+    def _measure_sizes(self, live: KafkaState, in_flight: list[TopicPartition], now: float) -> None:
+        planned_partitions = [] if self._expected_bytes else self._planned_copies  # once, for the estimate
+        sizes = read_replica_sizes(self._cluster, {p.topic for p in (*in_flight, *planned_partitions)})
+        for partition in planned_partitions:
             size = max(sizes.get(partition, {0: 0}).values())
-            self._set_wanted(partition, size * self._planned[partition])
-        for partition in flying:
+            self._set_expected(partition, size * self._planned_copies[partition])
+        for partition in in_flight:
             move = live.moves[partition]
-            there = sizes.get(partition, {})
-            whole = max((size for broker, size in there.items() if broker not in move.adding), default=0)
+            sizes_by_broker = sizes.get(partition, {})
+            full_size = max(
+                (size for broker, size in sizes_by_broker.items() if broker not in move.adding), default=0
+            )
             # what a broker has told stays true while it is down
-            self._sizes |= {(partition, broker): size for broker, size in there.items()}
-            copied = sum(min(self._sizes.get((partition, broker), 0), whole) for broker in move.adding)
-            if copied != self._copied.get(partition) or partition not in self._grew:
-                self._grew[partition] = now
-            self._set_wanted(partition, whole * len(move.adding))
+            self._known_sizes |= {(partition, broker): size for broker, size in sizes_by_broker.items()}
+            copied = sum(
+                min(self._known_sizes.get((partition, broker), 0), full_size) for broker in move.adding
+            )
+            if copied != self._copied_bytes.get(partition) or partition not in self._last_growth:
+                self._last_growth[partition] = now
+            self._set_expected(partition, full_size * len(move.adding))
             self._set_copied(partition, copied)
 
     # The sums are kept along, because thousands of partitions would be summed up again at every look.
 
-    def _set_wanted(self, partition: TopicPartition, size: int) -> None:
-        self._bytes_wanted += size - self._wanted.get(partition, 0)
-        self._wanted[partition] = size
+    def _set_expected(self, partition: TopicPartition, size: int) -> None:
+        self._bytes_total += size - self._expected_bytes.get(partition, 0)
+        self._expected_bytes[partition] = size
 
     def _set_copied(self, partition: TopicPartition, size: int) -> None:
-        self._bytes += size - self._copied.get(partition, 0)
-        self._copied[partition] = size
+        self._copied_total += size - self._copied_bytes.get(partition, 0)
+        self._copied_bytes[partition] = size
 
-    def _rate(self, now: float, copied: int) -> float | None:
+    def _compute_rate(self, now: float, copied: int) -> float | None:
         samples = self._samples
-        if not samples or copied != samples[-1][1] or now - samples[-1][0] >= _SIZES_EVERY_S:
+        if not samples or copied != samples[-1][1] or now - samples[-1][0] >= _SIZES_INTERVAL_S:
             samples.append((now, copied))
-        while len(samples) > 2 and now - samples[0][0] > _RATE_OVER_S:
+        while len(samples) > 2 and now - samples[0][0] > _RATE_WINDOW_S:
             samples.popleft()
-        (first, before), (last, after) = samples[0], samples[-1]
-        return (after - before) / (last - first) if last - first >= 1 and after > before else None
+        (first_time, first_copied), (last_time, last_copied) = samples[0], samples[-1]
+        return (
+            (last_copied - first_copied) / (last_time - first_time)
+            if last_time - first_time >= 1 and last_copied > first_copied
+            else None
+        )
 
-    def _waiting(self, live: KafkaState, flying: list[TopicPartition], now: float) -> tuple[Waiting, ...]:
+    def _find_pending_parts(
+        self, live: KafkaState, in_flight: list[TopicPartition], now: float
+    ) -> tuple[PendingPart, ...]:
         """Those that wait for a broker that is down, and those to which nothing comes."""
-        found = [
+        pending_parts = [
             item
-            for partition in flying
-            if (item := waiting(live, partition, now - self._grew.get(partition, now) >= STALLED_S))
+            for partition in in_flight
+            if (
+                item := build_pending_part(
+                    live, partition, now - self._last_growth.get(partition, now) >= STALLED_AFTER_S
+                )
+            )
             and (item.down or item.stalled)
         ]
-        return tuple(sorted(found, key=lambda item: (not item.down, item.partition)))
+        return tuple(sorted(pending_parts, key=lambda item: (not item.down, item.partition)))
 
 
-def waiting(live: KafkaState, partition: TopicPartition, stalled: bool = False) -> Waiting:
+def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: bool = False) -> PendingPart:
     """For which brokers one partition in flight waits."""
-    move, state = live.moves[partition], live.topics.get(partition.topic)
-    known = state is not None and partition.partition < len(state.partitions)
-    isr = state.partitions[partition.partition].isr if state and known else ()
+    move, topic_state = live.moves[partition], live.topics.get(partition.topic)
+    has_state = topic_state is not None and partition.partition < len(topic_state.partitions)
+    isr = topic_state.partitions[partition.partition].isr if topic_state and has_state else ()
     brokers = tuple(broker for broker in move.adding if broker not in isr)
-    serving = live.cluster.serving
-    return Waiting(str(partition), brokers, tuple(b for b in brokers if b not in serving), stalled)
+    serving = live.cluster.serving_broker_ids
+    return PendingPart(str(partition), brokers, tuple(b for b in brokers if b not in serving), is_stalled)
 
 
-def replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
+def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
     """Bytes of all replicas of these topics; empty where the cluster does not say."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
-        found = cluster.log_dirs(sorted(topics))
+        log_dirs_by_broker = cluster.log_dirs(sorted(topics))
     except Fault:  # it is only for people to look at
         return {}
-    for broker, folders in found.items():
-        for folder in folders:
-            for partition, size in folder.sizes.items():
+    for broker, log_dirs in log_dirs_by_broker.items():
+        for log_dir in log_dirs:
+            for partition, size in log_dir.sizes.items():
                 sizes.setdefault(partition, {})[broker] = size
     return sizes
 
 
-def told(item: Waiting) -> str:
+def explain_pending_part(pending_part: PendingPart) -> str:
     """For whom a partition waits, in words."""
-    names = ", ".join(f"broker {b}{' (down)' if b in item.down else ''}" for b in item.brokers)
-    return f"{item.partition} waits for {names}" if names else f"{item.partition} is about to end"
+    names = ", ".join(
+        f"broker {b}{' (down)' if b in pending_part.down else ''}" for b in pending_part.brokers
+    )
+    return (
+        f"{pending_part.partition} waits for {names}"
+        if names
+        else f"{pending_part.partition} is about to end"
+    )
 
 
-_GOES_ON = "The move goes on in the cluster; kdeclare status shows it."
-_LATER = "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
+_MOVE_CONTINUES = "The move goes on in the cluster; kdeclare status shows it."
+_CLEANUP_LATER = (
+    "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
+)
 _OVERRIDDEN = "The move ended, but the replicas are not the ones asked for: someone cancelled or changed it."
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 class MoveCompletion(Completion):
@@ -170,27 +197,42 @@ class MoveCompletion(Completion):
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         """Whether one of its partitions is being moved, by anyone."""
-        return bool(_find_moving(op, live.get(KafkaState)))
+        return bool(_find_moving_partitions(op, live.get(KafkaState)))
 
     def find_limit_s(self, op: Operation) -> float | None:
         """As its own pace says."""
-        return find_pace(op).timeout_s
+        return get_pace(op).timeout_s
 
-    def leave(self, op: Operation) -> OperationResult:
+    def report_started(self, op: Operation) -> OperationResult:
         """The move goes on; what tidies up after it comes later."""
-        text = _LATER if type_of(op).is_cleanup else _GOES_ON
+        text = _CLEANUP_LATER if get_operation_type(op).is_cleanup else _MOVE_CONTINUES
         return OperationResult(op.id, Status.STARTED, None, text)
 
-    def give_up(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
+    def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
         """Name the partitions that are still being moved, and the brokers that they wait for."""
         state = live.get(KafkaState) if live is not None else None
-        moving = [TopicPartition.parse(p) for p in _find_moving(op, state)] if state is not None else []
-        named = "; ".join(told(waiting(state, p)) for p in moving[:_NAMED]) if state is not None else ""
-        more = f", and {len(moving) - _NAMED} more partitions" if len(moving) > _NAMED else ""
-        text = f"Still moving after {limit_s:g} s: {named or 'the brokers do not answer'}{more}. {_GOES_ON}"
+        moving_partitions = (
+            [TopicPartition.parse(p) for p in _find_moving_partitions(op, state)] if state is not None else []
+        )
+        pending_text = (
+            "; ".join(
+                explain_pending_part(build_pending_part(state, p)) for p in moving_partitions[:_MAX_NAMED]
+            )
+            if state is not None
+            else ""
+        )
+        others_text = (
+            f", and {len(moving_partitions) - _MAX_NAMED} more partitions"
+            if len(moving_partitions) > _MAX_NAMED
+            else ""
+        )
+        text = (
+            f"Still moving after {limit_s:g} s: "
+            f"{pending_text or 'the brokers do not answer'}{others_text}. {_MOVE_CONTINUES}"
+        )
         return OperationResult(op.id, Status.STARTED, "move-timeout", text)
 
-    def report_other_end(self, op: Operation) -> OperationResult:
+    def report_overridden(self, op: Operation) -> OperationResult:
         """Somebody has cancelled it, or sent the partitions elsewhere."""
         return OperationResult(op.id, Status.FAILED, "move-overridden", _OVERRIDDEN)
 
@@ -199,36 +241,36 @@ class MoveCompletion(Completion):
     ) -> "MoveTracker":
         """Follow copied bytes, too."""
         cluster = connections.get(KafkaConnection).cluster
-        return MoveTracker(Movement(cluster, clock, _count_copies(operations)))
+        return MoveTracker(MoveMeter(cluster, clock, _count_copies(operations)))
 
 
-MOVES = MoveCompletion()
+MOVE_COMPLETION = MoveCompletion()
 
 
-def moves_replicas(op: Operation) -> bool:
+def is_reassignment(op: Operation) -> bool:
     """Whether ``op`` moves replicas from broker to broker; work of other providers can go on, too."""
-    return type_of(op).completion is MOVES
+    return get_operation_type(op).completion is MOVE_COMPLETION
 
 
 class MoveTracker:
     """How far the moves of one run are, or those of others that are in their way."""
 
-    def __init__(self, movement: Movement) -> None:
-        """Tell what ``movement`` sees."""
-        self._movement = movement
+    def __init__(self, meter: MoveMeter) -> None:
+        """Tell what ``meter`` sees."""
+        self._meter = meter
 
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
         """See `WorkTracker`; what only tidies up after moves is not worth telling."""
-        awaiting = [op for op in awaiting if not type_of(op).is_cleanup]
-        what = "Moving replicas" if working else "Waiting for moves that are under way"
-        named = [TopicPartition.parse(p) for op in working or awaiting for p in find_partitions(op)]
-        return WorkProgress(what, self._movement.look(live.get(KafkaState), named)) if named else None
+        awaiting = [op for op in awaiting if not get_operation_type(op).is_cleanup]
+        label = "Moving replicas" if working else "Waiting for moves that are under way"
+        partitions = [TopicPartition.parse(p) for op in working or awaiting for p in list_partitions(op)]
+        return WorkProgress(label, self._meter.look(live.get(KafkaState), partitions)) if partitions else None
 
 
-def _find_moving(op: Operation, live: KafkaState) -> tuple[str, ...]:
-    return tuple(p for p in find_partitions(op) if TopicPartition.parse(p) in live.moves)
+def _find_moving_partitions(op: Operation, live: KafkaState) -> tuple[str, ...]:
+    return tuple(p for p in list_partitions(op) if TopicPartition.parse(p) in live.moves)
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
@@ -236,6 +278,6 @@ def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
     return {
         TopicPartition.parse(name): len(set(after) - set(get_replicas_before(op, name)))
         for op in operations
-        if moves_replicas(op)
+        if is_reassignment(op)
         for name, after in get_targets(op).items()
     }

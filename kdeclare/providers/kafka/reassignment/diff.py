@@ -5,106 +5,129 @@ from collections.abc import Mapping
 from kdeclare.core.diagnostics import Diagnostic, denied, error, warning
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.kafka_operation_type import REPLICAS_FIELD
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Placer, Replicas, Wish
+from kdeclare.providers.kafka.operations.kafka_operation_type import REPLICAS_FIELD_PREFIX
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementError,
+    PlacementRequest,
+    Placer,
+    Replicas,
+)
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import (
-    IN_THE_WAY,
     MOVE_IN_FLIGHT,
-    not_placed,
-    true_replicas,
-    under_way,
+    MOVE_IN_FLIGHT_HINT,
+    list_target_replicas,
+    report_move_under_way,
+    report_no_placement,
 )
 
-GUARD = "replication-factor-guard"
+REPLICATION_FACTOR_GUARD = "replication-factor-guard"
 EXPECTED_REPLICAS = "expected-replicas"
 UNKNOWN_PARTITION = "unknown-partition"
 
-PREFIX = REPLICAS_FIELD
+REPLICAS_PREFIX = REPLICAS_FIELD_PREFIX
 
 
-def diff_reassignment(resource: ResourceId, desired: Desired, live: KafkaState, place: Placer) -> Difference:
+def diff_reassignment(
+    resource: ResourceId, desired: DesiredResource, live: KafkaState, placer: Placer
+) -> Difference:
     """See `Kind.diff`."""
     body = desired.get_body(ReassignmentBody)
-    problems: list[Diagnostic] = _unknown(resource, desired, live)
+    problems: list[Diagnostic] = _check_names(resource, desired, live)
     targets = body.targets
     try:
-        targets += _placed(body, live, place)
-    except PlacementError as reason:
-        problems.append(not_placed(str(resource), str(reason), desired.source))
+        targets += _compute_targets(body, live, placer)
+    except PlacementError as placement_error:
+        problems.append(report_no_placement(str(resource), str(placement_error), desired.source))
     fields: list[FieldChange] = []
     for target in targets:
         current = live.replicas(target.partition)
         if current == target.replicas:
             continue
-        wrong = _problem(resource, desired, live, target, current)
-        if wrong is not None:
-            problems.append(wrong)
+        problem = _check_target(resource, desired, live, target, current)
+        if problem is not None:
+            problems.append(problem)
         if current is not None:
-            path = f"{PREFIX}{target.partition}"
+            path = f"{REPLICAS_PREFIX}{target.partition}"
             field = FieldChange(path, FieldOp.CHANGE, list(current), list(target.replicas))
             fields.append(assess_placement_field(field))
-    arriving = [t.partition for t in targets if t.partition in live.moves and _is_there(t, live)]
-    if arriving:
-        problems.append(under_way(str(resource), arriving, live))
+    arriving_partitions = [
+        t.partition for t in targets if t.partition in live.moves and _is_target_reached(t, live)
+    ]
+    if arriving_partitions:
+        problems.append(report_move_under_way(str(resource), arriving_partitions, live))
     change = None
     if fields:
-        blocked = next((p.code for p in problems if p.blocks), None)
+        blocked_by = next((p.code for p in problems if p.is_blocking), None)
         change = Change(
-            resource, Action.UPDATE, Reason.CHANGED, Risk.DISRUPTIVE, tuple(fields), desired.source, blocked
+            resource,
+            Action.UPDATE,
+            Reason.CHANGED,
+            Risk.DISRUPTIVE,
+            tuple(fields),
+            desired.source,
+            blocked_by,
         )
     return Difference(change, None, (), tuple(problems))
 
 
-def _is_there(target: Target, live: KafkaState) -> bool:
+def _is_target_reached(target: Target, live: KafkaState) -> bool:
     return live.replicas(target.partition) == target.replicas
 
 
-def _placed(body: ReassignmentBody, live: KafkaState, place: Placer) -> tuple[Target, ...]:
+def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -> tuple[Target, ...]:
     """Where the partitions of its topics are to be."""
-    current = {name: true_replicas(live, live.topics[name]) for name in body.matching(live.topics)}
+    current = {
+        name: list_target_replicas(live, live.topics[name]) for name in body.filter_topics(live.topics)
+    }
     if not current:
         return ()
-    known = {broker.id for broker in live.cluster.brokers}
-    off = body.drain or (known - body.target_brokers if body.target_brokers else frozenset())
+    broker_ids = {broker.id for broker in live.cluster.brokers}
+    excluded_brokers = body.drain or (
+        broker_ids - body.target_brokers if body.target_brokers else frozenset()
+    )
     if body.target_brokers:
-        off |= {r for lists in current.values() for replicas in lists for r in replicas} - body.target_brokers
-    wish = Wish(
+        excluded_brokers |= {
+            r for lists in current.values() for replicas in lists for r in replicas
+        } - body.target_brokers
+    request = PlacementRequest(
         strategy=body.strategy,
         racks=body.racks,
-        without=frozenset(off),
-        even=body.rebalance,
-        fixed=_under_way(current, live, frozenset(off)),
+        excluded_brokers=frozenset(excluded_brokers),
+        rebalance=body.rebalance,
+        fixed=_find_fixed_partitions(current, live, frozenset(excluded_brokers)),
     )
-    placed = place(live.cluster.brokers, current, wish)
+    replicas_by_topic = placer(live.cluster.brokers, current, request)
     return tuple(
         Target(TopicPartition(name, n), replicas, None)
-        for name, lists in sorted(placed.items())
+        for name, lists in sorted(replicas_by_topic.items())
         for n, replicas in enumerate(lists)
     )
 
 
-def _under_way(
-    current: Mapping[str, list[Replicas]], live: KafkaState, off: frozenset[int]
+def _find_fixed_partitions(
+    current: Mapping[str, list[Replicas]], live: KafkaState, excluded_brokers: frozenset[int]
 ) -> dict[str, frozenset[int]]:
     """Partitions that are being moved, and to where they may be: they are left to it."""
-    fixed: dict[str, set[int]] = {}
+    fixed_partitions: dict[str, set[int]] = {}
     for partition in live.moves:
-        if partition.topic in current and off.isdisjoint(current[partition.topic][partition.partition]):
-            fixed.setdefault(partition.topic, set()).add(partition.partition)
-    return {name: frozenset(numbers) for name, numbers in fixed.items()}
+        if partition.topic in current and excluded_brokers.isdisjoint(
+            current[partition.topic][partition.partition]
+        ):
+            fixed_partitions.setdefault(partition.topic, set()).add(partition.partition)
+    return {name: frozenset(numbers) for name, numbers in fixed_partitions.items()}
 
 
-def _unknown(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
+def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
     """Topics and target brokers that are not there; of partitions, see `_problem`."""
     body = desired.get_body(ReassignmentBody)
-    known = {broker.id for broker in live.cluster.brokers}
-    partitioned = {target.partition.topic for target in body.targets}
-    found = [
+    broker_ids = {broker.id for broker in live.cluster.brokers}
+    target_topics = {target.partition.topic for target in body.targets}
+    diagnostics = [
         error(
             UNKNOWN_PARTITION,
             "No such topic",
@@ -114,9 +137,9 @@ def _unknown(resource: ResourceId, desired: Desired, live: KafkaState) -> list[D
             resource=str(resource),
             subject=f"Topic/{name}",
         )
-        for name in sorted(body.names - partitioned - live.topics.keys())
+        for name in sorted(body.names - target_topics - live.topics.keys())
     ]
-    found += [
+    diagnostics += [
         warning(
             "no-such-topics",
             "A pattern matches no topic",
@@ -125,32 +148,34 @@ def _unknown(resource: ResourceId, desired: Desired, live: KafkaState) -> list[D
             place=desired.source,
             resource=str(resource),
         )
-        for text in body.idle_patterns(live.topics)
+        for text in body.find_unmatched_patterns(live.topics)
     ]
-    if missing := sorted(body.target_brokers - known):
-        detail = f"The replicas are to be on {missing}, which the cluster does not have."
-        found.append(_no_broker(resource, desired, detail, known))
-    return found
+    if missing_brokers := sorted(body.target_brokers - broker_ids):
+        detail = f"The replicas are to be on {missing_brokers}, which the cluster does not have."
+        diagnostics.append(_report_unknown_brokers(resource, desired, detail, broker_ids))
+    return diagnostics
 
 
-def _no_broker(resource: ResourceId, desired: Desired, detail: str, known: set[int]) -> Diagnostic:
+def _report_unknown_brokers(
+    resource: ResourceId, desired: DesiredResource, detail: str, broker_ids: set[int]
+) -> Diagnostic:
     return error(
         "unknown-broker",
         "No such broker",
         detail,
-        hint=f"It has {sorted(known)}.",
+        hint=f"It has {sorted(broker_ids)}.",
         place=desired.source,
         resource=str(resource),
     )
 
 
-def _problem(
-    resource: ResourceId, desired: Desired, live: KafkaState, target: Target, current: Replicas | None
+def _check_target(
+    resource: ResourceId, desired: DesiredResource, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
     """What keeps one partition from being moved, if something does."""
     body = desired.get_body(ReassignmentBody)
     partition = target.partition
-    known = {broker.id for broker in live.cluster.brokers}
+    broker_ids = {broker.id for broker in live.cluster.brokers}
     if current is None:
         return error(
             UNKNOWN_PARTITION,
@@ -161,9 +186,9 @@ def _problem(
             resource=str(resource),
             subject=f"Topic/{partition.topic}",
         )
-    if missing := sorted(set(target.replicas) - known):
-        detail = f"{partition} is to be on {missing}, which the cluster does not have."
-        return _no_broker(resource, desired, detail, known)
+    if missing_brokers := sorted(set(target.replicas) - broker_ids):
+        detail = f"{partition} is to be on {missing_brokers}, which the cluster does not have."
+        return _report_unknown_brokers(resource, desired, detail, broker_ids)
     code, summary, detail, hint = "", "", "", ""
     if target.expected is not None and target.expected != current:
         code, summary = EXPECTED_REPLICAS, "Replicas are not as expected"
@@ -172,9 +197,9 @@ def _problem(
     elif partition in live.moves:
         code, summary = MOVE_IN_FLIGHT, "A move is in flight"
         detail = f"{partition} is being moved to {list(current)} right now."
-        hint = IN_THE_WAY
+        hint = MOVE_IN_FLIGHT_HINT
     elif len(target.replicas) != len(current) and not body.allow_replication_factor_change:
-        code, summary = GUARD, "The replication factor would change"
+        code, summary = REPLICATION_FACTOR_GUARD, "The replication factor would change"
         detail = (
             f"The replication factor of {partition} would change from {len(current)} "
             f"to {len(target.replicas)}, and the guard of KIP-860 is on."

@@ -17,29 +17,33 @@ from kdeclare.core.jsontypes import (
 )
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.operations.binding import dump_arguments
+from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.resources.capabilities import Evidence
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Problem, narrow, narrow_optional
+from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
 from kdeclare.providers.kafka.collector import KafkaSelection
-from kdeclare.providers.kafka.fleet.facts import list_topics, pick_topics
+from kdeclare.providers.kafka.fleet.facts import list_topic_names, select_topic_keys
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
-from kdeclare.providers.kafka.operations.kafka_operation_type import find_field_topic, identities
-from kdeclare.providers.kafka.operations.partitions import topics_of
-from kdeclare.providers.kafka.plan_evidence import find_proven_of_reassignment
-from kdeclare.providers.kafka.reassignment.diff import PREFIX, diff_reassignment
+from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view, find_field_topic
+from kdeclare.providers.kafka.operations.partitions import collect_topics
+from kdeclare.providers.kafka.plan_evidence import find_proven_reassignment_fields
+from kdeclare.providers.kafka.reassignment.diff import REPLICAS_PREFIX, diff_reassignment
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.pace import read_pace
-from kdeclare.providers.kafka.reassignment.placement_request import Arrangement, Placement, Strategy
+from kdeclare.providers.kafka.reassignment.pace import bind_pace
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementConstraint,
+    PlacementContext,
+    Strategy,
+)
 from kdeclare.providers.kafka.reassignment.spec import (
-    EXCLUSIVE,
+    EXCLUSIVE_FIELDS,
     ReassignmentBody,
     ReassignmentSpec,
     Target,
@@ -56,13 +60,13 @@ class ReassignmentKind:
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
     record: type[OwnedRecord] = NoRecord
-    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
+    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
 
     def is_location(self, path: str) -> bool:
         """See `MovesData`: the replicas of partitions, and how many there are."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         return parse_reassignment(name, narrow(spec, ReassignmentSpec))
 
@@ -74,7 +78,7 @@ class ReassignmentKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -82,7 +86,7 @@ class ReassignmentKind:
         """See `Kind`."""
         if desired is None:
             return Difference(None)
-        return diff_reassignment(resource, desired, live.get(KafkaState), context.get(Placement).place)
+        return diff_reassignment(resource, desired, live.get(KafkaState), context.get(PlacementContext).place)
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
         """See `providers.kafka.risks`."""
@@ -98,7 +102,7 @@ class ReassignmentKind:
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
         """See `providers.kafka.plan_evidence`."""
-        return find_proven_of_reassignment(evidence)
+        return find_proven_reassignment_fields(evidence)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """The replicas of its partitions, and with them the replication factor of their topics."""
@@ -106,20 +110,27 @@ class ReassignmentKind:
         replicas: dict[str, JsonValue] = {
             f"replicas of {t.partition}": list(t.replicas) for t in body.targets
         }
-        sizes = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
-        return replicas | sizes
+        factors = {f"replication factor of {t.partition.topic}": len(t.replicas) for t in body.targets}
+        return replicas | factors
 
-    def arranges(self, name: str, body: object, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+    def find_placement_constraints(
+        self, name: str, body: object, topics: Iterable[str]
+    ) -> Mapping[str, PlacementConstraint]:
         """The brokers of its partitions, or its rule for every topic that it is about."""
         body = narrow(body, ReassignmentBody)
-        rule = Arrangement(
-            without=body.drain, only=body.target_brokers, strategy=body.strategy, even=body.rebalance
+        rule = PlacementConstraint(
+            excluded_brokers=body.drain,
+            only=body.target_brokers,
+            strategy=body.strategy,
+            rebalance=body.rebalance,
         )
-        found = dict.fromkeys(body.matching(topics), rule)
-        brokers: dict[str, set[int]] = {}
+        constraints = dict.fromkeys(body.filter_topics(topics), rule)
+        brokers_by_topic: dict[str, set[int]] = {}
         for target in body.targets:
-            brokers.setdefault(target.partition.topic, set()).update(target.replicas)
-        return found | {t: Arrangement(frozenset(ids), exact=True) for t, ids in brokers.items()}
+            brokers_by_topic.setdefault(target.partition.topic, set()).update(target.replicas)
+        return constraints | {
+            t: PlacementConstraint(frozenset(ids), exact=True) for t, ids in brokers_by_topic.items()
+        }
 
     def find_field_subject(self, path: str) -> str | None:
         """The topic whose replicas it is about."""
@@ -128,7 +139,7 @@ class ReassignmentKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
@@ -137,10 +148,10 @@ class ReassignmentKind:
         pace = (desired.get_body(ReassignmentBody).pace if desired else None) or None
         groups: dict[bool, dict[str, FieldChange]] = {}
         for field in change.fields:
-            resized = len(as_list(field.before)) != len(as_list(field.after))
-            groups.setdefault(resized, {})[field.path.removeprefix(PREFIX)] = field
+            changes_factor = len(as_list(field.before)) != len(as_list(field.after))
+            groups.setdefault(changes_factor, {})[field.path.removeprefix(REPLICAS_PREFIX)] = field
         operations: list[Operation] = []
-        for allow, fields in sorted(groups.items()):
+        for allow_factor_change, fields in sorted(groups.items()):
             suffix = f"#{len(operations) + 1}" if operations else ""
             op = Operation(
                 id=f"{_REASSIGN.name}:{change.id}{suffix}",
@@ -148,12 +159,12 @@ class ReassignmentKind:
                 resource=change.id,
                 args=ReassignArgs(
                     {name: as_ints(field.after) for name, field in fields.items()},
-                    allow,
+                    allow_factor_change,
                     pace=pace,
                     group=str(change.id) if pace else None,
                 ),
                 expect={n: f.before for n, f in fields.items()}
-                | identities(topics_of(fields), live.get(KafkaState)),
+                | build_identity_view(collect_topics(fields), live.get(KafkaState)),
             )
             operations.append(with_inverse(_REASSIGN, op))
         return tuple(operations)
@@ -178,18 +189,21 @@ class ReassignmentKind:
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
         """The topics that it is about."""
-        return pick_topics(keys, self.arranges(name, narrow(body, ReassignmentBody), list_topics(keys)))
+        return select_topic_keys(
+            keys,
+            self.find_placement_constraints(name, narrow(body, ReassignmentBody), list_topic_names(keys)),
+        )
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `providers.kafka.reassignment.body_json`."""
-        return reassignment_json(narrow(body, ReassignmentBody))
+        return dump_reassignment(narrow(body, ReassignmentBody))
 
     def from_json(self, json: JsonObject) -> ReassignmentBody:
         """See `providers.kafka.reassignment.body_json`."""
-        return reassignment_from(json)
+        return bind_reassignment(json)
 
 
-def reassignment_json(body: ReassignmentBody) -> JsonObject:
+def dump_reassignment(body: ReassignmentBody) -> JsonObject:
     """See `Kind.to_json`."""
     return {
         "partitions": [
@@ -212,11 +226,11 @@ def reassignment_json(body: ReassignmentBody) -> JsonObject:
     }
 
 
-def reassignment_from(json: JsonObject) -> ReassignmentBody:
+def bind_reassignment(json: JsonObject) -> ReassignmentBody:
     """See `Kind.from_json`."""
     strategy = json["strategy"]
     return ReassignmentBody(
-        targets=tuple(_target(as_object(item)) for item in as_list(json["partitions"])),
+        targets=tuple(_bind_target(as_object(item)) for item in as_list(json["partitions"])),
         allow_replication_factor_change=as_bool(json["allowReplicationFactorChange"]),
         topics=as_texts(json["topics"]),
         drain=frozenset(as_ints(json["drain"])),
@@ -224,11 +238,11 @@ def reassignment_from(json: JsonObject) -> ReassignmentBody:
         rebalance=as_bool(json["rebalance"]),
         strategy=None if strategy is None else Strategy(as_text(strategy)),
         racks=as_texts(json["racks"]),
-        pace=read_pace(as_object(json["pace"])),
+        pace=bind_pace(as_object(json["pace"])),
     )
 
 
-def _target(item: JsonObject) -> Target:
+def _bind_target(item: JsonObject) -> Target:
     expected = item["expectedReplicas"]
     return Target(
         TopicPartition(as_text(item["topic"]), as_int(item["partition"])),

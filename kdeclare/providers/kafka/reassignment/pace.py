@@ -7,31 +7,31 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonObject, as_int_or_none, as_number
-from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Arguments
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.plans.planning import PlanSettings
+from kdeclare.core.plans.plan_hooks import PlanSettings
 from kdeclare.core.units import Duration
 
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?i?B)/s")
 _SIZE = TypeAdapter(ByteSize)
 
 
-def bytes_per_second(value: object) -> int:
+def parse_rate(value: object) -> int:
     """``50MiB/s``, or a number, in bytes a second. Raises ValueError for a text that is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _RATE.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    rate_match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if rate_match is None:
         raise ValueError(f"'{value}' is no rate; write 50MiB/s, or a number of bytes a second")
-    return int(_SIZE.validate_python("".join(found.groups())))
+    return int(_SIZE.validate_python("".join(rate_match.groups())))
 
 
 Rate = Annotated[
     int,
-    BeforeValidator(bytes_per_second),
+    BeforeValidator(parse_rate),
     Field(ge=1, le=2**63 - 1),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["50MiB/s", 52428800]}),
 ]
@@ -67,10 +67,10 @@ class Pace(Arguments):
     timeout_s: how long one batch may take before the run goes on without it. None is "not said".
     """
 
-    throttle: Annotated[int | None, UNSTATED] = None
-    batch_size: Annotated[int | None, UNSTATED] = None
-    pause_s: Annotated[float | int | None, UNSTATED] = None
-    timeout_s: Annotated[float | int | None, UNSTATED] = None
+    throttle: Annotated[int | None, OMIT_NONE] = None
+    batch_size: Annotated[int | None, OMIT_NONE] = None
+    pause_s: Annotated[float | int | None, OMIT_NONE] = None
+    timeout_s: Annotated[float | int | None, OMIT_NONE] = None
 
     def __bool__(self) -> bool:
         """Whether it says anything."""
@@ -82,7 +82,7 @@ class Pace(Arguments):
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
 
-def read_pace(json: JsonObject) -> Pace:
+def bind_pace(json: JsonObject) -> Pace:
     """Return the pace that `dump_arguments` has written. Raises TypeError for what is none."""
     pause, timeout = json.get("pause_s"), json.get("timeout_s")
     return Pace(
@@ -93,22 +93,22 @@ def read_pace(json: JsonObject) -> Pace:
     )
 
 
-def pace_of(spec: PaceSpec) -> Pace:
+def build_pace(spec: PaceSpec) -> Pace:
     """What a manifest says."""
     return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
 
 
-def find_pace(options: PlanOptions) -> Pace:
+def get_default_pace(options: PlanOptions) -> Pace:
     """Return the pace of moves whose manifest says nothing else, as it was chosen for a plan."""
     return options.find(Pace) or Pace()
 
 
-def complete_pace(options: PlanOptions, stated: Sequence[BaseModel]) -> PlanOptions:
+def complete_pace(options: PlanOptions, pace_specs: Sequence[BaseModel]) -> PlanOptions:
     """Return the options with a pace where the chosen one leaves something open."""
-    pace = find_pace(options)
-    for spec in stated:
+    pace = get_default_pace(options)
+    for spec in pace_specs:
         if isinstance(spec, PaceSpec):
-            pace = pace.over(pace_of(spec))
+            pace = pace.over(build_pace(spec))
     return options.with_part(pace)
 
 

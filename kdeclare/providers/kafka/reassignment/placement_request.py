@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, report_contradiction
+from kdeclare.core.resources.kind import DesiredResource, report_contradiction
 from kdeclare.providers.kafka.live import Broker, KafkaState
 
 Replicas = tuple[int, ...]
@@ -36,7 +36,7 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlacementRequest:
     """What an assignment is to be like; the default wish is content with everything.
 
     partitions: how many each topic is to have; None is as many as it has.
@@ -44,9 +44,9 @@ class Wish:
     strategy: the rule to keep; None spreads what has to be chosen over racks, and breaks up nothing
         that stays.
     racks: for STATIC_IN_RACK, the rack of each partition, in order.
-    without: brokers that are to hold no replica (a drain). A broker that is not registered, too, where
-        something of the partition changes anyway.
-    even: move replicas and preferred leaders until the brokers that may hold them are as even as can be
+    excluded_brokers: brokers that are to hold no replica (a drain). A broker that is not registered, too,
+        where something of the partition changes anyway.
+    rebalance: move replicas and preferred leaders until the brokers that may hold them are as even as can be
         (a rebalance).
     fixed: partitions that are to stay as they are, by topic.
     """
@@ -55,8 +55,8 @@ class Wish:
     replication_factor: int | None = None
     strategy: Strategy | None = None
     racks: tuple[str, ...] = ()
-    without: frozenset[int] = frozenset()
-    even: bool = False
+    excluded_brokers: frozenset[int] = frozenset()
+    rebalance: bool = False
     fixed: Mapping[str, frozenset[int]] | None = None
 
 
@@ -85,35 +85,39 @@ class PlacementSpec(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class PlacementConstraint:
     """What a declared resource says of where the replicas of one topic are.
 
-    brokers: those that it names for them. without, only: those that may hold none, and the only ones that
-    may. strategy: the rule that it keeps. exact: it names the replicas of partitions. even: it evens out.
+    brokers: those that it names for them. excluded_brokers, only: those that may hold none, and the only
+    ones that may. strategy: the rule that it keeps. exact: it names the replicas of partitions. rebalance:
+    it evens out.
     """
 
     brokers: frozenset[int] = frozenset()
-    without: frozenset[int] = frozenset()
+    excluded_brokers: frozenset[int] = frozenset()
     only: frozenset[int] = frozenset()
     strategy: Strategy | None = None
     exact: bool = False
-    even: bool = False
+    rebalance: bool = False
 
-    def clash(self, other: "Arrangement") -> str:
+    def explain_conflict(self, other: "PlacementConstraint") -> str:
         """Why both cannot hold, so that each apply would undo the other's work; empty where they can."""
-        return self._refuses(other) or other._refuses(self)
+        return self._explain_refusal(other) or other._explain_refusal(self)
 
-    def _refuses(self, other: "Arrangement") -> str:
-        if self.exact and (other.even or other.strategy):
+    def _explain_refusal(self, other: "PlacementConstraint") -> str:
+        if self.exact and (other.rebalance or other.strategy):
             return "one names the replicas of partitions, and the other arranges them"
-        if self.even and other.strategy and other.strategy is not self.strategy:
+        if self.rebalance and other.strategy and other.strategy is not self.strategy:
             return f"one evens out, and the other keeps the rule '{other.strategy}'"
         if self.strategy and other.strategy and self.strategy is not other.strategy:
             return f"one keeps the rule '{self.strategy}', and the other '{other.strategy}'"
-        if bad := sorted(self.without & (other.brokers | other.only)):
-            return f"one wants no replica on {bad}, and the other puts some there"
-        if self.only and (bad := sorted(other.brokers - self.only)):
-            return f"one wants replicas on {sorted(self.only)} only, and the other puts some on {bad}"
+        if conflicting_brokers := sorted(self.excluded_brokers & (other.brokers | other.only)):
+            return f"one wants no replica on {conflicting_brokers}, and the other puts some there"
+        if self.only and (conflicting_brokers := sorted(other.brokers - self.only)):
+            return (
+                f"one wants replicas on {sorted(self.only)} only, and the other "
+                f"puts some on {conflicting_brokers}"
+            )
         return ""
 
 
@@ -125,7 +129,7 @@ class Placer(Protocol):
     """Where replicas go."""
 
     def __call__(
-        self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], wish: Wish
+        self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
     ) -> Mapping[str, tuple[Replicas, ...]]:
         """The replicas of every partition of every topic, in order. Pure and deterministic.
 
@@ -135,62 +139,76 @@ class Placer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PlacementContext:
     """The part of a plan's context that places replicas: what all resources of the plan share."""
 
     place: Placer
 
 
 @runtime_checkable
-class ArrangesReplicas(Protocol):
+class HasPlacementConstraints(Protocol):
     """A kind whose resources say where the replicas of topics are to be."""
 
-    def arranges(self, name: str, body: Any, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+    def find_placement_constraints(
+        self, name: str, body: Any, topics: Iterable[str]
+    ) -> Mapping[str, PlacementConstraint]:
         """What a resource says of where the replicas of which of these topics are to be."""
 
 
-def find_arrangements(item: Desired, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+def find_constraints(resource: DesiredResource, topics: Iterable[str]) -> Mapping[str, PlacementConstraint]:
     """Return what a declared resource says of where the replicas of which of these topics are to be."""
-    kind = _arranging_replicas(KINDS[item.id.kind])
-    return kind.arranges(item.id.name, item.body, topics) if kind is not None else {}
+    kind = _find_constraints_support(KINDS[resource.id.kind])
+    return (
+        kind.find_placement_constraints(resource.id.name, resource.body, topics) if kind is not None else {}
+    )
 
 
 @cache  # checks of protocols are slow, and a plan makes thousands of them
-def _arranging_replicas(kind: object) -> ArrangesReplicas | None:
-    return kind if isinstance(kind, ArrangesReplicas) else None
+def _find_constraints_support(kind: object) -> HasPlacementConstraints | None:
+    return kind if isinstance(kind, HasPlacementConstraints) else None
 
 
-def clashes(declared: Iterable[Desired], there: Iterable[str] = ()) -> list[Diagnostic]:
+def check_placement_conflicts(
+    declared: Iterable[DesiredResource], existing_topics: Iterable[str] = ()
+) -> list[Diagnostic]:
     """Declared resources that cannot both have the replicas of a topic where they want them.
 
-    there: topics that are known to exist; more of them can only add to what is found.
+    existing_topics: topics that are known to exist; more of them can only add to what is found.
     """
-    items = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
-    topics = _list_named(items, there)
-    known: dict[str, list[tuple[Desired, Arrangement]]] = {}
-    found: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
-    for item in items:
-        for topic, mine in find_arrangements(item, topics).items():
-            for other, theirs in known.setdefault(topic, []):
-                if (item.id, other.id) not in found and (why := mine.clash(theirs)):
-                    found[item.id, other.id] = report_contradiction(item, other, f"of topic {topic}, {why}")
-            known[topic].append((item, mine))
-    return list(found.values())
+    resources = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
+    topics = _list_topic_names(resources, existing_topics)
+    constraints_by_topic: dict[str, list[tuple[DesiredResource, PlacementConstraint]]] = {}
+    diagnostics: dict[tuple[ResourceId, ResourceId], Diagnostic] = {}
+    for resource in resources:
+        for topic, constraint in find_constraints(resource, topics).items():
+            for other_resource, other_constraint in constraints_by_topic.setdefault(topic, []):
+                if (resource.id, other_resource.id) not in diagnostics and (
+                    conflict := constraint.explain_conflict(other_constraint)
+                ):
+                    diagnostics[resource.id, other_resource.id] = report_contradiction(
+                        resource, other_resource, f"of topic {topic}, {conflict}"
+                    )
+            constraints_by_topic[topic].append((resource, constraint))
+    return list(diagnostics.values())
 
 
-def _list_named(declared: Iterable[Desired], there: Iterable[str]) -> frozenset[str]:
+def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
     """What can be a topic: those that are there, and whatever is declared."""
-    return frozenset(there).union(d.id.name for d in declared)
+    return frozenset(existing_topics).union(d.id.name for d in declared)
 
 
-def barred(declared: Iterable[Desired], live: KafkaState) -> dict[str, frozenset[int]]:
+def collect_excluded_brokers(
+    declared: Iterable[DesiredResource], live: KafkaState
+) -> dict[str, frozenset[int]]:
     """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
-    items = list(declared)
-    topics = _list_named(items, live.topics)
-    known = frozenset(broker.id for broker in live.cluster.brokers)
-    found: dict[str, frozenset[int]] = {}
-    for item in items:
-        for topic, mine in find_arrangements(item, topics).items():
-            off = mine.without | (known - mine.only if mine.only else frozenset())
-            found[topic] = found.get(topic, frozenset()) | off
-    return found
+    resources = list(declared)
+    topics = _list_topic_names(resources, live.topics)
+    broker_ids = frozenset(broker.id for broker in live.cluster.brokers)
+    excluded_by_topic: dict[str, frozenset[int]] = {}
+    for resource in resources:
+        for topic, constraint in find_constraints(resource, topics).items():
+            excluded_brokers = constraint.excluded_brokers | (
+                broker_ids - constraint.only if constraint.only else frozenset()
+            )
+            excluded_by_topic[topic] = excluded_by_topic.get(topic, frozenset()) | excluded_brokers
+    return excluded_by_topic

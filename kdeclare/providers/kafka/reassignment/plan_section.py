@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.provider.provider import PlanSection, SectionLine
-from kdeclare.core.units import duration, listed, plural, size
+from kdeclare.core.units import format_count, format_duration, format_size, join_nonempty
 from kdeclare.providers.kafka.operations.partitions import get_replicas_before, get_targets
-from kdeclare.providers.kafka.reassignment.operations.arguments import find_group, find_pace
+from kdeclare.providers.kafka.reassignment.operations.arguments import find_group, get_pace
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
-_BROKERS = 30
+_MAX_BROKERS = 30
 """How many brokers are listed."""
 
 
-def describe_moves(operations: Iterable[Operation]) -> PlanSection | None:
+def build_moves_section(operations: Iterable[Operation]) -> PlanSection | None:
     """Return what the moves of a plan come to: how they are made, and what each broker gains and loses."""
     groups: dict[str, list[Operation]] = defaultdict(list)
     for op in operations:
@@ -24,53 +24,56 @@ def describe_moves(operations: Iterable[Operation]) -> PlanSection | None:
         return None
     lines = []
     for name, moves in sorted(groups.items()):
-        count = sum(len(get_targets(op)) for op in moves)
+        partition_count = sum(len(get_targets(op)) for op in moves)
         resources = {str(op.resource) for op in moves}
-        what = name if len(groups) > 1 and name else next(iter(resources))
+        label = name if len(groups) > 1 and name else next(iter(resources))
         if len(resources) > 1:
-            what = plural(len(resources), "resource")
-        pace = _describe_pace(find_pace(moves[0]), count)
-        lines.append(SectionLine(f"{what}: {plural(count, 'partition')}, {pace}"))
+            label = format_count(len(resources), "resource")
+        pace = _format_pace(get_pace(moves[0]), partition_count)
+        lines.append(SectionLine(f"{label}: {format_count(partition_count, 'partition')}, {pace}"))
     moves = [op for group in groups.values() for op in group]
-    return PlanSection("Moves", (*lines, *_describe_brokers(moves)))
+    return PlanSection("Moves", (*lines, *_build_broker_lines(moves)))
 
 
-def _describe_pace(pace: Pace, partitions: int) -> str:
+def _format_pace(pace: Pace, partitions: int) -> str:
     batches = -(-partitions // pace.batch_size) if pace.batch_size else 1
-    return listed(
+    return join_nonempty(
         [
             f"in {batches:,} batches of {pace.batch_size:,}" if batches > 1 else "in one batch",
-            f"{duration(pace.pause_s)} between batches" if pace.pause_s and batches > 1 else "",
-            f"throttled to {size(pace.throttle)}/s a broker" if pace.throttle else "no throttle",
+            f"{format_duration(pace.pause_s)} between batches" if pace.pause_s and batches > 1 else "",
+            f"throttled to {format_size(pace.throttle)}/s a broker" if pace.throttle else "no throttle",
         ]
     )
 
 
-def _describe_brokers(moves: Sequence[Operation]) -> list[SectionLine]:
+def _build_broker_lines(moves: Sequence[Operation]) -> list[SectionLine]:
     """Replicas that each broker gains and loses, and by how many partitions more or fewer it is to lead."""
     gains: Counter[int] = Counter()
     losses: Counter[int] = Counter()
-    leads: Counter[int] = Counter()
+    leadership_changes: Counter[int] = Counter()
     for op in moves:
-        for name, after in get_targets(op).items():
-            before = get_replicas_before(op, name)
-            gains.update(set(after) - set(before))
-            losses.update(set(before) - set(after))
-            leads.update({after[0]: 1})
-            leads.subtract(before[:1])
-    touched = sorted({*gains, *losses, *(b for b, n in leads.items() if n)})
-    head = f"  {'broker':>8}  {'gains':>7}  {'loses':>7}  {'leads':>7}"
-    lines = [SectionLine(head, is_secondary=True)]
+        for name, target in get_targets(op).items():
+            replicas_before = get_replicas_before(op, name)
+            gains.update(set(target) - set(replicas_before))
+            losses.update(set(replicas_before) - set(target))
+            leadership_changes.update({target[0]: 1})
+            leadership_changes.subtract(replicas_before[:1])
+    affected_brokers = sorted({*gains, *losses, *(b for b, n in leadership_changes.items() if n)})
+    header = f"  {'broker':>8}  {'gains':>7}  {'loses':>7}  {'leads':>7}"
+    lines = [SectionLine(header, is_secondary=True)]
     lines += [
         SectionLine(
-            f"  {broker:>8}  {_signed(gains[broker])}  {_signed(-losses[broker])}  {_signed(leads[broker])}"
+            f"  {broker:>8}  {_format_signed(gains[broker])}  {_format_signed(-losses[broker])}  "
+            f"{_format_signed(leadership_changes[broker])}"
         )
-        for broker in touched[:_BROKERS]
+        for broker in affected_brokers[:_MAX_BROKERS]
     ]
-    if len(touched) > _BROKERS:
-        lines.append(SectionLine(f"  … and {len(touched) - _BROKERS:,} more brokers", is_secondary=True))
+    if len(affected_brokers) > _MAX_BROKERS:
+        lines.append(
+            SectionLine(f"  … and {len(affected_brokers) - _MAX_BROKERS:,} more brokers", is_secondary=True)
+        )
     return lines
 
 
-def _signed(count: int) -> str:
+def _format_signed(count: int) -> str:
     return f"{f'{count:+,}' if count else '·':>7}"

@@ -7,11 +7,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
-from kdeclare.core.resources.kind import Path, Problem
+from kdeclare.core.resources.kind import SpecPath, SpecProblem
 from kdeclare.providers.kafka.ids import TopicPartition
-from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, pace_of
+from kdeclare.providers.kafka.reassignment.pace import Pace, PaceSpec, build_pace
 from kdeclare.providers.kafka.reassignment.placement_request import (
     PLACEMENT_DESCRIPTION,
     PlacementSpec,
@@ -20,10 +20,10 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 INT32 = 2**31 - 1
 
-_OF_TOPICS = ("topics", "drain", "targetBrokers", "rebalance", "placement")
-EXCLUSIVE: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(_OF_TOPICS, frozenset({"partitions"})),
-    "partitions": frozenset(_OF_TOPICS),
+_TOPIC_RULE_FIELDS = ("topics", "drain", "targetBrokers", "rebalance", "placement")
+EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(_TOPIC_RULE_FIELDS, frozenset({"partitions"})),
+    "partitions": frozenset(_TOPIC_RULE_FIELDS),
     "drain": frozenset({"partitions", "targetBrokers"}),
     "targetBrokers": frozenset({"partitions", "drain"}),
 }
@@ -116,25 +116,25 @@ class ReassignmentBody:
         """Whether only the cluster knows which topics it is about."""
         return any(map(is_pattern, self.topics))
 
-    def matching(self, topics: Iterable[str]) -> list[str]:
+    def filter_topics(self, topics: Iterable[str]) -> list[str]:
         """Those of the topics that it is about, in order."""
         patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
         return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
 
-    def idle_patterns(self, topics: Iterable[str]) -> list[str]:
+    def find_unmatched_patterns(self, topics: Iterable[str]) -> list[str]:
         """The regular expressions that match none of the topics."""
         names = list(topics)
         patterns = [text for text in self.topics if is_pattern(text)]
         return [text for text in patterns if not any(map(compile_pattern(text[1:-1]).matches, names))]
 
 
-def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[Problem, ...]]:
+def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
     """The body of a spec, and what is wrong with it; offline."""
-    problems = [_invalid(name, path, text) for path, text in (*_shape(spec), *_lists(spec))]
-    problems += _patterns(name, spec)
+    problems = [_build_problem(name, path, text) for path, text in (*_check_shape(spec), *_check_lists(spec))]
+    problems += _check_patterns(name, spec)
     placement = spec.placement
     body = ReassignmentBody(
-        targets=tuple(_target(item) for item in spec.partitions or ()),
+        targets=tuple(_build_target(item) for item in spec.partitions or ()),
         allow_replication_factor_change=spec.allowReplicationFactorChange,
         topics=tuple(spec.topics or ()),
         drain=frozenset(spec.drain or ()),
@@ -142,17 +142,17 @@ def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentB
         rebalance=spec.rebalance,
         strategy=placement.rule if placement else None,
         racks=tuple(placement.racks) if placement else (),
-        pace=pace_of(spec),
+        pace=build_pace(spec),
     )
     return body, tuple(problems)
 
 
-def _target(item: PartitionSpec) -> Target:
+def _build_target(item: PartitionSpec) -> Target:
     expected = tuple(item.expectedReplicas) if item.expectedReplicas else None
     return Target(TopicPartition(item.topic, item.partition), tuple(item.replicas), expected)
 
 
-def _shape(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
+def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
     """What does not go together."""
     rules = {
         "drain": spec.drain,
@@ -160,17 +160,17 @@ def _shape(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
         "rebalance": spec.rebalance,
         "placement": spec.placement,
     }
-    given = [field for field, value in rules.items() if value]
+    stated_rules = [field for field, value in rules.items() if value]
     if spec.partitions is None and spec.topics is None:
         yield (), "It names neither 'topics' nor 'partitions'."
     elif spec.partitions is not None and spec.topics is not None:
         yield ("topics",), "It takes 'topics' or 'partitions', not both."
-    elif spec.partitions is not None and given:
+    elif spec.partitions is not None and stated_rules:
         yield (
-            (given[0],),
-            f"'{given[0]}' is about 'topics'; 'partitions' say where they are to be.",
+            (stated_rules[0],),
+            f"'{stated_rules[0]}' is about 'topics'; 'partitions' say where they are to be.",
         )
-    elif spec.topics is not None and not given:
+    elif spec.topics is not None and not stated_rules:
         yield (
             ("topics",),
             "Say what is to be: 'drain', 'targetBrokers', 'rebalance' or 'placement'.",
@@ -187,31 +187,35 @@ def _shape(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
         )
 
 
-def _lists(spec: ReassignmentSpec) -> Iterable[tuple[Path, str]]:
+def _check_lists(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
     """What is wrong within the lists."""
-    seen: set[TopicPartition] = set()
+    seen_partitions: set[TopicPartition] = set()
     for n, item in enumerate(spec.partitions or ()):
         partition = TopicPartition(item.topic, item.partition)
-        if partition in seen:
+        if partition in seen_partitions:
             yield ("partitions", n), f"{partition} is named twice."
-        seen.add(partition)
+        seen_partitions.add(partition)
         if len(set(item.replicas)) != len(item.replicas):
             yield ("partitions", n, "replicas"), f"{partition} names a broker twice."
 
 
-def _patterns(name: str, spec: ReassignmentSpec) -> Iterable[Problem]:
+def _check_patterns(name: str, spec: ReassignmentSpec) -> Iterable[SpecProblem]:
     """What is no regular expression, at the character that RE2 does not take."""
     for n, text in enumerate(spec.topics or ()):
         if not is_pattern(text):
             continue
         try:
             compile_pattern(text[1:-1])
-        except PatternError as wrong:
-            found = _invalid(name, ("topics", n), f"{text} is no regular expression: {wrong.reason}.")
-            diagnostic = replace(found.diagnostic, hint=RE2_HINT)
-            yield Problem(found.path, diagnostic, None if wrong.offset is None else wrong.offset + 1)
+        except PatternError as pattern_error:
+            problem = _build_problem(
+                name, ("topics", n), f"{text} is no regular expression: {pattern_error.reason}."
+            )
+            diagnostic = replace(problem.diagnostic, hint=RE2_HINT)
+            yield SpecProblem(
+                problem.path, diagnostic, None if pattern_error.offset is None else pattern_error.offset + 1
+            )
 
 
-def _invalid(name: str, path: Path, text: str) -> Problem:
+def _build_problem(name: str, path: SpecPath, text: str) -> SpecProblem:
     resource = f"Reassignment/{name}"
-    return Problem(path, error("invalid-reassignment", "Invalid reassignment", text, resource=resource))
+    return SpecProblem(path, error("invalid-reassignment", "Invalid reassignment", text, resource=resource))

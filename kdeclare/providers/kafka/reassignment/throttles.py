@@ -7,31 +7,35 @@ never takes either away by itself, and both may hold what other people have put 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import split_list
-from kdeclare.providers.kafka.config.config_diff import Override
+from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Move
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, Throttle, ThrottledReplicas
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
+    ThrottledReplicas,
+    ThrottleEntries,
+    ThrottleValue,
+)
 
-RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
 """A broker's rate for replicas that go from one of its log directories to another; it needs no list."""
-ALL_RATES = (*RATES, DIRS_RATE)
-LEADERS = "leader.replication.throttled.replicas"
-FOLLOWERS = "follower.replication.throttled.replicas"
-LISTS = (LEADERS, FOLLOWERS)
-EVERY = "*"
+ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE_KEY)
+LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
+REPLICAS_KEYS = (LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY)
+ALL_REPLICAS = "*"
 """The element that stands for all replicas of the topic; Kafka takes it alone only."""
 
-_LONGEST = 30_000
-"""A list that would be longer becomes `EVERY`; Kafka stores up to 32,767 characters (KAFKA-19112)."""
+_MAX_LIST_LENGTH = 30_000
+"""A list that would be longer becomes `ALL_REPLICAS`; Kafka stores up to 32,767 characters (KAFKA-19112)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class ReplicaTransfer:
     """Who sends one partition's records to whom, once it is moved (ReassignPartitionsCommand.MoveMap)."""
 
     partition: TopicPartition
@@ -39,220 +43,259 @@ class Shift:
     destinations: tuple[int, ...]
 
 
-def shift(
+def build_transfer(
     partition: TopicPartition, replicas: tuple[int, ...], move: Move | None, target: tuple[int, ...]
-) -> Shift:
+) -> ReplicaTransfer:
     """What moving a partition to ``target`` means. ``move``: it is being moved already.
 
     Sources are the listed replicas less those that are still being added, never the described union.
     """
     sources = replicas if move is None else tuple(r for r in move.replicas if r not in move.adding)
-    return Shift(partition, sources, tuple(r for r in target if r not in sources))
+    return ReplicaTransfer(partition, sources, tuple(r for r in target if r not in sources))
 
 
-def entries(shifts: Iterable[Shift], rate: int, brokers: Collection[int]) -> Entries:
-    """All that throttles these shifts; a broker that is not among ``brokers`` (serving ones) has no rate."""
-    rates_: dict[str, Mapping[str, Throttle]] = {}
-    named: dict[str, dict[str, list[str]]] = {}
-    for item in shifts:
-        if not item.destinations:
+def build_entries(
+    transfers: Iterable[ReplicaTransfer], rate: int, serving_brokers: Collection[int]
+) -> ThrottleEntries:
+    """All that throttles these shifts.
+
+    A broker that is not among ``serving_brokers`` (serving ones) has no rate.
+    """
+    rates_by_broker: dict[str, Mapping[str, ThrottleValue]] = {}
+    elements_by_topic: dict[str, dict[str, list[str]]] = {}
+    for transfer in transfers:
+        if not transfer.destinations:
             continue
-        for broker in (*item.sources, *item.destinations):
-            if broker in brokers:
-                rates_[f"{ConfigScope.BROKER}/{broker}"] = dict.fromkeys(RATES, str(rate))
-        lists = named.setdefault(f"{ConfigScope.TOPIC}/{item.partition.topic}", {LEADERS: [], FOLLOWERS: []})
-        for key, ids in ((LEADERS, item.sources), (FOLLOWERS, item.destinations)):
-            lists[key] += [f"{item.partition.partition}:{broker}" for broker in ids]
+        for broker in (*transfer.sources, *transfer.destinations):
+            if broker in serving_brokers:
+                rates_by_broker[f"{ConfigScope.BROKER}/{broker}"] = dict.fromkeys(RATE_KEYS, str(rate))
+        elements_by_key = elements_by_topic.setdefault(
+            f"{ConfigScope.TOPIC}/{transfer.partition.topic}",
+            {LEADER_REPLICAS_KEY: [], FOLLOWER_REPLICAS_KEY: []},
+        )
+        for key, ids in (
+            (LEADER_REPLICAS_KEY, transfer.sources),
+            (FOLLOWER_REPLICAS_KEY, transfer.destinations),
+        ):
+            elements_by_key[key] += [f"{transfer.partition.partition}:{broker}" for broker in ids]
     replicas = {
         entity: {key: ThrottledReplicas(tuple(elements), False) for key, elements in lists.items()}
-        for entity, lists in named.items()
+        for entity, lists in elements_by_topic.items()
     }
-    return dict(sorted({**rates_, **replicas}.items()))
+    return dict(sorted({**rates_by_broker, **replicas}.items()))
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingThrottles:
     """What of a throttle has yet to be put there, and what it relies on because it is there already.
 
-    entries: to be put there. relies_on: rates by entity and key that hold as they are. foreign: those of
-    them that kdeclare did not set, by entity.
+    entries: to be put there. relies_on: rates by entity and key that hold as they are. foreign_rates: those
+    of them that kdeclare did not set, by entity.
     """
 
-    entries: Entries
+    entries: ThrottleEntries
     relies_on: Mapping[str, Mapping[str, str]]
-    foreign: Mapping[str, str]
+    foreign_rates: Mapping[str, str]
 
 
-def missing(wanted: Entries, own: Entries, live: KafkaState, declared: Collection[str] = ()) -> Missing:
-    """What of ``wanted`` has yet to be put there.
+def find_missing(
+    required: ThrottleEntries,
+    own_entries: ThrottleEntries,
+    live: KafkaState,
+    declared_configs: Collection[str] = (),
+) -> MissingThrottles:
+    """What of ``required`` has yet to be put there.
 
-    own: what kdeclare has put there earlier; only such a rate may be changed. declared: configs
-    (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest says so; they are left to it.
+    own_entries: what kdeclare has put there earlier; only such a rate may be changed. declared_configs:
+    configs (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest says so; they are
+    left to it.
     """
-    todo: dict[str, dict[str, Throttle]] = {}
+    missing_entries: dict[str, dict[str, ThrottleValue]] = {}
     relies_on: dict[str, dict[str, str]] = {}
-    foreign: dict[str, str] = {}
-    for entity, keys in wanted.items():
-        there, rates_there = present(live, entity), in_force(live, entity)
+    foreign_rates: dict[str, str] = {}
+    for entity, keys in required.items():
+        current_values, rates_in_force = get_current_values(live, entity), get_rates_in_force(live, entity)
         for key, value in keys.items():
-            now = there.get(key)
-            if f"configs/{entity}/{key}" in declared:
+            current_value = current_values.get(key)
+            if f"configs/{entity}/{key}" in declared_configs:
                 continue
             if not isinstance(value, ThrottledReplicas):
-                rate = rates_there.get(key)
-                mine = now is not None and now in rates(own.get(entity, {}).get(key))
-                if rate is None or (mine and rate != value):
-                    todo.setdefault(entity, {})[key] = value
+                rate = rates_in_force.get(key)
+                is_own = current_value is not None and current_value in list_rates(
+                    own_entries.get(entity, {}).get(key)
+                )
+                if rate is None or (is_own and rate != value):
+                    missing_entries.setdefault(entity, {})[key] = value
                     continue
                 relies_on.setdefault(entity, {})[key] = rate
-                if not mine:
-                    foreign[entity] = rate
-            elif now is None or EVERY not in now:
-                lacking = _lacking(value.elements, now)
-                if lacking:
-                    mine_there = own.get(entity, {}).get(key)
-                    fresh = now is None or (isinstance(mine_there, ThrottledReplicas) and mine_there.fresh)
-                    todo.setdefault(entity, {})[key] = ThrottledReplicas(lacking, fresh)
-    return Missing(todo, relies_on, foreign)
+                if not is_own:
+                    foreign_rates[entity] = rate
+            elif current_value is None or ALL_REPLICAS not in current_value:
+                missing_elements = _find_missing_elements(value.elements, current_value)
+                if missing_elements:
+                    own_value = own_entries.get(entity, {}).get(key)
+                    is_fresh = current_value is None or (
+                        isinstance(own_value, ThrottledReplicas) and own_value.fresh
+                    )
+                    missing_entries.setdefault(entity, {})[key] = ThrottledReplicas(
+                        missing_elements, is_fresh
+                    )
+    return MissingThrottles(missing_entries, relies_on, foreign_rates)
 
 
-def in_force(live: KafkaState, entity: str) -> dict[str, str]:
+def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
     """The rates that hold on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
-    found = live.configs.get(resource_of(entity), {})
+    configs = live.configs.get(parse_entity(entity), {})
     return {
         key: entry.value
-        for key, entry in found.items()
-        if key in ALL_RATES and entry.value and entry.source in (ConfigSource.BROKER, ConfigSource.CLUSTER)
+        for key, entry in configs.items()
+        if key in ALL_RATE_KEYS
+        and entry.value
+        and entry.source in (ConfigSource.BROKER, ConfigSource.CLUSTER)
     }
 
 
-def rates(value: Throttle | None) -> tuple[str, ...]:
+def list_rates(value: ThrottleValue | None) -> tuple[str, ...]:
     """The rates that an entry may stand for."""
     if value is None or isinstance(value, ThrottledReplicas):
         return ()
     return (value,) if isinstance(value, str) else value
 
 
-def shown(value: Throttle) -> str:
+def format_throttle(value: ThrottleValue) -> str:
     """A rate, or the elements of a list, for people."""
-    return ",".join(value.elements) if isinstance(value, ThrottledReplicas) else " or ".join(rates(value))
+    return (
+        ",".join(value.elements) if isinstance(value, ThrottledReplicas) else " or ".join(list_rates(value))
+    )
 
 
-def _lacking(elements: tuple[str, ...], now: Override) -> tuple[str, ...]:
-    if now is None and sum(len(element) + 1 for element in elements) > _LONGEST:
-        return (EVERY,)
-    return tuple(element for element in elements if element not in (now or ()))
+def _find_missing_elements(elements: tuple[str, ...], current_elements: ConfigOverride) -> tuple[str, ...]:
+    if current_elements is None and sum(len(element) + 1 for element in elements) > _MAX_LIST_LENGTH:
+        return (ALL_REPLICAS,)
+    return tuple(element for element in elements if element not in (current_elements or ()))
 
 
-def present(live: KafkaState, entity: str) -> dict[str, Override]:
+def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverride]:
     """What is set on an entity: rates as texts, lists as lists; keys that are not set are left out."""
-    resource = resource_of(entity)
+    resource = parse_entity(entity)
     source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
-    found = live.configs.get(resource, {})
+    configs = live.configs.get(resource, {})
     return {
-        key: [e.strip() for e in split_list(entry.value or "")] if key in LISTS else entry.value
-        for key, entry in found.items()
-        if entry.source is source and key in (*ALL_RATES, *LISTS)
+        key: [e.strip() for e in split_list(entry.value or "")] if key in REPLICAS_KEYS else entry.value
+        for key, entry in configs.items()
+        if entry.source is source and key in (*ALL_RATE_KEYS, *REPLICAS_KEYS)
     }
 
 
-def query(given: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
+def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
     """What must be observed to see the throttles on these entities; a broker that is down is left out."""
     configs = {}
-    for entity in given:
-        resource = resource_of(entity)
-        keys = frozenset(LISTS if resource.scope is ConfigScope.TOPIC else ALL_RATES)
+    for entity in entities:
+        resource = parse_entity(entity)
+        keys = frozenset(REPLICAS_KEYS if resource.scope is ConfigScope.TOPIC else ALL_RATE_KEYS)
         configs[resource] = ConfigQuery(resource, keys, optional=True)
-    named = {r.name for r in configs if r.scope is ConfigScope.TOPIC}
-    return KafkaSelection(frozenset(named.union(topics)), configs)
+    topic_names = {r.name for r in configs if r.scope is ConfigScope.TOPIC}
+    return KafkaSelection(frozenset(topic_names.union(topics)), configs)
 
 
-def resource_of(entity: str) -> ConfigResource:
+def parse_entity(entity: str) -> ConfigResource:
     """``TOPIC/orders`` as a config resource."""
     scope, _, name = entity.partition("/")
     return ConfigResource(ConfigScope(scope), name)
 
 
-def joined(a: Entries, b: Entries, *, certain: bool = True) -> Entries:
-    """What is in either; a rate as in ``b``, or either of the two where that is not certain."""
-    result: dict[str, dict[str, Throttle]] = {entity: dict(keys) for entity, keys in a.items()}
-    for entity, keys in b.items():
-        mine = result.setdefault(entity, {})
+def merge_entries(
+    earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
+) -> ThrottleEntries:
+    """What is in either; a rate as in ``later``, or either of the two where that is not certain."""
+    result: dict[str, dict[str, ThrottleValue]] = {entity: dict(keys) for entity, keys in earlier.items()}
+    for entity, keys in later.items():
+        merged_keys = result.setdefault(entity, {})
         for key, value in keys.items():
-            before = mine.get(key)
-            if isinstance(value, ThrottledReplicas) and isinstance(before, ThrottledReplicas):
-                both = tuple(dict.fromkeys([*before.elements, *value.elements]))
-                mine[key] = ThrottledReplicas(both, before.fresh or value.fresh)
-            elif isinstance(value, ThrottledReplicas) or certain:
-                mine[key] = value
+            previous = merged_keys.get(key)
+            if isinstance(value, ThrottledReplicas) and isinstance(previous, ThrottledReplicas):
+                elements = tuple(dict.fromkeys([*previous.elements, *value.elements]))
+                merged_keys[key] = ThrottledReplicas(elements, previous.fresh or value.fresh)
+            elif isinstance(value, ThrottledReplicas) or is_certain:
+                merged_keys[key] = value
             else:
-                every = tuple(dict.fromkeys([*rates(before), *rates(value)]))
-                mine[key] = every[0] if len(every) == 1 else every
+                possible_rates = tuple(dict.fromkeys([*list_rates(previous), *list_rates(value)]))
+                merged_keys[key] = possible_rates[0] if len(possible_rates) == 1 else possible_rates
     return result
 
 
-def less(a: Entries, b: Entries) -> Entries:
-    """What is in ``a`` and not in ``b``."""
-    result: dict[str, dict[str, Throttle]] = {}
-    for entity, keys in a.items():
+def subtract_entries(minuend: ThrottleEntries, subtrahend: ThrottleEntries) -> ThrottleEntries:
+    """What is in ``minuend`` and not in ``subtrahend``."""
+    result: dict[str, dict[str, ThrottleValue]] = {}
+    for entity, keys in minuend.items():
         for key, value in keys.items():
-            other = b.get(entity, {}).get(key)
-            if other is None:
+            subtracted_value = subtrahend.get(entity, {}).get(key)
+            if subtracted_value is None:
                 result.setdefault(entity, {})[key] = value
-            elif isinstance(value, ThrottledReplicas) and isinstance(other, ThrottledReplicas):
-                rest = tuple(e for e in value.elements if e not in other.elements)
-                if rest:
-                    result.setdefault(entity, {})[key] = replace(value, elements=rest)
+            elif isinstance(value, ThrottledReplicas) and isinstance(subtracted_value, ThrottledReplicas):
+                remaining_elements = tuple(e for e in value.elements if e not in subtracted_value.elements)
+                if remaining_elements:
+                    result.setdefault(entity, {})[key] = replace(value, elements=remaining_elements)
     return result
 
 
-def needless(own: Entries, moves: Collection[TopicPartition], involved: Collection[int] = ()) -> Entries:
-    """What of ``own`` no move in flight needs any more.
+def find_unneeded_entries(
+    own_entries: ThrottleEntries, moves: Collection[TopicPartition], involved_brokers: Collection[int] = ()
+) -> ThrottleEntries:
+    """What of ``own_entries`` no move in flight needs any more.
 
     A rate is needed as long as a list that stays names a replica on that broker, or the broker is
-    ``involved`` in a move: the list that names it may be someone else's.
+    ``involved_brokers`` in a move: the list that names it may be someone else's.
     """
-    kept: dict[str, dict[str, Throttle]] = {}
-    brokers = {str(broker) for broker in involved}
-    moving = {partition.topic for partition in moves}
-    for entity, keys in own.items():
-        resource = resource_of(entity)
+    needed_entries: dict[str, dict[str, ThrottleValue]] = {}
+    needed_brokers = {str(broker) for broker in involved_brokers}
+    moving_topics = {partition.topic for partition in moves}
+    for entity, keys in own_entries.items():
+        resource = parse_entity(entity)
         if resource.scope is not ConfigScope.TOPIC:
             continue
         for key, value in keys.items():
             if not isinstance(value, ThrottledReplicas):
                 continue
-            needed = tuple(e for e in value.elements if _is_needed(e, resource.name, moves, moving))
-            if needed:
-                kept.setdefault(entity, {})[key] = replace(value, elements=needed)
-                brokers.update(e.rpartition(":")[2] for e in needed)
-    for entity, keys in own.items():
-        resource = resource_of(entity)
-        if resource.scope is ConfigScope.BROKER and (resource.name in brokers or EVERY in brokers):
-            kept[entity] = dict(keys)
-    return less(own, kept)
+            needed_elements = tuple(
+                e for e in value.elements if _is_element_needed(e, resource.name, moves, moving_topics)
+            )
+            if needed_elements:
+                needed_entries.setdefault(entity, {})[key] = replace(value, elements=needed_elements)
+                needed_brokers.update(e.rpartition(":")[2] for e in needed_elements)
+    for entity, keys in own_entries.items():
+        resource = parse_entity(entity)
+        if resource.scope is ConfigScope.BROKER and (
+            resource.name in needed_brokers or ALL_REPLICAS in needed_brokers
+        ):
+            needed_entries[entity] = dict(keys)
+    return subtract_entries(own_entries, needed_entries)
 
 
-def _is_needed(element: str, topic: str, moves: Collection[TopicPartition], moving: Collection[str]) -> bool:
-    if element == EVERY:
-        return topic in moving
+def _is_element_needed(
+    element: str, topic: str, moves: Collection[TopicPartition], moving_topics: Collection[str]
+) -> bool:
+    if element == ALL_REPLICAS:
+        return topic in moving_topics
     number = element.partition(":")[0]
     return number.isdecimal() and TopicPartition(topic, int(number)) in moves
 
 
-def without_brokers(given: Entries, down: Collection[int]) -> tuple[Entries, tuple[int, ...]]:
-    """The entries on what is there; and which of ``down`` hold the others."""
-    held = {entity for entity in given if _broker(entity) in down}
-    return {e: k for e, k in given.items() if e not in held}, tuple(
-        sorted(b for entity in held if (b := _broker(entity)) is not None)
+def split_unreachable(
+    entries: ThrottleEntries, down_brokers: Collection[int]
+) -> tuple[ThrottleEntries, tuple[int, ...]]:
+    """The entries on what is there; and which of ``down_brokers`` hold the others."""
+    held_entities = {entity for entity in entries if _find_broker_id(entity) in down_brokers}
+    return {e: k for e, k in entries.items() if e not in held_entities}, tuple(
+        sorted(b for entity in held_entities if (b := _find_broker_id(entity)) is not None)
     )
 
 
-def _broker(entity: str) -> int | None:
-    resource = resource_of(entity)
+def _find_broker_id(entity: str) -> int | None:
+    resource = parse_entity(entity)
     return int(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
-def brokers_of(given: Entries) -> tuple[int, ...]:
+def list_brokers(entries: ThrottleEntries) -> tuple[int, ...]:
     """The brokers with a rate."""
-    return tuple(sorted(b for entity in given if (b := _broker(entity)) is not None))
+    return tuple(sorted(b for entity in entries if (b := _find_broker_id(entity)) is not None))

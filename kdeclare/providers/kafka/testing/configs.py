@@ -13,15 +13,20 @@ from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, ConfigType
 from kdeclare.providers.kafka.port import ConfigOp
 from kdeclare.providers.kafka.testing.definitions import (
     BROKER_KEYS,
-    MILLISECONDS,
+    MILLISECONDS_PER_UNIT,
     QUOTA_KEYS,
     SYNONYMS,
     TOPIC_KEYS,
 )
-from kdeclare.providers.kafka.testing.validation import check_broker, check_topic, inner_name, is_read_only
-from kdeclare.providers.kafka.testing.values import Key, Type
+from kdeclare.providers.kafka.testing.validation import (
+    is_read_only,
+    strip_listener_prefix,
+    validate_broker_configs,
+    validate_topic_configs,
+)
+from kdeclare.providers.kafka.testing.values import ConfigKey, ValueType
 
-MAX_VALUE = 32767
+MAX_VALUE_LENGTH = 32767
 """Longest value in characters (Short.MAX_VALUE; refused since 4.1.0)."""
 
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
@@ -29,7 +34,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 @dataclass
-class Configs:
+class ConfigStore:
     """Every override and static value. ``asked`` is the broker that answers for topics.
 
     tiered: the brokers run with remote.log.storage.system.enable.
@@ -55,21 +60,21 @@ class Configs:
 
     # what a key comes to
 
-    def broker_value(
+    def find_broker_value(
         self,
         broker: int,
         names: Iterable[str],
-        extra: Mapping[ConfigResource, Mapping[str, str]] | None = None,
+        substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
         """The strongest (name, stored text, source) among synonyms; None where none is set anywhere.
 
-        ``extra`` stands in for what some resources hold, to look at a change before it is made.
+        ``substitutes`` stands in for what some resources hold, to look at a change before it is made.
         """
-        own = ConfigResource(ConfigScope.BROKER, str(broker))
-        look = {**self.overrides, **(extra or {})}
+        broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
+        overrides = {**self.overrides, **(substitutes or {})}
         layers = (
-            (look.get(own, {}), ConfigSource.BROKER),
-            (look.get(CLUSTER_WIDE, {}), ConfigSource.CLUSTER),
+            (overrides.get(broker_resource, {}), ConfigSource.BROKER),
+            (overrides.get(CLUSTER_WIDE, {}), ConfigSource.CLUSTER),
             (self.static.get(broker, {}), ConfigSource.STATIC),
         )
         for values, source in layers:
@@ -78,97 +83,105 @@ class Configs:
                     return name, values[name], source
         return None
 
-    def topic_entry(self, topic: str, name: str) -> ConfigEntry:
+    def describe_topic_key(self, topic: str, name: str) -> ConfigEntry:
         """What describing one known key of a topic shows."""
         key = TOPIC_KEYS[name]
-        held = self.of(ConfigResource(ConfigScope.TOPIC, topic))
-        kind = _kind(key)
-        if name in held:
-            return ConfigEntry(key.normal(held[name]), ConfigSource.TOPIC, kind)
-        inherited = self.broker_value(self.asked, SYNONYMS[name]) if SYNONYMS[name] else None
+        overrides = self.of(ConfigResource(ConfigScope.TOPIC, topic))
+        config_type = _get_config_type(key)
+        if name in overrides:
+            return ConfigEntry(key.normalize(overrides[name]), ConfigSource.TOPIC, config_type)
+        inherited = self.find_broker_value(self.asked, SYNONYMS[name]) if SYNONYMS[name] else None
         if inherited is None:
-            return ConfigEntry(key.default, ConfigSource.DEFAULT, kind)
+            return ConfigEntry(key.default, ConfigSource.DEFAULT, config_type)
         synonym, text, source = inherited
-        if synonym in MILLISECONDS:
-            return ConfigEntry(_milliseconds(synonym, text), source, kind)
-        return ConfigEntry(key.normal(text), source, kind)
+        if synonym in MILLISECONDS_PER_UNIT:
+            return ConfigEntry(_to_milliseconds(synonym, text), source, config_type)
+        return ConfigEntry(key.normalize(text), source, config_type)
 
-    def broker_entry(self, broker: int, name: str) -> ConfigEntry | None:
+    def describe_broker_key(self, broker: int, name: str) -> ConfigEntry | None:
         """What describing one key of a broker shows; None where it is not described at all."""
-        found = self.broker_value(broker, (name,))
-        key = BROKER_KEYS.get(inner_name(name))
+        setting = self.find_broker_value(broker, (name,))
+        key = BROKER_KEYS.get(strip_listener_prefix(name))
         if key is None:
-            return None if found is None else _unknown(name, found[2])
-        if found is None:
+            return None if setting is None else _build_unknown_entry(name, setting[2])
+        if setting is None:
             if name in QUOTA_KEYS or name != key.name:
                 return None
             value = None if key.sensitive else key.default
-            return ConfigEntry(value, ConfigSource.DEFAULT, _kind(key), key.sensitive, is_read_only(name))
-        value = None if key.sensitive else key.normal(found[1])
-        beneath = None
-        if found[2] is ConfigSource.BROKER and not key.sensitive:
-            own = ConfigResource(ConfigScope.BROKER, str(broker))
-            below = self.broker_value(broker, (name,), {own: {}})
-            beneath = key.default if below is None else key.normal(below[1])
-        return ConfigEntry(value, found[2], _kind(key), key.sensitive, is_read_only(name), beneath)
+            return ConfigEntry(
+                value, ConfigSource.DEFAULT, _get_config_type(key), key.sensitive, is_read_only(name)
+            )
+        value = None if key.sensitive else key.normalize(setting[1])
+        inherited_value = None
+        if setting[2] is ConfigSource.BROKER and not key.sensitive:
+            broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
+            inherited = self.find_broker_value(broker, (name,), {broker_resource: {}})
+            inherited_value = key.default if inherited is None else key.normalize(inherited[1])
+        return ConfigEntry(
+            value, setting[2], _get_config_type(key), key.sensitive, is_read_only(name), inherited_value
+        )
 
-    def cluster_entry(self, name: str) -> ConfigEntry | None:
+    def describe_cluster_key(self, name: str) -> ConfigEntry | None:
         """What describing one key of the cluster-wide default shows: only what is set there."""
         text = self.of(CLUSTER_WIDE).get(name)
         if text is None:
             return None
-        key = BROKER_KEYS.get(inner_name(name))
+        key = BROKER_KEYS.get(strip_listener_prefix(name))
         if key is None:
-            return _unknown(name, ConfigSource.CLUSTER)
+            return _build_unknown_entry(name, ConfigSource.CLUSTER)
         value = None if key.sensitive else text
-        return ConfigEntry(value, ConfigSource.CLUSTER, _kind(key), key.sensitive, is_read_only(name))
+        return ConfigEntry(
+            value, ConfigSource.CLUSTER, _get_config_type(key), key.sensitive, is_read_only(name)
+        )
 
-    def topic_flag(self, topic: str, name: str) -> bool:
+    def is_topic_flag_set(self, topic: str, name: str) -> bool:
         """The effective value of a boolean topic key."""
-        return self.topic_entry(topic, name).value == "true"
+        return self.describe_topic_key(topic, name).value == "true"
 
     # changing them
 
-    def altered(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
+    def apply_ops(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
         """The overrides after ``ops``, validated as a whole. Raises Fault; stores nothing."""
-        wanted = tuple(ops)
-        _check_shape(wanted)
+        requested_ops = tuple(ops)
+        _validate_ops(requested_ops)
         before = self.of(resource)
         is_topic = resource.scope is ConfigScope.TOPIC
         after = dict(before)
-        for op in wanted:
-            after = _apply(after, op, TOPIC_KEYS if is_topic else BROKER_KEYS)
+        for op in requested_ops:
+            after = _apply_op(after, op, TOPIC_KEYS if is_topic else BROKER_KEYS)
         if not is_topic:
-            check_broker(self, resource, before, after)
-            self._check_elr(resource, wanted, after)
-        changed = {op.key for op in wanted if not is_topic or before.get(op.key) != after.get(op.key)}
-        if any(len(after.get(key, "")) > MAX_VALUE for key in changed):
+            validate_broker_configs(self, resource, before, after)
+            self._validate_elr(resource, requested_ops, after)
+        changed_keys = {
+            op.key for op in requested_ops if not is_topic or before.get(op.key) != after.get(op.key)
+        }
+        if any(len(after.get(key, "")) > MAX_VALUE_LENGTH for key in changed_keys):
             raise Fault(
                 "INVALID_CONFIG",
                 "The configuration value cannot be added because it exceeds the maximum value size of "
                 "32767 bytes.",
             )
-        if is_topic and changed:
-            check_topic(self, before, after)
+        if is_topic and changed_keys:
+            validate_topic_configs(self, before, after)
         return after
 
-    def for_new_topic(self, values: Mapping[str, str | None]) -> dict[str, str]:
+    def build_topic_overrides(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """The overrides of a topic that is about to be created. Raises Fault."""
-        null = [key for key, value in values.items() if value is None]
-        if null:
-            names = ",".join(null)
+        null_keys = [key for key, value in values.items() if value is None]
+        if null_keys:
+            names = ",".join(null_keys)
             raise Fault("INVALID_CONFIG", f"Null value not supported for topic configs: {names}")
-        given = {key: value for key, value in values.items() if value is not None}
-        if any(len(value) > MAX_VALUE for value in given.values()):
+        overrides = {key: value for key, value in values.items() if value is not None}
+        if any(len(value) > MAX_VALUE_LENGTH for value in overrides.values()):
             raise Fault(
                 "INVALID_CONFIG",
                 "The configuration value cannot be added because it exceeds the maximum value size of "
                 "32767 bytes.",
             )
-        check_topic(self, {}, given)
-        return given
+        validate_topic_configs(self, {}, overrides)
+        return overrides
 
-    def _check_elr(
+    def _validate_elr(
         self, resource: ConfigResource, ops: tuple[ConfigOp, ...], after: Mapping[str, str]
     ) -> None:
         if not self.elr or not any(op.key == MIN_ISR for op in ops):
@@ -183,47 +196,49 @@ class Configs:
             )
 
 
-def _unknown(name: str, source: ConfigSource) -> ConfigEntry:
+def _build_unknown_entry(name: str, source: ConfigSource) -> ConfigEntry:
     return ConfigEntry(None, source, ConfigType.SCALAR, sensitive=True, read_only=is_read_only(name))
 
 
-def _kind(key: Key) -> ConfigType:
-    return {Type.LIST: ConfigType.LIST, Type.PASSWORD: ConfigType.PASSWORD}.get(key.type, ConfigType.SCALAR)
+def _get_config_type(key: ConfigKey) -> ConfigType:
+    return {ValueType.LIST: ConfigType.LIST, ValueType.PASSWORD: ConfigType.PASSWORD}.get(
+        key.type, ConfigType.SCALAR
+    )
 
 
-def _milliseconds(synonym: str, text: str) -> str:
+def _to_milliseconds(synonym: str, text: str) -> str:
     amount = int(text)
-    return str(amount * MILLISECONDS[synonym]) if amount >= 0 else text
+    return str(amount * MILLISECONDS_PER_UNIT[synonym]) if amount >= 0 else text
 
 
-def _check_shape(ops: tuple[ConfigOp, ...]) -> None:
+def _validate_ops(ops: tuple[ConfigOp, ...]) -> None:
     if len({op.key for op in ops}) < len(ops):
         raise Fault("INVALID_REQUEST", "Error due to duplicate config keys")
-    null = [op.key for op in ops if op.value is None and op.op is not FieldOp.DELETE]
-    if null:
-        raise Fault("INVALID_REQUEST", f"Null value not supported for : {','.join(null)}")
+    null_keys = [op.key for op in ops if op.value is None and op.op is not FieldOp.DELETE]
+    if null_keys:
+        raise Fault("INVALID_REQUEST", f"Null value not supported for : {','.join(null_keys)}")
 
 
-def _apply(held: dict[str, str], op: ConfigOp, keys: Mapping[str, Key]) -> dict[str, str]:
+def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, ConfigKey]) -> dict[str, str]:
     if op.op is FieldOp.DELETE:
-        return {name: text for name, text in held.items() if name != op.key}
+        return {name: text for name, text in overrides.items() if name != op.key}
     assert op.value is not None
     if op.op is FieldOp.SET:
-        return {**held, op.key: op.value}
+        return {**overrides, op.key: op.value}
     key = keys.get(op.key)
-    if key is None or key.type is not Type.LIST:
-        raise Fault("INVALID_CONFIG", _no_list(op, key, keys is TOPIC_KEYS))
-    elements = _stored_elements(held.get(op.key, key.default))
-    for element in _java_split(op.value):
+    if key is None or key.type is not ValueType.LIST:
+        raise Fault("INVALID_CONFIG", _explain_not_list(op, key, keys is TOPIC_KEYS))
+    elements = _split_stored_elements(overrides.get(op.key, key.default))
+    for element in _split_like_java(op.value):
         if op.op is FieldOp.APPEND:
             if element not in elements:
                 elements.append(element)
         elif element in elements:
             elements.remove(element)
-    return {**held, op.key: ",".join(elements)}
+    return {**overrides, op.key: ",".join(elements)}
 
 
-def _no_list(op: ConfigOp, key: Key | None, is_topic: bool) -> str:
+def _explain_not_list(op: ConfigOp, key: ConfigKey | None, is_topic: bool) -> str:
     # for topics it is the controller that answers, for brokers the broker itself
     if is_topic:
         return f"Can't {op.op.value} to key {op.key} because its type is not LIST."
@@ -232,12 +247,12 @@ def _no_list(op: ConfigOp, key: Key | None, is_topic: bool) -> str:
     return f"Config value {op.op.value.lower()} is not allowed for config key: {op.key}"
 
 
-def _stored_elements(text: str | None) -> list[str]:
+def _split_stored_elements(text: str | None) -> list[str]:
     # matched as they stand: Kafka splits without trimming here
     return [part for part in (text or "").split(",") if part]
 
 
-def _java_split(text: str) -> list[str]:
+def _split_like_java(text: str) -> list[str]:
     """String.split(","): empty parts at the end are dropped, but a text without a comma stays whole."""
     if "," not in text:
         return [text]

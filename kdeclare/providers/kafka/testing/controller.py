@@ -1,7 +1,7 @@
 """What the controller does to partitions and quotas: moves, elections, the passing of time, brokers that go.
 
 After ReplicationControlManager and ClientQuotaControlManager of Apache Kafka; the methods that refuse do so
-as those of `Topics`.
+as those of `TopicStore`.
 """
 
 import ipaddress
@@ -17,50 +17,50 @@ from kdeclare.providers.kafka.testing.configs import MIN_ISR
 from kdeclare.providers.kafka.testing.partitions import (
     Ids,
     PartitionState,
-    cancelled,
-    caught_up,
-    completed,
-    copied_on,
-    copied_part,
-    lagging,
+    advance_copies,
+    cancel_move,
+    catch_up,
+    complete_move,
+    compute_copied_size,
+    list_lagging_replicas,
     needs_unclean_election,
-    reassigned,
+    start_reassignment,
 )
-from kdeclare.providers.kafka.testing.topics import BrokerState, Topics
+from kdeclare.providers.kafka.testing.topics import BrokerState, TopicStore
 
 _EPSILON = 1e-6
-_LONGEST = 2**63
+_MAX_LONG = 2**63
 
 
-def check_quota(entity: QuotaEntity, limits: Mapping[str, float | None]) -> None:
+def validate_quota(entity: QuotaEntity, limits: Mapping[str, float | None]) -> None:
     """Check what is asked for one entity. Raises Fault."""
-    _check_entity(entity)
+    _validate_entity(entity)
     for key, value in limits.items():
         if value is None:
             continue  # what is removed need not be a key
         info = LIMITS.get(key)
-        if info is None or info.of_ips is not entity.is_ip:
-            raise _invalid(f"Invalid configuration key {key}")
+        if info is None or info.is_for_ips is not entity.is_ip:
+            raise _build_invalid_fault(f"Invalid configuration key {key}")
         if value <= 0:
-            raise _invalid(f"Quota {key} must be greater than 0")
-        if info.is_whole and _LONGEST > value != value // 1 and abs(round(value) - value) > _EPSILON:
-            raise _invalid(f"{key} cannot be a fractional value.")
+            raise _build_invalid_fault(f"Quota {key} must be greater than 0")
+        if info.is_whole and _MAX_LONG > value != value // 1 and abs(round(value) - value) > _EPSILON:
+            raise _build_invalid_fault(f"{key} cannot be a fractional value.")
 
 
-def _check_entity(entity: QuotaEntity) -> None:
+def _validate_entity(entity: QuotaEntity) -> None:
     names = dict(entity.parts)
     if not names:
-        raise _invalid("Invalid empty client quota entity")
+        raise _build_invalid_fault("Invalid empty client quota entity")
     for type_, name in entity.parts:
         if name == "":
-            raise _invalid(f"Empty {type_} not supported")
+            raise _build_invalid_fault(f"Empty {type_} not supported")
     if entity.is_ip and len(names) > 1:
-        raise _invalid(
+        raise _build_invalid_fault(
             "Invalid quota entity combination, IP entity should not be combined with User or ClientId"
         )
     address = names.get(EntityType.IP)
     if address is not None and address != "localhost" and not _is_address(address):
-        raise _invalid(f"{address} is not a valid IP or resolvable host.")
+        raise _build_invalid_fault(f"{address} is not a valid IP or resolvable host.")
 
 
 def _is_address(text: str) -> bool:
@@ -71,7 +71,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _invalid(message: str) -> Fault:
+def _build_invalid_fault(message: str) -> Fault:
     return Fault("INVALID_REQUEST", message)
 
 
@@ -81,7 +81,7 @@ RECORD_BYTES = 1000
 
 
 @dataclass
-class Controller(Topics):
+class Controller(TopicStore):
     """All topics and brokers, and what goes on.
 
     move_ticks: how many ticks a move takes; 0 ends it at once.
@@ -108,48 +108,49 @@ class Controller(Topics):
             )
         return topic.partitions[where.partition]
 
-    def reassign(self, where: TopicPartition, target: Ids | None, *, guarded: bool) -> None:
+    def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
         """AlterPartitionReassignments for one partition; None cancels, and is never guarded."""
-        state = self.partition(where)
+        state = self.partition(topic_partition)
         if target is None:
-            after = self._cancelled(where, state)
+            new_state = self._cancel_move(topic_partition, state)
         else:
-            self._check_assignment(target, None)
-            if guarded and len(target) != state.size:
+            self._validate_assignment(target, None)
+            if is_guarded and len(target) != state.size:
                 raise Fault(
                     "INVALID_REPLICATION_FACTOR",
                     f"The replication factor is changed from {state.size} to {len(target)}",
                 )
-            after = reassigned(state, target, self.active)
-            if after.moving:
-                after = replace(after, ticks=self.move_ticks)
-                after = after if after.ticks else self._caught_up(after)
-        self.topics[where.topic].partitions[where.partition] = after
+            new_state = start_reassignment(state, target, self.active)
+            if new_state.moving:
+                new_state = replace(new_state, ticks=self.move_ticks)
+                new_state = new_state if new_state.ticks else self._catch_up(new_state)
+        self.topics[topic_partition.topic].partitions[topic_partition.partition] = new_state
 
-    def _cancelled(self, where: TopicPartition, state: PartitionState) -> PartitionState:
+    def _cancel_move(self, topic_partition: TopicPartition, state: PartitionState) -> PartitionState:
         if not state.moving:
             raise Fault("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
-        if needs_unclean_election(state) and not self.configs.topic_flag(
-            where.topic, "unclean.leader.election.enable"
+        if needs_unclean_election(state) and not self.configs.is_topic_flag_set(
+            topic_partition.topic, "unclean.leader.election.enable"
         ):
             raise Fault(
                 "INVALID_REPLICA_ASSIGNMENT",
-                f"Unable to revert partition assignment for {where.topic}:{where.partition} because it "
+                f"Unable to revert partition assignment for "
+                f"{topic_partition.topic}:{topic_partition.partition} because it "
                 "would require an unclean leader election.",
             )
-        return cancelled(state, self.active)
+        return cancel_move(state, self.active)
 
-    def _caught_up(self, state: PartitionState) -> PartitionState:
-        return caught_up(state, self.active.difference(lagging(state, self.stalled)))
+    def _catch_up(self, state: PartitionState) -> PartitionState:
+        return catch_up(state, self.active.difference(list_lagging_replicas(state, self.stalled)))
 
     def tick(self) -> None:
         """One step of time: replicas of active brokers join the in-sync set, added ones once copied."""
         copying = self.active - self.stalled
         for topic in self.topics.values():
             for number, p in enumerate(topic.partitions):
-                at_rest = p.leader is not None and not p.moving and len(p.isr) == len(p.replicas)
-                if not at_rest:
-                    topic.partitions[number] = self._caught_up(copied_on(p, copying))
+                is_in_sync = p.leader is not None and not p.moving and len(p.isr) == len(p.replicas)
+                if not is_in_sync:
+                    topic.partitions[number] = self._catch_up(advance_copies(p, copying))
 
     def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
         """ListPartitionReassignments; what does not exist is left out."""
@@ -182,15 +183,15 @@ class Controller(Topics):
         """Register or change a broker; one that is no longer active leaves every in-sync set it can."""
         self.brokers[broker.id] = broker
         for topic in self.topics.values():
-            topic.partitions = [self._without_lost(p) for p in topic.partitions]
+            topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
 
-    def _without_lost(self, state: PartitionState) -> PartitionState:
+    def _drop_lost_replicas(self, state: PartitionState) -> PartitionState:
         isr = tuple(r for r in state.isr if r in self.active) or state.isr[:1]
-        return completed(replace(state, isr=isr), self.active)
+        return complete_move(replace(state, isr=isr), self.active)
 
-    def effective_min_isr(self, name: str) -> int:
+    def get_effective_min_isr(self, name: str) -> int:
         """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
-        value = int(self.configs.topic_entry(name, MIN_ISR).value or "1")
+        value = int(self.configs.describe_topic_key(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
 
     # quotas
@@ -199,13 +200,13 @@ class Controller(Topics):
         self, entity: QuotaEntity, limits: Mapping[str, float | None], *, validate_only: bool
     ) -> None:
         """AlterClientQuotas for one entity, whole or not at all."""
-        check_quota(entity, limits)
+        validate_quota(entity, limits)
         if validate_only:
             return
-        after = {**self.quotas.get(entity, {}), **limits}
-        left = {key: value for key, value in after.items() if value is not None}
-        if left:
-            self.quotas[entity] = left
+        merged = {**self.quotas.get(entity, {}), **limits}
+        remaining = {key: value for key, value in merged.items() if value is not None}
+        if remaining:
+            self.quotas[entity] = remaining
         else:
             self.quotas.pop(entity, None)
 
@@ -221,20 +222,20 @@ class Controller(Topics):
             full = topic.records * RECORD_BYTES // len(topic.partitions)
             for index, state in enumerate(topic.partitions):
                 for broker in sizes.keys() & set(state.replicas):
-                    sizes[broker][TopicPartition(name, index)] = copied_part(state, broker, full)
+                    sizes[broker][TopicPartition(name, index)] = compute_copied_size(state, broker, full)
         return {
             broker: (LogDir(LOG_DIR, held, {}, usable=self.usable.get(broker)),)
             for broker, held in sorted(sizes.items())
         }
 
-    def move_log_dir(self, where: TopicPartition, broker: int, path: str) -> None:
+    def move_log_dir(self, topic_partition: TopicPartition, broker: int, path: str) -> None:
         """AlterReplicaLogDirs for one replica. A broker answers without words."""
         if broker not in self.brokers or self.brokers[broker].fenced:
             raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
         if path != LOG_DIR:
             raise Fault("LOG_DIR_NOT_FOUND", "")
-        topic = self.topics.get(where.topic)
-        if topic is None or not 0 <= where.partition < len(topic.partitions):
+        topic = self.topics.get(topic_partition.topic)
+        if topic is None or not 0 <= topic_partition.partition < len(topic.partitions):
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
-        if broker not in topic.partitions[where.partition].replicas:
+        if broker not in topic.partitions[topic_partition.partition].replicas:
             raise Fault("REPLICA_NOT_AVAILABLE", "")

@@ -9,10 +9,10 @@ from random import Random
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Self
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 from kdeclare.providers.kafka.live import Topic
-from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, Configs
+from kdeclare.providers.kafka.testing.configs import CLUSTER_WIDE, MIN_ISR, ConfigStore
 from kdeclare.providers.kafka.testing.controller import Controller
 from kdeclare.providers.kafka.testing.partitions import PartitionState
 from kdeclare.providers.kafka.testing.topics import BrokerState
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.testing.cluster import MemoryCluster
 
 
-MUTATING = frozenset(
+MUTATING_METHODS = frozenset(
     {
         "create_topics",
         "delete_topics",
@@ -47,12 +47,12 @@ class Call(faults.Call):
     """
 
     @property
-    def mutating(self) -> bool:
+    def is_mutating(self) -> bool:
         """Whether it was meant to change something."""
-        return self.method in MUTATING and not self.validate_only
+        return self.method in MUTATING_METHODS and not self.validate_only
 
 
-class Controls:
+class ClusterControls:
     """The state, and every way to set and see it.
 
     brokers: broker id to rack.
@@ -100,8 +100,10 @@ class Controls:
         seed: int = 0,
     ) -> None:
         racks = {1: "a", 2: "b", 3: "c"} if brokers is None else dict(brokers)
-        configs = Configs(min(racks), tiered, elr)
-        configs.static = {broker: _properties(broker, rack, static or {}) for broker, rack in racks.items()}
+        configs = ConfigStore(min(racks), tiered, elr)
+        configs.static = {
+            broker: _build_properties(broker, rack, static or {}) for broker, rack in racks.items()
+        }
         if elr:
             configs.store(CLUSTER_WIDE, {MIN_ISR: "1"})
         self._state = Controller(
@@ -112,12 +114,12 @@ class Controls:
         )
         self._lock = RLock()
         self._cluster_id = cluster_id
-        self._stale: dict[str, Topic] | None = None
-        self._stale_left = 0
+        self._stale_topics: dict[str, Topic] | None = None
+        self._stale_reads_left = 0
         self._stale_configs: dict[ConfigResource, dict[str, str]] = {}
         self._stale_configs_left = 0
-        self._unseen: dict[str, float] = {}
-        self._ghosts: dict[str, tuple[Topic, float]] = {}
+        self._invisible_topics: dict[str, float] = {}
+        self._deleted_topics: dict[str, tuple[Topic, float]] = {}
         self.metadata_lag = metadata_lag
         self.topic_ids = topic_ids
         self.rf_guard = rf_guard
@@ -160,7 +162,7 @@ class Controls:
     def catch_up(self) -> None:
         """Let the brokers know all that the controller knows; ``metadata_lag`` goes on for later changes."""
         with self._lock:
-            self._unseen, self._ghosts = {}, {}
+            self._invisible_topics, self._deleted_topics = {}, {}
 
     # brokers, records, partitions
 
@@ -174,7 +176,7 @@ class Controls:
     ) -> None:
         """Register a broker, or change one that is there."""
         with self._lock:
-            self._state.configs.static.setdefault(broker, _properties(broker, rack, {}))
+            self._state.configs.static.setdefault(broker, _build_properties(broker, rack, {}))
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
     def fence(self, broker: int, fenced: bool = True) -> None:
@@ -186,12 +188,12 @@ class Controls:
         """Change a broker's server.properties, as if it had been restarted with them."""
         with self._lock:
             rack = self._state.brokers[broker].rack
-            self._state.configs.static[broker] = _properties(broker, rack, values)
+            self._state.configs.static[broker] = _build_properties(broker, rack, values)
 
-    def set_partition(self, where: TopicPartition, state: PartitionState) -> None:
+    def set_partition(self, topic_partition: TopicPartition, state: PartitionState) -> None:
         """Put one partition into a state that would take long to bring about."""
         with self._lock:
-            self._state.topics[where.topic].partitions[where.partition] = state
+            self._state.topics[topic_partition.topic].partitions[topic_partition.partition] = state
 
     def partition(self, where: TopicPartition) -> PartitionState:
         """One partition as the controller holds it. Raises Fault when it is not there."""
@@ -217,10 +219,10 @@ class Controls:
                 return dict(self._state.configs.of(resource))
             return {r: dict(v) for r, v in sorted(self._state.configs.overrides.items())}
 
-    def effective_min_isr(self, topic: str) -> int:
+    def get_effective_min_isr(self, topic: str) -> int:
         """How many in-sync replicas a topic really asks for."""
         with self._lock:
-            return self._state.effective_min_isr(topic)
+            return self._state.get_effective_min_isr(topic)
 
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
         """Everything that a client could see, to be indexed; equal for clusters that look equal.
@@ -242,13 +244,13 @@ class Controls:
             }
             brokers = {str(b.id): asdict(b) for b in self._state.brokers.values()}
             quotas = {str(entity): dict(limits) for entity, limits in self._state.quotas.items()}
-            found = {"brokers": brokers, "configs": configs, "topics": topics}
-            return found | ({"quotas": dict(sorted(quotas.items()))} if quotas else {})
+            sections = {"brokers": brokers, "configs": configs, "topics": topics}
+            return sections | ({"quotas": dict(sorted(quotas.items()))} if quotas else {})
 
     def requests(self, method: str | None = None) -> list[Call]:
         """The logged requests of one method; without an argument, all that were meant to change something."""
         with self._lock:
-            return [c for c in self.calls if (c.mutating if method is None else c.method == method)]
+            return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 
     # other clients
 
@@ -258,10 +260,10 @@ class Controls:
         other.faults = FaultPlan()
         other.calls = []
         other.stale_reads = other.stale_configs = 0
-        other._stale = None
+        other._stale_topics = None
         other._stale_configs_left = 0
         other.metadata_lag = 0
-        other._unseen, other._ghosts = {}, {}
+        other._invisible_topics, other._deleted_topics = {}, {}
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -269,7 +271,7 @@ class Controls:
         with self._lock:
             twin = copy.copy(self)
             twin._state = copy.deepcopy(self._state, memo)
-            twin._stale = copy.deepcopy(self._stale, memo)
+            twin._stale_topics = copy.deepcopy(self._stale_topics, memo)
             twin._stale_configs = copy.deepcopy(self._stale_configs, memo)
         twin._lock = RLock()
         twin.faults = FaultPlan()
@@ -277,5 +279,5 @@ class Controls:
         return twin
 
 
-def _properties(broker: int, rack: str | None, more: Mapping[str, str]) -> dict[str, str]:
-    return {"node.id": str(broker), **({} if rack is None else {"broker.rack": rack}), **more}
+def _build_properties(broker: int, rack: str | None, static: Mapping[str, str]) -> dict[str, str]:
+    return {"node.id": str(broker), **({} if rack is None else {"broker.rack": rack}), **static}

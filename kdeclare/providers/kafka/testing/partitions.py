@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from random import Random
 from typing import Protocol
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 Ids = tuple[int, ...]
 
@@ -45,12 +45,12 @@ class PartitionState:
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
 
-def without(replicas: Ids, some: Collection[int]) -> Ids:
-    """``replicas`` in their order, less ``some``."""
-    return tuple(r for r in replicas if r not in some)
+def remove_replicas(replicas: Ids, removed: Collection[int]) -> Ids:
+    """``replicas`` in their order, less ``removed``."""
+    return tuple(r for r in replicas if r not in removed)
 
 
-def elect(state: PartitionState, active: Collection[int]) -> PartitionState:
+def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionState:
     """Keep a leader that is in sync and active, else take the first such replica."""
 
     def can_lead(broker: int) -> bool:
@@ -61,7 +61,7 @@ def elect(state: PartitionState, active: Collection[int]) -> PartitionState:
     return replace(state, leader=next((r for r in state.replicas if can_lead(r)), None))
 
 
-def reassigned(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
+def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
     """What a valid AlterPartitionReassignments with ``target`` makes of the partition.
 
     The stored adding (or removing) list is kept when the newly computed one is empty, as
@@ -76,66 +76,66 @@ def reassigned(state: PartitionState, target: Ids, active: Collection[int]) -> P
         removing=removing or state.removing,
         copied=tuple((broker, done) for broker, done in state.copied if broker in (adding or state.adding)),
     )
-    return completed(started, active)
+    return complete_move(started, active)
 
 
-def completed(state: PartitionState, active: Collection[int]) -> PartitionState:
+def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
     """Finish the move if what is added is in sync (maybeCompleteReassignment), and elect a leader."""
     if state.moving:
-        isr = without(state.isr, state.removing)
-        replicas = without(state.replicas, state.removing)
-        stuck = bool(state.removing) and not (isr and replicas)
+        isr = remove_replicas(state.isr, state.removing)
+        replicas = remove_replicas(state.replicas, state.removing)
+        is_stuck = bool(state.removing) and not (isr and replicas)
         shrinks = len(state.adding) < len(state.removing)
-        if not stuck and set(isr) >= set(state.adding) and (not shrinks or set(isr) >= set(replicas)):
+        if not is_stuck and set(isr) >= set(state.adding) and (not shrinks or set(isr) >= set(replicas)):
             state = replace(state, replicas=replicas, isr=isr, adding=(), removing=(), ticks=0, copied=())
-    return elect(state, active)
+    return elect_leader(state, active)
 
 
-def caught_up(state: PartitionState, active: Collection[int]) -> PartitionState:
+def catch_up(state: PartitionState, active: Collection[int]) -> PartitionState:
     """Every active replica joins the in-sync set, which may finish a move."""
-    joined = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
-    return completed(replace(state, isr=joined), active)
+    new_isr = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
+    return complete_move(replace(state, isr=new_isr), active)
 
 
-def copied_on(state: PartitionState, able: Collection[int]) -> PartitionState:
-    """One tick of copying for the replicas that are being added on brokers that are ``able`` to."""
-    done = dict(state.copied)
+def advance_copies(state: PartitionState, copying_brokers: Collection[int]) -> PartitionState:
+    """Advance copying by one tick, for the replicas that are being added on ``copying_brokers``."""
+    copied_ticks = dict(state.copied)
     for broker in state.adding:
-        if broker in able and done.get(broker, 0) < state.ticks:
-            done[broker] = done.get(broker, 0) + 1
-    return replace(state, copied=tuple(sorted(done.items())))
+        if broker in copying_brokers and copied_ticks.get(broker, 0) < state.ticks:
+            copied_ticks[broker] = copied_ticks.get(broker, 0) + 1
+    return replace(state, copied=tuple(sorted(copied_ticks.items())))
 
 
-def lagging(state: PartitionState, stalled: Collection[int]) -> Ids:
+def list_lagging_replicas(state: PartitionState, stalled: Collection[int]) -> Ids:
     """Replicas that are being added and cannot join the in-sync set yet."""
-    done = dict(state.copied)
+    copied_ticks = dict(state.copied)
     return tuple(
         broker
-        for broker in without(state.adding, state.isr)
-        if broker in stalled or done.get(broker, 0) < state.ticks
+        for broker in remove_replicas(state.adding, state.isr)
+        if broker in stalled or copied_ticks.get(broker, 0) < state.ticks
     )
 
 
-def copied_part(state: PartitionState, broker: int, size: int) -> int:
+def compute_copied_size(state: PartitionState, broker: int, size: int) -> int:
     """What a replica holds of ``size``: all of it, unless it is being added and not in sync yet."""
-    if broker not in without(state.adding, state.isr):
+    if broker not in remove_replicas(state.adding, state.isr):
         return size
     return size * dict(state.copied).get(broker, 0) // max(1, state.ticks)
 
 
 def needs_unclean_election(state: PartitionState) -> bool:
     """Whether a cancel would leave no replica that is in sync."""
-    return not without(state.isr, state.adding)
+    return not remove_replicas(state.isr, state.adding)
 
 
-def cancelled(state: PartitionState, active: Collection[int]) -> PartitionState:
+def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionState:
     """Drop what is being added, keep the rest as listed (PartitionReassignmentRevert)."""
-    replicas = without(state.replicas, state.adding)
-    isr = without(state.isr, state.adding) or replicas[:1]
-    return elect(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)
+    replicas = remove_replicas(state.replicas, state.adding)
+    isr = remove_replicas(state.isr, state.adding) or replicas[:1]
+    return elect_leader(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)
 
 
-class Placeable(Protocol):
+class PlaceableBroker(Protocol):
     """What placement must know of a broker."""
 
     @property
@@ -146,7 +146,7 @@ class Placeable(Protocol):
     def fenced(self) -> bool: ...
 
 
-class Impossible(ValueError):
+class PlacementError(ValueError):
     """There is no such placement; the text is Kafka's reason."""
 
 
@@ -159,7 +159,7 @@ class _Ring:
     offset: int = 0
     index: int = 0
 
-    def next(self, round_: int) -> int | None:
+    def take_next(self, round_: int) -> int | None:
         if not self.brokers:
             return None
         if self.round != round_:
@@ -176,13 +176,13 @@ class _Rack:
     active: _Ring = field(default_factory=_Ring)
     fenced: _Ring = field(default_factory=_Ring)
 
-    def next(self, round_: int) -> int | None:
-        found = self.active.next(round_)
-        return self.fenced.next(round_) if found is None else found
+    def take_next(self, round_: int) -> int | None:
+        broker = self.active.take_next(round_)
+        return self.fenced.take_next(round_) if broker is None else broker
 
 
 class _Racks:
-    def __init__(self, brokers: Iterable[Placeable], random: Random) -> None:
+    def __init__(self, brokers: Iterable[PlaceableBroker], random: Random) -> None:
         self._random = random
         self._racks: dict[str | None, _Rack] = {}
         self._total = self._active = 0
@@ -205,11 +205,13 @@ class _Racks:
 
     def check(self, factor: int) -> None:
         if factor <= 0:
-            raise Impossible(f"Invalid replication factor {factor}: the replication factor must be positive.")
+            raise PlacementError(
+                f"Invalid replication factor {factor}: the replication factor must be positive."
+            )
         if not self._active:
-            raise Impossible("All brokers are currently fenced.")
+            raise PlacementError("All brokers are currently fenced.")
         if factor > self._total:
-            raise Impossible(
+            raise PlacementError(
                 f"The target replication factor of {factor} cannot be reached because only "
                 f"{self._total} broker(s) are registered or some brokers have all their log directories "
                 "cordoned."
@@ -222,7 +224,7 @@ class _Racks:
         if self._offset == len(self._names):
             self._offset = 0
         first = self._offset
-        while (leader := self._racks[self._names[first]].active.next(self._round)) is None:
+        while (leader := self._racks[self._names[first]].active.take_next(self._round)) is None:
             first = (first + 1) % len(self._names)
         placed = [leader]
         skip: int | None = first
@@ -231,7 +233,7 @@ class _Racks:
             if at == skip:
                 skip = None  # its turn was the leader
             else:
-                found = self._racks[self._names[at]].next(self._round)
+                found = self._racks[self._names[at]].take_next(self._round)
                 if found is not None:
                     placed.append(found)
             at = (at + 1) % len(self._names)
@@ -240,8 +242,8 @@ class _Racks:
         return tuple(placed)
 
 
-def place(
-    brokers: Sequence[Placeable], partitions: int, factor: int, random: Random
+def place_replicas(
+    brokers: Sequence[PlaceableBroker], partitions: int, factor: int, random: Random
 ) -> tuple[tuple[int, ...], ...]:
     """Replicas for ``partitions`` partitions. Raises Impossible."""
     racks = _Racks(brokers, random)

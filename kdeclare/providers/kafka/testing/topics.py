@@ -13,10 +13,16 @@ from uuid import UUID
 from kdeclare.core.live.faults import Fault
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
-from kdeclare.providers.kafka.testing.configs import Configs
-from kdeclare.providers.kafka.testing.partitions import Ids, Impossible, PartitionState, elect, place
+from kdeclare.providers.kafka.testing.configs import ConfigStore
+from kdeclare.providers.kafka.testing.partitions import (
+    Ids,
+    PartitionState,
+    PlacementError,
+    elect_leader,
+    place_replicas,
+)
 
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 MAX_LENGTH = 249
 
 
@@ -31,7 +37,7 @@ def find_name_problem(name: str) -> str | None:
             f"Topic name is invalid: the length of '{name}' is longer than the max allowed length "
             f"{MAX_LENGTH}"
         )
-    if not _LEGAL.fullmatch(name):
+    if not _LEGAL_NAME.fullmatch(name):
         return (
             f"Topic name is invalid: '{name}' contains one or more characters other than ASCII "
             "alphanumerics, '.', '_' and '-'"
@@ -41,11 +47,11 @@ def find_name_problem(name: str) -> str | None:
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
     """Another existing topic whose metrics would have the same name (``.`` and ``_`` are one)."""
-    same = name.replace(".", "_")
+    normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
     return next(
-        (other for other in sorted(existing) if other != name and other.replace(".", "_") == same), None
+        (other for other in sorted(existing) if other != name and other.replace(".", "_") == normalized), None
     )
 
 
@@ -75,11 +81,11 @@ class TopicState:
 
 
 @dataclass
-class Topics:
+class TopicStore:
     """All topics and brokers."""
 
     brokers: dict[int, BrokerState]
-    configs: Configs
+    configs: ConfigStore
     random: Random
     made: int = 0
     topics: dict[str, TopicState] = field(default_factory=dict)
@@ -105,42 +111,42 @@ class Topics:
             )
         if new.topic in self.topics:
             raise Fault("TOPIC_ALREADY_EXISTS", f"Topic '{new.topic}' already exists.")
-        overrides = self.configs.for_new_topic(new.config_texts)
-        lists = self._assigned(new) if new.assignments else self._placed(new)
+        overrides = self.configs.build_topic_overrides(new.config_texts)
+        lists = self._resolve_assignments(new) if new.assignments else self._place_new_topic(new)
         if validate_only:
             return
         self.made += 1
-        partitions = [self._new_partition(replicas) for replicas in lists]
+        partitions = [self._build_partition(replicas) for replicas in lists]
         self.topics[new.topic] = TopicState(str(UUID(int=self.made)), partitions)
         self.configs.store(ConfigResource(ConfigScope.TOPIC, new.topic), overrides)
 
-    def _assigned(self, new: NewTopic) -> list[Ids]:
-        given = new.assignments or {}
-        for count, what in (
-            (new.replication_factor, "replication factor"),
-            (new.partitions, "numPartitions"),
+    def _resolve_assignments(self, new_topic: NewTopic) -> list[Ids]:
+        assignments = new_topic.assignments or {}
+        for count, field_name in (
+            (new_topic.replication_factor, "replication factor"),
+            (new_topic.partitions, "numPartitions"),
         ):
             if count not in (None, -1):
                 raise Fault(
                     "INVALID_REQUEST",
-                    f"A manual partition assignment was specified, but {what} was not set to -1.",
+                    f"A manual partition assignment was specified, but {field_name} was not set to -1.",
                 )
-        if sorted(given) != list(range(len(given))):
+        if sorted(assignments) != list(range(len(assignments))):
             raise Fault(
                 "INVALID_REPLICA_ASSIGNMENT", "partitions should be a consecutive 0-based integer sequence"
             )
         size: int | None = None
-        lists = []
-        for index in range(len(given)):
-            self._check_assignment(given[index], size)
-            size = len(given[index])
-            self._check_active(index, given[index])
-            lists.append(tuple(given[index]))
-        return lists
+        replica_lists = []
+        for index in range(len(assignments)):
+            self._validate_assignment(assignments[index], size)
+            size = len(assignments[index])
+            self._validate_active(index, assignments[index])
+            replica_lists.append(tuple(assignments[index]))
+        return replica_lists
 
-    def _placed(self, new: NewTopic) -> list[Ids]:
-        factor = -1 if new.replication_factor is None else new.replication_factor
-        count = -1 if new.partitions is None else new.partitions
+    def _place_new_topic(self, new_topic: NewTopic) -> list[Ids]:
+        factor = -1 if new_topic.replication_factor is None else new_topic.replication_factor
+        count = -1 if new_topic.partitions is None else new_topic.partitions
         if factor < -1 or factor == 0:
             raise Fault(
                 "INVALID_REPLICATION_FACTOR",
@@ -150,45 +156,45 @@ class Topics:
             raise Fault(
                 "INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."
             )
-        factor = self._default("default.replication.factor") if factor == -1 else factor
-        count = self._default("num.partitions") if count == -1 else count
-        return self._place(count, factor)
+        factor = self._get_default("default.replication.factor") if factor == -1 else factor
+        count = self._get_default("num.partitions") if count == -1 else count
+        return self._place_replicas(count, factor)
 
-    def _place(self, count: int, factor: int) -> list[Ids]:
+    def _place_replicas(self, count: int, factor: int) -> list[Ids]:
         try:
-            return list(place(tuple(self.brokers.values()), count, factor, self.random))
-        except Impossible as reason:
+            return list(place_replicas(tuple(self.brokers.values()), count, factor, self.random))
+        except PlacementError as error:
             raise Fault(
-                "INVALID_REPLICATION_FACTOR", f"Unable to replicate the partition {factor} time(s): {reason}"
+                "INVALID_REPLICATION_FACTOR", f"Unable to replicate the partition {factor} time(s): {error}"
             ) from None
 
-    def _default(self, key: str) -> int:
-        found = self.configs.static.get(self.configs.asked, {}).get(key)
-        return int(found) if found else 1
+    def _get_default(self, key: str) -> int:
+        text = self.configs.static.get(self.configs.asked, {}).get(key)
+        return int(text) if text else 1
 
-    def _new_partition(self, replicas: Ids) -> PartitionState:
+    def _build_partition(self, replicas: Ids) -> PartitionState:
         isr = tuple(r for r in replicas if r in self.active)
-        return elect(PartitionState(replicas, isr, None), self.active)
+        return elect_leader(PartitionState(replicas, isr, None), self.active)
 
-    def _check_assignment(self, replicas: Sequence[int], size: int | None) -> None:
+    def _validate_assignment(self, replicas: Sequence[int], size: int | None) -> None:
         """validateManualPartitionAssignment."""
-        wrong = ""
+        problem = ""
         if not replicas:
-            wrong = "an empty replica list."
+            problem = "an empty replica list."
         for number, replica in enumerate(replicas):
             if replica not in self.brokers:
-                wrong = wrong or f"broker {replica}, but no such broker is registered."
+                problem = problem or f"broker {replica}, but no such broker is registered."
             elif replica in replicas[:number]:
-                wrong = wrong or f"the broker {replica} more than once."
-        if not wrong and size is not None and len(replicas) != size:
-            wrong = (
+                problem = problem or f"the broker {replica} more than once."
+        if not problem and size is not None and len(replicas) != size:
+            problem = (
                 f"a partition with {len(replicas)} replica(s), but this is not consistent with previous "
                 f"partitions, which have {size} replica(s)."
             )
-        if wrong:
-            raise Fault("INVALID_REPLICA_ASSIGNMENT", f"The manual partition assignment includes {wrong}")
+        if problem:
+            raise Fault("INVALID_REPLICA_ASSIGNMENT", f"The manual partition assignment includes {problem}")
 
-    def _check_active(self, partition: int, replicas: Sequence[int]) -> None:
+    def _validate_active(self, partition: int, replicas: Sequence[int]) -> None:
         if not self.active.intersection(replicas):
             raise Fault(
                 "INVALID_REPLICA_ASSIGNMENT",
@@ -205,37 +211,41 @@ class Topics:
         del self.topics[name]
         self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
 
-    def add_partitions(self, new: NewPartitions, *, validate_only: bool) -> None:
+    def add_partitions(self, new_partitions: NewPartitions, *, validate_only: bool) -> None:
         """CreatePartitions for one topic; the factor is the length of partition 0's list as it is now."""
-        topic = self.topics.get(new.topic)
+        topic = self.topics.get(new_partitions.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")
-        have = len(topic.partitions)
-        if new.total == have:
-            raise Fault("INVALID_PARTITIONS", f"Topic already has {have} partition(s).")
-        if new.total < have:
+        current_count = len(topic.partitions)
+        if new_partitions.total == current_count:
+            raise Fault("INVALID_PARTITIONS", f"Topic already has {current_count} partition(s).")
+        if new_partitions.total < current_count:
             raise Fault(
                 "INVALID_PARTITIONS",
-                f"The topic {new.topic} currently has {have} partition(s); {new.total} would not be an "
+                f"The topic {new_partitions.topic} currently has {current_count} partition(s); "
+                f"{new_partitions.total} would not be an "
                 "increase.",
             )
         factor = len(topic.partitions[0].replicas)
-        if new.assignments is None:
-            lists = self._place(new.total - have, factor)
+        if new_partitions.assignments is None:
+            replica_lists = self._place_replicas(new_partitions.total - current_count, factor)
         else:
-            lists = self._assigned_additions(new, have, factor)
+            replica_lists = self._resolve_added_assignments(new_partitions, current_count, factor)
         if not validate_only:
-            topic.partitions.extend(self._new_partition(replicas) for replicas in lists)
+            topic.partitions.extend(self._build_partition(replicas) for replicas in replica_lists)
 
-    def _assigned_additions(self, new: NewPartitions, have: int, factor: int) -> list[Ids]:
-        lists = new.assignments or ()
-        if len(lists) != new.total - have:
+    def _resolve_added_assignments(
+        self, new_partitions: NewPartitions, current_count: int, factor: int
+    ) -> list[Ids]:
+        replica_lists = new_partitions.assignments or ()
+        if len(replica_lists) != new_partitions.total - current_count:
             raise Fault(
                 "INVALID_REPLICA_ASSIGNMENT",
-                f"Attempted to add {new.total - have} additional partition(s), but only {len(lists)} "
+                f"Attempted to add {new_partitions.total - current_count} additional "
+                f"partition(s), but only {len(replica_lists)} "
                 "assignment(s) were specified.",
             )
-        for index, replicas in enumerate(lists):
-            self._check_assignment(replicas, factor)
-            self._check_active(have + index, replicas)
-        return [tuple(replicas) for replicas in lists]
+        for index, replicas in enumerate(replica_lists):
+            self._validate_assignment(replicas, factor)
+            self._validate_active(current_count + index, replicas)
+        return [tuple(replicas) for replicas in replica_lists]

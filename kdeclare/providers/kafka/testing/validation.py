@@ -20,13 +20,13 @@ from kdeclare.providers.kafka.testing.definitions import (
     THREAD_POOLS,
     TOPIC_KEYS,
 )
-from kdeclare.providers.kafka.testing.values import Invalid, Value
+from kdeclare.providers.kafka.testing.values import InvalidValueError, TypedValue
 
 if TYPE_CHECKING:
-    from kdeclare.providers.kafka.testing.configs import Configs
+    from kdeclare.providers.kafka.testing.configs import ConfigStore
 
 
-_NAMES = """
+_READ_ONLY_NAMES = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     advertised.listeners alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
     alter.log.dirs.replication.quota.window.size.seconds authorizer.class.name auto.create.topics.enable
@@ -135,7 +135,7 @@ _NAMES = """
     unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 
-READ_ONLY_KEYS = frozenset(_NAMES.split())
+READ_ONLY_KEYS = frozenset(_READ_ONLY_NAMES.split())
 
 
 _CLUSTER_LEVEL_LISTENER_KEYS = {"max.connections", "max.connection.creation.rate", "num.network.threads"}
@@ -149,7 +149,7 @@ _MECHANISM_KEYS = (
 )
 
 
-def inner_name(name: str) -> str:
+def strip_listener_prefix(name: str) -> str:
     """The key behind a ``listener.name.X.`` prefix (DynamicBrokerConfig.brokerConfigSynonyms)."""
     match = _LISTENER_KEY.fullmatch(name)
     if match is None:
@@ -162,25 +162,25 @@ def is_read_only(name: str) -> bool:
     return name not in DYNAMIC_KEYS
 
 
-def check_topic(configs: Configs, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """All overrides of a topic, each and together. Raises Fault INVALID_CONFIG."""
     for name in after:
         if name not in TOPIC_KEYS:
             raise Fault("INVALID_CONFIG", f"Unknown topic config name: {name}")
     try:
-        held = {name: TOPIC_KEYS[name].parse(text) for name, text in after.items()}
-    except Invalid as wrong:
-        raise Fault("INVALID_CONFIG", str(wrong)) from None
-    values = _Effective(configs, held)
-    shortest, longest = values.number("min.compaction.lag.ms"), values.number("max.compaction.lag.ms")
-    if shortest > longest:
+        own_values = {name: TOPIC_KEYS[name].parse(text) for name, text in after.items()}
+    except InvalidValueError as exc:
+        raise Fault("INVALID_CONFIG", str(exc)) from None
+    values = _EffectiveValues(configs, own_values)
+    min_lag, max_lag = values.number("min.compaction.lag.ms"), values.number("max.compaction.lag.ms")
+    if min_lag > max_lag:
         raise Fault(
             "INVALID_CONFIG",
-            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
-            f"max.compaction.lag.ms ({longest})",
+            f"conflict topic config setting min.compaction.lag.ms ({min_lag}) > "
+            f"max.compaction.lag.ms ({max_lag})",
         )
     if values["remote.storage.enable"]:
-        _check_tiered(configs, values)
+        _validate_tiered(configs, values)
     elif (
         before.get("remote.storage.enable", "").lower() == "true"
         and not values["remote.log.delete.on.disable"]
@@ -194,17 +194,17 @@ def check_topic(configs: Configs, before: Mapping[str, str], after: Mapping[str,
         )
 
 
-class _Effective:
+class _EffectiveValues:
     """Typed topic values: the topic's own over what it inherits."""
 
-    def __init__(self, configs: Configs, held: Mapping[str, Value]) -> None:
+    def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
-        self._held = held
+        self._own_values = own_values
 
-    def __getitem__(self, name: str) -> Value:
-        if name in self._held:
-            return self._held[name]
-        text = self._configs.topic_entry("", name).value
+    def __getitem__(self, name: str) -> TypedValue:
+        if name in self._own_values:
+            return self._own_values[name]
+        text = self._configs.describe_topic_key("", name).value
         assert text is not None
         return TOPIC_KEYS[name].parse(text)
 
@@ -214,7 +214,7 @@ class _Effective:
         return value
 
 
-def _check_tiered(configs: Configs, values: _Effective) -> None:
+def _validate_tiered(configs: ConfigStore, values: _EffectiveValues) -> None:
     if not configs.tiered:
         raise Fault(
             "INVALID_CONFIG",
@@ -229,121 +229,129 @@ def _check_tiered(configs: Configs, values: _Effective) -> None:
             "empty list.",
         )
     for unit in ("bytes", "ms"):
-        whole, local = values.number(f"retention.{unit}"), values.number(f"local.retention.{unit}")
-        if local == -2 or whole == -1:
+        total_retention, local_retention = (
+            values.number(f"retention.{unit}"),
+            values.number(f"local.retention.{unit}"),
+        )
+        if local_retention == -2 or total_retention == -1:
             continue
-        name = f"Invalid value {local} for configuration local.retention.{unit}: "
-        if local == -1:
-            raise Fault(
-                "INVALID_CONFIG", f"{name}Value must not be -1 as retention.{unit} value is set as {whole}."
-            )
-        if local > whole:
+        message_prefix = f"Invalid value {local_retention} for configuration local.retention.{unit}: "
+        if local_retention == -1:
             raise Fault(
                 "INVALID_CONFIG",
-                f"{name}Value must not be more than retention.{unit} property value: {whole}",
+                f"{message_prefix}Value must not be -1 as retention.{unit} "
+                f"value is set as {total_retention}.",
+            )
+        if local_retention > total_retention:
+            raise Fault(
+                "INVALID_CONFIG",
+                f"{message_prefix}Value must not be more than retention.{unit} "
+                f"property value: {total_retention}",
             )
 
 
-def check_broker(
-    configs: Configs, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
+def validate_broker_configs(
+    configs: ConfigStore, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
     """All overrides of a broker or of the cluster-wide default. Raises Fault INVALID_REQUEST."""
-    _none_of(after.keys() & READ_ONLY_KEYS, "Cannot update these configs dynamically")
-    _none_of(
+    _reject_keys(after.keys() & READ_ONLY_KEYS, "Cannot update these configs dynamically")
+    _reject_keys(
         after.keys() & SECURITY_KEYS,
         "These security configs can be dynamically updated only per-listener using the listener prefix",
     )
     for name, text in after.items():
-        key = BROKER_KEYS.get(inner_name(name))
+        key = BROKER_KEYS.get(strip_listener_prefix(name))
         try:
             if key is not None:
                 key.parse(text)
-        except Invalid as wrong:
-            raise Fault("INVALID_REQUEST", str(wrong)) from None
+        except InvalidValueError as exc:
+            raise Fault("INVALID_REQUEST", str(exc)) from None
     if not resource.name:
-        _none_of(
+        _reject_keys(
             {name for name in after if _needs_broker(name)},
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
     broker = int(resource.name) if resource.name else configs.asked
-    _check_connection_limits(configs, broker, resource, after)
+    _validate_connection_limits(configs, broker, resource, after)
     for name in sorted(THREAD_POOLS & (before.keys() | after.keys())):
-        _check_pool(configs, broker, resource, name, after)
+        _validate_pool_size(configs, broker, resource, name, after)
 
 
-def _check_connection_limits(
-    configs: Configs, broker: int, resource: ConfigResource, after: Mapping[str, str]
+def _validate_connection_limits(
+    configs: ConfigStore, broker: int, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
     """KafkaConfig.validateValues and ConnectionQuotas, of what the broker would come to have."""
 
-    def effective(name: str) -> str:
-        found = configs.broker_value(broker, (name,), {resource: after})
-        return found[1].strip() if found else BROKER_KEYS[name].default or ""
+    def get_effective(name: str) -> str:
+        setting = configs.find_broker_value(broker, (name,), {resource: after})
+        return setting[1].strip() if setting else BROKER_KEYS[name].default or ""
 
-    if int(effective("max.connections.per.ip")) == 0 and not effective("max.connections.per.ip.overrides"):
+    if int(get_effective("max.connections.per.ip")) == 0 and not get_effective(
+        "max.connections.per.ip.overrides"
+    ):
         raise Fault(
             "INVALID_REQUEST",
             "requirement failed: max.connections.per.ip can be set to zero only if "
             "max.connections.per.ip.overrides property is set.",
         )
     for name in ("max.connections", "max.connection.creation.rate"):
-        if int(effective(name)) == 0:
-            raise Fault("INVALID_REQUEST", _wrapped(f"Invalid {name} 0"))
+        if int(get_effective(name)) == 0:
+            raise Fault("INVALID_REQUEST", _wrap_message(f"Invalid {name} 0"))
 
 
 def _needs_broker(name: str) -> bool:
-    inner = inner_name(name)
+    inner = strip_listener_prefix(name)
     return inner in PER_BROKER_KEYS or (inner != name and inner not in _CLUSTER_LEVEL_LISTENER_KEYS)
 
 
-def _none_of(names: Iterable[str], message: str) -> None:
-    found = sorted(names)
-    if found:
-        raise Fault("INVALID_REQUEST", f"{message}: [{', '.join(found)}]")
+def _reject_keys(names: Iterable[str], message: str) -> None:
+    rejected = sorted(names)
+    if rejected:
+        raise Fault("INVALID_REQUEST", f"{message}: [{', '.join(rejected)}]")
 
 
-def _check_pool(
-    configs: Configs, broker: int, resource: ConfigResource, name: str, after: Mapping[str, str]
+def _validate_pool_size(
+    configs: ConfigStore, broker: int, resource: ConfigResource, name: str, after: Mapping[str, str]
 ) -> None:
     default = BROKER_KEYS[name].default
     assert default is not None
-    now = configs.broker_value(broker, (name,))
-    then = configs.broker_value(broker, (name,), {resource: after})
-    current = int(now[1]) if now else int(default)
-    wanted = int(then[1]) if then else int(default)
-    what = _cleaner_step if name == "log.cleaner.threads" else _pool_step
-    problem = what(name, current, wanted)
+    current_setting = configs.find_broker_value(broker, (name,))
+    new_setting = configs.find_broker_value(broker, (name,), {resource: after})
+    current_size = int(current_setting[1]) if current_setting else int(default)
+    new_size = int(new_setting[1]) if new_setting else int(default)
+    explain_step = _explain_cleaner_step if name == "log.cleaner.threads" else _explain_pool_step
+    problem = explain_step(name, current_size, new_size)
     if problem:
         raise Fault("INVALID_REQUEST", problem)
 
 
-def _pool_step(name: str, current: int, wanted: int) -> str:
+def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
     """DynamicThreadPool.validateReconfiguration."""
-    if wanted < current // 2:
-        reason = f"value should be at least half the current value {current}"
-    elif wanted > current * 2:
-        reason = f"value should not be greater than double the current value {current}"
+    if new_size < current_size // 2:
+        reason = f"value should be at least half the current value {current_size}"
+    elif new_size > current_size * 2:
+        reason = f"value should not be greater than double the current value {current_size}"
     else:
         return ""
-    return _wrapped(f"Dynamic thread count update validation failed for {name}={wanted}, {reason}")
+    return _wrap_message(f"Dynamic thread count update validation failed for {name}={new_size}, {reason}")
 
 
-def _cleaner_step(name: str, current: int, wanted: int) -> str:
+def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
     """LogCleaner.validateReconfiguration; a buffer is divided by the number of threads before that."""
-    if wanted == 0:
+    if new_size == 0:
         return "/ by zero"
-    if wanted < current // 2:
-        return _wrapped(
-            f"Log cleaner threads cannot be reduced to less than half the current value {current}"
+    if new_size < current_size // 2:
+        return _wrap_message(
+            f"Log cleaner threads cannot be reduced to less than half the current value {current_size}"
         )
-    if wanted > current * 2:
-        return _wrapped(
-            f"Log cleaner threads cannot be increased to more than double the current value {current}"
+    if new_size > current_size * 2:
+        return _wrap_message(
+            f"Log cleaner threads cannot be increased to more than double the current value {current_size}"
         )
     return ""
 
 
-def _wrapped(text: str) -> str:
+def _wrap_message(text: str) -> str:
     # as the broker passes it on, with the exception's name inside
     exception = "org.apache.kafka.common.config.ConfigException"
     return f"Invalid value {exception}: {text} for configuration Invalid dynamic configuration"

@@ -2,21 +2,34 @@
 
 from collections.abc import Sequence
 
-from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, info, warning
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, denied, error, info, warning
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.resources.adoption import adoption_of
+from kdeclare.core.resources.adoption import report_adoption
 from kdeclare.core.resources.capabilities import PREVENT_DESTROY
-from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk, highest_risk
+from kdeclare.core.resources.changes import (
+    Action,
+    Change,
+    FieldChange,
+    FieldOp,
+    Reason,
+    Risk,
+    find_highest_risk,
+)
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference
+from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import is_protected
 from kdeclare.core.secrets.secret_refs import SecretRef
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_diff import ConfigDiff, ConfigSide, diff_configs
-from kdeclare.providers.kafka.config.config_record import Applied, AppliedParts, get_applied
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs
+from kdeclare.providers.kafka.config.config_record import Applied, AppliedListPatch, get_applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import ConfigSource, KafkaState, Topic
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Placer, Replicas, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementError,
+    PlacementRequest,
+    Placer,
+    Replicas,
+)
 from kdeclare.providers.kafka.risks import assess_topic_field
 from kdeclare.providers.kafka.topic.record import TopicRecord
 from kdeclare.providers.kafka.topic.spec import TopicBody
@@ -26,8 +39,8 @@ TOPIC_ID = "topicId"
 """Of an owned record: the id of the topic that was applied; missing where it is not known yet."""
 INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
-MIN_ISR = "min.insync.replicas"
-IN_THE_WAY = (
+MIN_ISR_KEY = "min.insync.replicas"
+MOVE_IN_FLIGHT_HINT = (
     "It is left alone. Plan again once it is over (kdeclare status), or with --await-reassignments to wait "
     "for it, or with --override-reassignments to send it elsewhere."
 )
@@ -35,24 +48,30 @@ IN_THE_WAY = (
 
 
 def diff_topic(
-    resource: ResourceId, desired: Desired | None, live: KafkaState, owned: TopicRecord | None, place: Placer
+    resource: ResourceId,
+    desired: DesiredResource | None,
+    live: KafkaState,
+    owned: TopicRecord | None,
+    placer: Placer,
 ) -> Difference:
     """See `Kind.diff`."""
     topic = live.topics.get(resource.name)
     recreated = is_recreated(owned, topic)
     if desired is None:
-        return _released(resource) if recreated else _undeclared(resource, topic, owned)
+        return _release_recreated(resource) if recreated else _diff_undeclared(resource, topic, owned)
     if recreated:
         owned = None  # it is another topic, to which nothing was ever applied
     body = desired.get_body(TopicBody)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
-    side = ConfigSide(str(resource), entries, ConfigSource.TOPIC, catalog(ConfigScope.TOPIC))
-    was = get_applied(owned) if topic else {}
-    configs = diff_configs(side, body.configs, was, reset_unmanaged=body.remove_unmanaged)
-    placed, misplaced = _placed(resource, desired, live, topic, place)
+    live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
+    applied = get_applied(owned) if topic else {}
+    configs = diff_configs(live_configs, body.configs, applied, reset_unmanaged=body.remove_unmanaged)
+    placement, placement_problems = _place_replicas(resource, desired, live, topic, placer)
     if topic is None:
-        return _creation(resource, desired, live, configs, owned, placed, misplaced)
-    return _update(resource, desired, live, topic, configs, owned, placed, misplaced, recreated=recreated)
+        return _diff_creation(resource, desired, live, configs, owned, placement, placement_problems)
+    return _diff_update(
+        resource, desired, live, topic, configs, owned, placement, placement_problems, recreated=recreated
+    )
 
 
 def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
@@ -60,122 +79,128 @@ def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
 
     Nothing proves it where the state or the cluster has no id.
     """
-    applied = owned.topicId if owned is not None else None
-    return bool(applied and topic is not None and topic.topic_id and topic.topic_id != applied)
+    applied_id = owned.topicId if owned is not None else None
+    return bool(applied_id and topic is not None and topic.topic_id and topic.topic_id != applied_id)
 
 
-def _placed(
-    resource: ResourceId, desired: Desired, live: KafkaState, topic: Topic | None, place: Placer
+def _place_replicas(
+    resource: ResourceId, desired: DesiredResource, live: KafkaState, topic: Topic | None, placer: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
     """Where a declared strategy puts the partitions; empty where none is declared."""
     body = desired.get_body(TopicBody)
     if body.strategy is None:
         return (), []
-    current = true_replicas(live, topic) if topic else []
+    current = list_target_replicas(live, topic) if topic else []
     count = max(body.partitions or 0, len(current))
-    wish = Wish(count, body.replication_factor, body.strategy, body.racks)
+    request = PlacementRequest(count, body.replication_factor, body.strategy, body.racks)
     try:
-        return place(live.cluster.brokers, {resource.name: current}, wish)[resource.name], []
+        return placer(live.cluster.brokers, {resource.name: current}, request)[resource.name], []
     except PlacementError as reason:
-        return (), [not_placed(str(resource), str(reason), desired.source)]
+        return (), [report_no_placement(str(resource), str(reason), desired.source)]
 
 
-def _owned_record(desired: Desired, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
+def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
     """What is owned then; the id of a topic that is yet to be created, its run adds."""
     body = desired.get_body(TopicBody)
-    assigned = body.assignments
+    assignments = body.assignments
     return TopicRecord(
         configs.owned,
         body.prevent_destroy,
         (topic.topic_id or None) if topic is not None else None,
         dict(desired.labels),
-        None if assigned is None else {str(n): tuple(replicas) for n, replicas in assigned.items()},
+        None if assignments is None else {str(n): tuple(replicas) for n, replicas in assignments.items()},
         body.partitions,
         body.replication_factor,
     )
 
 
-def _creation(
+def _diff_creation(
     resource: ResourceId,
-    desired: Desired,
+    desired: DesiredResource,
     live: KafkaState,
     configs: ConfigDiff,
     owned: TopicRecord | None,
-    placed: tuple[Replicas, ...],
-    misplaced: list[Diagnostic],
+    placement: tuple[Replicas, ...],
+    placement_problems: list[Diagnostic],
 ) -> Difference:
     body = desired.get_body(TopicBody)
     fields: list[FieldChange] = []
     if body.assignments is not None:
-        fields += [_change(f"assignments.{n}", None, list(r)) for n, r in body.assignments.items()]
+        fields += [_build_change(f"assignments.{n}", None, list(r)) for n, r in body.assignments.items()]
     else:
-        fields.append(_change("partitions", None, body.partitions))
-        fields.append(_change("replicationFactor", None, body.replication_factor))
-    fields += [_change(f"assignments.{n}", None, list(replicas)) for n, replicas in enumerate(placed)]
+        fields.append(_build_change("partitions", None, body.partitions))
+        fields.append(_build_change("replicationFactor", None, body.replication_factor))
+    fields += [
+        _build_change(f"assignments.{n}", None, list(replicas)) for n, replicas in enumerate(placement)
+    ]
     fields = [f for f in fields if f.after is not None] + list(configs.fields)
     reason = Reason.DECLARED if owned is None else Reason.MISSING
-    wrong = misplaced + _unknown_brokers(resource, desired, live)
-    blocked = wrong[0].code if wrong else None
-    change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked)
-    problems = (*wrong, *min_isr_problems(desired))
-    return Difference(change, _owned_record(desired, configs, None), (), problems)
+    blocking_problems = placement_problems + _check_brokers(resource, desired, live)
+    blocked_by = blocking_problems[0].code if blocking_problems else None
+    change = Change(resource, Action.CREATE, reason, Risk.SAFE, tuple(fields), desired.source, blocked_by)
+    problems = (*blocking_problems, *check_min_isr(desired))
+    return Difference(change, _build_record(desired, configs, None), (), problems)
 
 
-def _update(
+def _diff_update(
     resource: ResourceId,
-    desired: Desired,
+    desired: DesiredResource,
     live: KafkaState,
     topic: Topic,
     configs: ConfigDiff,
     owned: TopicRecord | None,
-    placed: tuple[Replicas, ...],
-    misplaced: list[Diagnostic],
+    placement: tuple[Replicas, ...],
+    placement_problems: list[Diagnostic],
     *,
     recreated: bool,
 ) -> Difference:
-    current = true_replicas(live, topic)
-    fields, problems = _shape(resource, desired, live, current, placed)
-    problems += misplaced
-    moving = _find_moving(live, topic)
-    waits = any(f.path == f"configs.{MIN_ISR}" and raises_min_isr(f) for f in configs.fields)
-    if moving and (fields or waits):
-        problems.append(_moving(resource, desired, live, topic, moving))
-    elif moving:
-        problems.append(under_way(str(resource), [TopicPartition(topic.name, n) for n in moving], live))
-    drifted = (*_shape_drifted(current, owned), *(f"configs.{key}" for key in configs.drifted))
+    current = list_target_replicas(live, topic)
+    fields, problems = _diff_shape(resource, desired, live, current, placement)
+    problems += placement_problems
+    moving_partitions = _find_moving_partitions(live, topic)
+    must_wait = any(f.path == f"configs.{MIN_ISR_KEY}" and is_min_isr_increase(f) for f in configs.fields)
+    if moving_partitions and (fields or must_wait):
+        problems.append(_report_move_in_flight(resource, desired, live, topic, moving_partitions))
+    elif moving_partitions:
+        problems.append(
+            report_move_under_way(
+                str(resource), [TopicPartition(topic.name, n) for n in moving_partitions], live
+            )
+        )
+    drifted = (*_find_shape_drift(current, owned), *(f"configs.{key}" for key in configs.drifted))
     fields += configs.fields
-    problems += min_isr_problems(desired, min(map(len, current)))
+    problems += check_min_isr(desired, min(map(len, current)))
     if owned is None and fields:
-        problems.append(adoption_of(desired, fields, recreated=recreated))
+        problems.append(report_adoption(desired, fields, recreated=recreated))
     elif recreated:
-        problems.append(_taken_again(desired))
+        problems.append(_warn_recreated(desired))
     change = None
-    blocked = next((p.code for p in problems if p.blocks), None)
-    if fields or blocked:
+    blocked_by = next((p.code for p in problems if p.is_blocking), None)
+    if fields or blocked_by:
         reason = Reason.DRIFTED if drifted else Reason.CHANGED
         if owned is None:
             reason = Reason.RECREATED if recreated else Reason.ADOPT
         entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, topic.name), {})
-        rated = tuple(assess_topic_field(Action.UPDATE, field, entries) for field in fields)
-        risk = highest_risk(rated)
-        change = Change(resource, Action.UPDATE, reason, risk, rated, desired.source, blocked)
-    record = _owned_record(desired, configs, topic)
+        assessed_fields = tuple(assess_topic_field(Action.UPDATE, field, entries) for field in fields)
+        risk = find_highest_risk(assessed_fields)
+        change = Change(resource, Action.UPDATE, reason, risk, assessed_fields, desired.source, blocked_by)
+    record = _build_record(desired, configs, topic)
     return Difference(change, record, configs.unmanaged, tuple(problems), drifted=drifted)
 
 
-def _find_moving(live: KafkaState, topic: Topic) -> list[int]:
+def _find_moving_partitions(live: KafkaState, topic: Topic) -> list[int]:
     """The partitions of a topic that are being moved."""
     if not live.moves:
         return []
     return [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
 
 
-def _shape(
+def _diff_shape(
     resource: ResourceId,
-    desired: Desired,
+    desired: DesiredResource,
     live: KafkaState,
     current: Sequence[Replicas],
-    placed: tuple[Replicas, ...],
+    placement: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
     """Partitions, replication factor and assignments: what differs, and what cannot be had."""
     body = desired.get_body(TopicBody)
@@ -183,45 +208,45 @@ def _shape(
     fields: list[FieldChange] = []
     problems: list[Diagnostic] = []
     if body.partitions is not None and body.partitions < count:
-        problems.append(_fewer_partitions(resource, desired, count))
+        problems.append(_report_fewer_partitions(resource, desired, count))
     elif body.partitions is not None and body.partitions > count:
-        fields.append(_change("partitions", count, body.partitions))
+        fields.append(_build_change("partitions", count, body.partitions))
     if body.assignments is None and body.replication_factor is not None:
         sizes = sorted({*map(len, current)})
         if sizes != [body.replication_factor]:
             before_size = sizes[0] if len(sizes) == 1 else sizes
-            fields.append(_change("replicationFactor", before_size, body.replication_factor))
-    for n, replicas in (body.assignments or dict(enumerate(placed))).items():
+            fields.append(_build_change("replicationFactor", before_size, body.replication_factor))
+    for n, replicas in (body.assignments or dict(enumerate(placement))).items():
         before = current[n] if n < count else None
         if before != replicas:
-            fields.append(_change(f"assignments.{n}", _list(before), list(replicas)))
-    return fields, problems + _unknown_brokers(resource, desired, live)
+            fields.append(_build_change(f"assignments.{n}", _to_list(before), list(replicas)))
+    return fields, problems + _check_brokers(resource, desired, live)
 
 
-def true_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
+def list_target_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
     """The replicas of each partition, where an ongoing move is heading (KIP-860)."""
     if not live.moves:
         return [partition.replicas for partition in topic.partitions]
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
-def _shape_drifted(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
+def _find_shape_drift(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
     """Paths beside the configs where live is no longer what was last applied."""
     if owned is None:
         return []
-    found: list[str] = []
+    paths: list[str] = []
     partitions, factor = owned.partitions, owned.replicationFactor
     if partitions is not None and partitions != len(current):
-        found.append("partitions")
+        paths.append("partitions")
     if factor is not None and {*map(len, current)} - {factor}:
-        found.append("replicationFactor")
+        paths.append("replicationFactor")
     for n, replicas in (owned.assignments or {}).items():
         if int(n) < len(current) and tuple(current[int(n)]) != replicas:
-            found.append(f"assignments.{n}")
-    return found
+            paths.append(f"assignments.{n}")
+    return paths
 
 
-def _taken_again(desired: Desired) -> Diagnostic:
+def _warn_recreated(desired: DesiredResource) -> Diagnostic:
     return warning(
         RECREATED,
         "Topic was deleted and created again",
@@ -232,9 +257,9 @@ def _taken_again(desired: Desired) -> Diagnostic:
     )
 
 
-def _released(resource: ResourceId) -> Difference:
+def _release_recreated(resource: ResourceId) -> Difference:
     """The topic that is owned is gone: there is nothing to delete, and ownership ends."""
-    found = warning(
+    diagnostic = warning(
         RECREATED,
         "Topic was deleted and created again",
         f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
@@ -242,14 +267,14 @@ def _released(resource: ResourceId) -> Difference:
         hint=f"To delete the other topic, run 'kdeclare topic delete {resource.name}'.",
         resource=str(resource),
     )
-    return Difference(None, None, (), (found,))
+    return Difference(None, None, (), (diagnostic,))
 
 
-def _undeclared(resource: ResourceId, topic: Topic | None, owned: TopicRecord | None) -> Difference:
+def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicRecord | None) -> Difference:
     if topic is None:
         return Difference(None)
     fields = (
-        _change("partitions", len(topic.partitions), None),
+        _build_change("partitions", len(topic.partitions), None),
         *(
             FieldChange(f"configs.{key}", FieldOp.DELETE, before, None)
             for key, applied in sorted(get_applied(owned).items())
@@ -260,11 +285,11 @@ def _undeclared(resource: ResourceId, topic: Topic | None, owned: TopicRecord | 
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:
-        problems = (_never_deleted(resource, "It is one of Kafka's internal topics.", ""),)
+        problems = (_report_deletion_prevented(resource, "It is one of Kafka's internal topics.", ""),)
     elif is_protected(owned):
-        why = "Its lifecycle.preventDestroy was true when last applied."
+        reason = "Its lifecycle.preventDestroy was true when last applied."
         hint = f"Declare it (again), or let go of it with 'kdeclare apply --forget {resource}'."
-        problems = (_never_deleted(resource, why, hint),)
+        problems = (_report_deletion_prevented(resource, reason, hint),)
     return Difference(change, None, (), problems)
 
 
@@ -272,21 +297,21 @@ def _show_applied(applied: Applied) -> JsonValue:
     """What goes with a key of a deleted topic; None where nothing is to be shown."""
     if isinstance(applied, SecretRef):
         return None
-    value = applied.append if isinstance(applied, AppliedParts) else applied.value
+    value = applied.append if isinstance(applied, AppliedListPatch) else applied.value
     return list(value) if isinstance(value, tuple) else value
 
 
-def _never_deleted(resource: ResourceId, why: str, hint: str) -> Diagnostic:
+def _report_deletion_prevented(resource: ResourceId, reason: str, hint: str) -> Diagnostic:
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"Topic '{resource.name}' must not be deleted: {why}",
+        f"Topic '{resource.name}' must not be deleted: {reason}",
         hint=hint,
         resource=str(resource),
     )
 
 
-def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Diagnostic:
+def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, count: int) -> Diagnostic:
     """Kafka cannot remove partitions (KIP-4: InvalidPartitions). Only this resource is blocked."""
     return denied(
         INVALID_PARTITIONS,
@@ -299,74 +324,81 @@ def _fewer_partitions(resource: ResourceId, desired: Desired, count: int) -> Dia
     )
 
 
-def not_placed(resource: str, reason: str, place: Place | None) -> Diagnostic:
+def report_no_placement(resource: str, reason: str, place: SourcePosition | None) -> Diagnostic:
     """There is no such placement."""
     return error("no-placement", "Replicas cannot be placed", reason, place=place, resource=resource)
 
 
-def _moving(
-    resource: ResourceId, desired: Desired, live: KafkaState, topic: Topic, moving: list[int]
+def _report_move_in_flight(
+    resource: ResourceId,
+    desired: DesiredResource,
+    live: KafkaState,
+    topic: Topic,
+    moving_partitions: list[int],
 ) -> Diagnostic:
-    first = live.moves[TopicPartition(topic.name, moving[0])]
+    first = live.moves[TopicPartition(topic.name, moving_partitions[0])]
     return denied(
         MOVE_IN_FLIGHT,
         "A move is in flight",
-        f"{len(moving)} partitions of '{topic.name}' are being moved right now "
-        f"(partition {moving[0]} to {list(first.target)}).",
-        hint=IN_THE_WAY,
+        f"{len(moving_partitions)} partitions of '{topic.name}' are being moved right now "
+        f"(partition {moving_partitions[0]} to {list(first.target)}).",
+        hint=MOVE_IN_FLIGHT_HINT,
         place=desired.source,
         resource=str(resource),
     )
 
 
-def under_way(resource: str, moving: Sequence[TopicPartition], live: KafkaState) -> Diagnostic:
+def report_move_under_way(
+    resource: str, moving_partitions: Sequence[TopicPartition], live: KafkaState
+) -> Diagnostic:
     """A move that is in nobody's way: no drift, and nothing to be done about it."""
-    first = moving[0]
-    more = f" and {len(moving) - 1} more partitions" if len(moving) > 1 else ""
+    first = moving_partitions[0]
+    others_text = f" and {len(moving_partitions) - 1} more partitions" if len(moving_partitions) > 1 else ""
     return info(
         "move-under-way",
         "A move is under way",
-        f"{first} is being moved to {list(live.moves[first].target)}{more}. It is no drift and left alone.",
+        f"{first} is being moved to {list(live.moves[first].target)}{others_text}. "
+        f"It is no drift and left alone.",
         hint="kdeclare status --watch follows it.",
         resource=resource,
     )
 
 
-def raises_min_isr(field: FieldChange) -> bool:
+def is_min_isr_increase(field: FieldChange) -> bool:
     """Whether more replicas must be in sync than now; what is unset counts as one."""
     before, after = (str(value or 1) for value in (field.before, field.after))
     return before.isdecimal() and after.isdecimal() and int(after) > int(before)
 
 
-def _unknown_brokers(resource: ResourceId, desired: Desired, live: KafkaState) -> list[Diagnostic]:
+def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
     """Brokers of declared assignments that the cluster does not have."""
     assignments = desired.get_body(TopicBody).assignments
     if not assignments:
         return []
-    known = {broker.id for broker in live.cluster.brokers}
-    named = {broker for replicas in assignments.values() for broker in replicas}
-    if named <= known:
+    broker_ids = {broker.id for broker in live.cluster.brokers}
+    assigned_ids = {broker for replicas in assignments.values() for broker in replicas}
+    if assigned_ids <= broker_ids:
         return []
     return [
         error(
             "unknown-broker",
             "No such broker",
-            f"The assignments of '{resource.name}' name {sorted(named - known)}, "
+            f"The assignments of '{resource.name}' name {sorted(assigned_ids - broker_ids)}, "
             "which the cluster does not have.",
-            hint=f"It has {sorted(known)}.",
+            hint=f"It has {sorted(broker_ids)}.",
             place=desired.source,
             resource=str(resource),
         )
     ]
 
 
-def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
+def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
     """Kafka takes min.insync.replicas above the factor; see docs/kafka-observed.md for what comes of it."""
     body = desired.get_body(TopicBody)
-    wish = body.configs.get("min.insync.replicas")
+    config_value = body.configs.get("min.insync.replicas")
     sizes = [len(r) for r in (body.assignments or {}).values()]
     factor = min(sizes) if sizes else body.replication_factor or live_factor
-    value = getattr(wish, "value", None)
+    value = getattr(config_value, "value", None)
     if factor is None or not isinstance(value, str) or not value.isdecimal() or int(value) <= factor:
         return ()
     return (
@@ -383,9 +415,9 @@ def min_isr_problems(desired: Desired, live_factor: int | None = None) -> tuple[
     )
 
 
-def _change(path: str, before: JsonValue, after: JsonValue) -> FieldChange:
+def _build_change(path: str, before: JsonValue, after: JsonValue) -> FieldChange:
     return FieldChange(path, FieldOp.CHANGE, before, after)
 
 
-def _list(replicas: tuple[int, ...] | None) -> JsonValue:
+def _to_list(replicas: tuple[int, ...] | None) -> JsonValue:
     return None if replicas is None else list(replicas)

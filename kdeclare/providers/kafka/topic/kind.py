@@ -12,7 +12,7 @@ from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
-from kdeclare.core.plans.planning import CannotPlanError
+from kdeclare.core.plans.plan_hooks import CannotPlanError
 from kdeclare.core.resources.audit_rules import AuditRules, ImpossibleField
 from kdeclare.core.resources.capabilities import (
     DeclaredFields,
@@ -23,74 +23,85 @@ from kdeclare.core.resources.capabilities import (
 )
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Desired, Difference, Path, Problem, narrow, narrow_optional
+from kdeclare.core.resources.kind import (
+    DesiredResource,
+    Difference,
+    SpecPath,
+    SpecProblem,
+    narrow,
+    narrow_optional,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
 from kdeclare.core.resources.policy_subjects import PolicyWords, ReviewInputs
 from kdeclare.providers.kafka.collector import KafkaSelection
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.config_ops import PREFIX
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX
 from kdeclare.providers.kafka.config.config_record import get_applied
-from kdeclare.providers.kafka.config.wishes import Parts
+from kdeclare.providers.kafka.config.config_value import ListPatch
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.fleet.facts import (
     TOPIC,
-    ConfigRules,
-    declared_override_facts,
-    declared_topic_facts,
-    list_topics,
-    pick_topics,
+    ConfigAuditRules,
+    compute_declared_override_facts,
+    compute_declared_topic_facts,
+    list_topic_names,
+    select_topic_keys,
 )
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.manifest_edits import (
-    claims_topic_field,
     export_topics,
     find_topic_edits,
     is_as_changed,
-    lay_out_topic,
+    is_topic_field_claimed,
     locate_topic_field,
+    render_topic_spec,
 )
 from kdeclare.providers.kafka.operations.alter_configs import list_ops
 from kdeclare.providers.kafka.operations.kafka_operation_type import (
-    Effect,
-    Stated,
+    StaticTopicState,
+    TopicEffect,
     find_effects,
     find_field_topic,
     find_static_topic_state,
 )
-from kdeclare.providers.kafka.operations.topics import ASSIGNED
-from kdeclare.providers.kafka.plan_evidence import find_proven_of_topic, normalize_topic_field
-from kdeclare.providers.kafka.policies.declared import TOPIC_WORDS, DeclaredTopic, state_value
+from kdeclare.providers.kafka.operations.topics import ASSIGNED_FIELDS
+from kdeclare.providers.kafka.plan_evidence import find_proven_topic_fields, normalize_topic_field
+from kdeclare.providers.kafka.policies.declared_topics import TOPIC_WORDS, DeclaredTopic, compute_override
 from kdeclare.providers.kafka.port import ConfigQuery
-from kdeclare.providers.kafka.reassignment.placement_request import Arrangement, Placement, PlacementError
+from kdeclare.providers.kafka.reassignment.placement_request import (
+    PlacementConstraint,
+    PlacementContext,
+    PlacementError,
+)
 from kdeclare.providers.kafka.risks import TOPIC_DELETED, assess_topic_field
 from kdeclare.providers.kafka.topic.diff import (
     INVALID_PARTITIONS,
     TOPIC_ID,
+    check_min_isr,
     diff_topic,
-    min_isr_problems,
-    not_placed,
+    report_no_placement,
 )
-from kdeclare.providers.kafka.topic.operations import topic_operations
+from kdeclare.providers.kafka.topic.operations import build_topic_operations
 from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic
 from kdeclare.providers.kafka.topic.spec import (
-    EXCLUSIVE,
+    EXCLUSIVE_FIELDS,
     TopicBody,
     TopicSpec,
+    bind_topic,
+    dump_topic,
     is_legal_name,
     parse_topic,
-    topic_from,
-    topic_json,
 )
 
 if TYPE_CHECKING:
     from kdeclare.providers.kafka.policies.requests import TopicReview
 
 
-class TopicRules(ConfigRules):
+class TopicRules(ConfigAuditRules):
     """Of topics: the number of their partitions never gets smaller."""
 
-    def find_impossible(self, desired: Desired, live: LiveState) -> ImpossibleField:
+    def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
         """Return the number of partitions."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
@@ -105,7 +116,7 @@ class TopicKind:
     config_scope = ConfigScope.TOPIC
     deletion_cause = TOPIC_DELETED
     policy_words: PolicyWords = replace(TOPIC_WORDS, is_name=is_legal_name)
-    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE
+    exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
     audit_rules: AuditRules = TopicRules(
         identity_field=TOPIC_ID,
         replaced="It was deleted and created again outside kdeclare since it was last applied: it is another "
@@ -119,7 +130,7 @@ class TopicKind:
         """See `MovesData`: the replicas of partitions, and how many there are."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
-    def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[Problem, ...]]:
+    def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
         """See `Kind`."""
         return parse_topic(name, narrow(spec, TopicSpec))
 
@@ -133,14 +144,14 @@ class TopicKind:
     def diff(
         self,
         resource: ResourceId,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
         """See `Kind`."""
         return diff_topic(
-            resource, desired, live.get(KafkaState), narrow_topic(owned), context.get(Placement).place
+            resource, desired, live.get(KafkaState), narrow_topic(owned), context.get(PlacementContext).place
         )
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
@@ -149,7 +160,7 @@ class TopicKind:
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
         """A config that is or becomes unset: then it is the brokers' value that holds."""
-        return field.path.startswith(PREFIX) and None in (field.before, field.after)
+        return field.path.startswith(CONFIG_FIELD_PREFIX) and None in (field.before, field.after)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
         """See `providers.kafka.plan_evidence`."""
@@ -157,11 +168,11 @@ class TopicKind:
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
         """See `providers.kafka.plan_evidence`."""
-        return find_proven_of_topic(change.id.name, change.action, evidence)
+        return find_proven_topic_fields(change.id.name, change.action, evidence)
 
-    def find_static_diagnostics(self, desired: Desired) -> tuple[Diagnostic, ...]:
+    def find_static_diagnostics(self, desired: DesiredResource) -> tuple[Diagnostic, ...]:
         """What can be said of the replication factor where that is declared, too."""
-        return min_isr_problems(desired)
+        return check_min_isr(desired)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
         """The replicas of each partition, or their number."""
@@ -171,23 +182,25 @@ class TopicKind:
         factor = body.replication_factor
         return {} if factor is None else {f"replication factor of {name}": factor}
 
-    def arranges(self, name: str, body: object, topics: Iterable[str]) -> Mapping[str, Arrangement]:
+    def find_placement_constraints(
+        self, name: str, body: object, topics: Iterable[str]
+    ) -> Mapping[str, PlacementConstraint]:
         """Its assignments, or its strategy."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
-            return {name: Arrangement(brokers, exact=True)}
-        return {name: Arrangement(strategy=body.strategy)} if body.strategy else {}
+            return {name: PlacementConstraint(brokers, exact=True)}
+        return {name: PlacementConstraint(strategy=body.strategy)} if body.strategy else {}
 
-    def find_static_topic_state(self, name: str, body: object) -> Mapping[str, Stated]:
+    def find_static_topic_state(self, name: str, body: object) -> Mapping[str, StaticTopicState]:
         """See `providers.kafka.topic.stated`."""
-        return {name: stated(narrow(body, TopicBody))}
+        return {name: build_static_topic_state(narrow(body, TopicBody))}
 
-    def find_declared(self, desired: Desired) -> Mapping[str, DeclaredTopic]:
+    def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
         """What the resource says of topics; others than topics state them, too."""
-        return {name: DeclaredTopic(name, found) for name, found in find_static_topic_state(desired).items()}
+        return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
-    def find_policy_effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """See `providers.kafka.operations.kafka_operation_type`."""
         return find_effects(op)
 
@@ -220,18 +233,18 @@ class TopicKind:
     def plan_operations(
         self,
         change: Change,
-        desired: Desired | None,
+        desired: DesiredResource | None,
         live: LiveState,
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
         """See `providers.kafka.topic.operations`."""
-        body, place = desired.get_body(TopicBody) if desired else None, context.get(Placement).place
+        body, placer = desired.get_body(TopicBody) if desired else None, context.get(PlacementContext).place
         try:
-            return topic_operations(change, body, live.get(KafkaState), narrow_topic(owned), place)
+            return build_topic_operations(change, body, live.get(KafkaState), narrow_topic(owned), placer)
         except PlacementError as reason:
             source = desired.source if desired else None
-            raise CannotPlanError(not_placed(str(change.id), str(reason), source)) from reason
+            raise CannotPlanError(report_no_placement(str(change.id), str(reason), source)) from reason
 
     def merge_ownership(
         self,
@@ -294,50 +307,54 @@ class TopicKind:
         if body.assignments is not None:
             return None
         record = narrow_topic(owned)
-        configs = declared_override_facts(
+        configs = compute_declared_override_facts(
             ConfigScope.TOPIC, body.configs, get_applied(record), remove_unmanaged=body.remove_unmanaged
         )
         topic_id = record.topicId if record is not None else None
-        return declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
+        return compute_declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
         """The topic, where it says where its replicas are to be."""
-        return pick_topics(keys, self.arranges(name, narrow(body, TopicBody), list_topics(keys)))
+        return select_topic_keys(
+            keys, self.find_placement_constraints(name, narrow(body, TopicBody), list_topic_names(keys))
+        )
 
     def to_json(self, name: str, body: object) -> JsonObject:
         """See `providers.kafka.topic.body_json`."""
-        return topic_json(name, narrow(body, TopicBody))
+        return dump_topic(name, narrow(body, TopicBody))
 
     def from_json(self, json: JsonObject) -> TopicBody:
         """See `providers.kafka.topic.body_json`."""
-        return topic_from(json)
+        return bind_topic(json)
 
     def find_edits(self, change: Change, declared: DeclaredFields) -> ManifestEdits:
         """See `providers.kafka.manifest_edits`."""
         return find_topic_edits(change, declared)
 
-    def lay_out_spec(self, change: Change) -> Sequence[str]:
+    def render_spec_lines(self, change: Change) -> Sequence[str]:
         """See `providers.kafka.manifest_edits`."""
-        return lay_out_topic(change)
+        return render_topic_spec(change)
 
-    def is_same_value(self, path: Path, text: str, value: JsonValue) -> bool:
+    def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
         """As Kafka takes the values of a config."""
-        return isinstance(value, str) and catalog(self.config_scope).same(str(path[-1]), text, value)
+        return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
+            str(path[-1]), text, value
+        )
 
     def is_as_changed(self, name: str, before: object | None, after: object, change: Change) -> bool:
         """See `providers.kafka.manifest_edits`."""
         before = narrow_optional(before, TopicBody)
         after = narrow(after, TopicBody)
-        keys = catalog(self.config_scope)
-        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
+        catalog = load_catalog(self.config_scope)
+        return is_as_changed(lambda body: self.to_json(name, body), before, after, change, catalog)
 
-    def locate_field(self, path: str) -> Sequence[Path]:
+    def locate_field(self, path: str) -> Sequence[SpecPath]:
         """See `providers.kafka.manifest_edits`."""
         return locate_topic_field(path)
 
-    def claims_field(self, field: FieldChange, stated: JsonObject) -> bool:
+    def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
         """See `providers.kafka.manifest_edits`."""
-        return claims_topic_field(field, stated)
+        return is_topic_field_claimed(field, stated)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
         """All topics of the cluster but the internal ones, sorted."""
@@ -361,18 +378,20 @@ def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
     )
 
 
-def stated(body: TopicBody) -> Stated:
+def build_static_topic_state(body: TopicBody) -> StaticTopicState:
     """Partitions, replicas and overrides as a creation would have them; None is "not stated"."""
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
-    configs = {k: state_value(catalog(ConfigScope.TOPIC), k, wish) for k, wish in body.configs.items()}
+    configs = {
+        k: compute_override(load_catalog(ConfigScope.TOPIC), k, wish) for k, wish in body.configs.items()
+    }
     fields = {f"configs.{key}" for key, value in configs.items() if value is not None}
-    placed = body.strategy is not None and not replicas
-    if replicas or placed:
-        fields |= ASSIGNED
+    needs_placement = body.strategy is not None and not replicas
+    if replicas or needs_placement:
+        fields |= ASSIGNED_FIELDS
     fields |= {"partitions"} if body.partitions is not None else set()
     fields |= {"replicationFactor"} if body.replication_factor is not None else set()
-    effect = Effect(
+    effect = TopicEffect(
         created=True,
         partitions=body.partitions,
         factor=min(sizes) if sizes else body.replication_factor,
@@ -380,5 +399,5 @@ def stated(body: TopicBody) -> Stated:
         configs=configs,
         fields=frozenset(fields),
     )
-    parts = frozenset(key for key, wish in body.configs.items() if isinstance(wish, Parts))
-    return Stated(effect, parts, placed)
+    patched_keys = frozenset(key for key, wish in body.configs.items() if isinstance(wish, ListPatch))
+    return StaticTopicState(effect, patched_keys, needs_placement)

@@ -7,17 +7,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
-from kdeclare.core.diagnostics import Diagnostic, Place, denied, error, warning
-from kdeclare.core.jsontypes import as_ints, canonical_json
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, denied, error, warning
+from kdeclare.core.jsontypes import as_ints, dump_canonical_json
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
-from kdeclare.core.provider.registry import type_of
+from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.core.resources.changes import Action, Change, Reason
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import Compared, Desired
+from kdeclare.core.resources.kind import DesiredResource, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
-from kdeclare.providers.kafka.config.config_ops import by_occurrence, config_fields, config_operations, key_of
+from kdeclare.providers.kafka.config.config_ops import (
+    build_config_operations,
+    filter_config_fields,
+    get_config_key,
+    group_by_occurrence,
+)
 from kdeclare.providers.kafka.config.config_record import get_applied
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, is_topic
 from kdeclare.providers.kafka.live import KafkaState, Topic
@@ -26,43 +31,46 @@ from kdeclare.providers.kafka.operations.arguments import (
     make_config_argument,
 )
 from kdeclare.providers.kafka.operations.delete_topic import DeleteTopic
-from kdeclare.providers.kafka.operations.kafka_operation_type import identities
+from kdeclare.providers.kafka.operations.kafka_operation_type import build_identity_view
 from kdeclare.providers.kafka.operations.topics import CreateTopic, IncreasePartitions
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 from kdeclare.providers.kafka.reassignment.operations.arguments import ReassignArgs
 from kdeclare.providers.kafka.reassignment.operations.reassign import ReassignPartitions
-from kdeclare.providers.kafka.reassignment.placement_request import Placer, Wish
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Placer
 from kdeclare.providers.kafka.risks import NO_FEWER_PARTITIONS, TOPIC_DELETED
-from kdeclare.providers.kafka.topic.diff import MIN_ISR, raises_min_isr, true_replicas
+from kdeclare.providers.kafka.topic.diff import MIN_ISR_KEY, is_min_isr_increase, list_target_replicas
 from kdeclare.providers.kafka.topic.record import TopicRecord, narrow_topic
 from kdeclare.providers.kafka.topic.spec import TopicBody
 
 _CREATE, _DELETE = CreateTopic(), DeleteTopic()
 _INCREASE, _REASSIGN = IncreasePartitions(), ReassignPartitions()
 
-Assignment = Sequence[tuple[int, ...]]
+ReplicaLists = Sequence[tuple[int, ...]]
 
-_ASSIGNMENTS = "assignments."
+_ASSIGNMENTS_PREFIX = "assignments."
 
 
-def topic_operations(
-    change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, place: Placer
+def build_topic_operations(
+    change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, placer: Placer
 ) -> tuple[Operation, ...]:
     """Create, delete, or: configs, more partitions and reassignments in the order that is safe."""
     if change.action is Action.CREATE and body is not None:
-        return (_create(change, body),)
+        return (_build_creation(change, body),)
     topic = live.topics.get(change.id.name)
     if topic is None:
         return ()
     if change.action is Action.DELETE:
-        return (_delete(change.id, topic),)
-    return _update(change, body or TopicBody(), live, topic, owned, place)
+        return (_build_deletion(change.id, topic),)
+    return _build_update(change, body or TopicBody(), live, topic, owned, placer)
 
 
-def _create(change: Change, body: TopicBody) -> Operation:
-    assignments = _assigned(change)
+def _build_creation(change: Change, body: TopicBody) -> Operation:
+    assignments = _collect_assignments(change)
     # the last field of a key holds its end value: parts are resolved, as the list is new
-    configs = ((key_of(field), make_config_argument(field.after)) for field in config_fields(change.fields))
+    configs = (
+        (get_config_key(field), make_config_argument(field.after))
+        for field in filter_config_fields(change.fields)
+    )
     op = Operation(
         id=f"{_CREATE.name}:{change.id}",
         verb=_CREATE.name,
@@ -79,7 +87,7 @@ def _create(change: Change, body: TopicBody) -> Operation:
     return with_inverse(_CREATE, op)
 
 
-def _delete(resource: ResourceId, topic: Topic) -> Operation:
+def _build_deletion(resource: ResourceId, topic: Topic) -> Operation:
     op = Operation(
         id=f"{_DELETE.name}:{resource}",
         verb=_DELETE.name,
@@ -91,83 +99,89 @@ def _delete(resource: ResourceId, topic: Topic) -> Operation:
     return with_inverse(_DELETE, op)
 
 
-def _update(
-    change: Change, body: TopicBody, live: KafkaState, topic: Topic, owned: TopicRecord | None, place: Placer
+def _build_update(
+    change: Change, body: TopicBody, live: KafkaState, topic: Topic, owned: TopicRecord | None, placer: Placer
 ) -> tuple[Operation, ...]:
-    current = true_replicas(live, topic)
+    current = list_target_replicas(live, topic)
     fields = {f.path.split(".")[0]: f for f in change.fields}
     total = max(body.partitions or 0, len(current))
-    target: Assignment | None = None
+    target: ReplicaLists | None = None
     if "assignments" in fields:
-        assigned = _assigned(change)
-        target = [assigned.get(n) or current[n] for n in range(total)]
+        assignments = _collect_assignments(change)
+        target = [assignments.get(n) or current[n] for n in range(total)]
     elif fields.keys() & {"replicationFactor", "partitions"}:
         factor = body.replication_factor if "replicationFactor" in fields else None
-        target = place(live.cluster.brokers, {topic.name: current}, Wish(total, factor))[topic.name]
-    increase = _increase(change.id, topic, current, total, target, live)
-    start = [*current, *_added(increase)]
-    moves = _reassign(change.id, topic.name, start, target, increase, live) if target else ()
-    return _ordered(change, increase, moves, owned, live)
+        target = placer(live.cluster.brokers, {topic.name: current}, PlacementRequest(total, factor))[
+            topic.name
+        ]
+    increase = _build_increase(change.id, topic, current, total, target, live)
+    replicas_before = [*current, *_list_added_replicas(increase)]
+    moves = (
+        _build_reassignments(change.id, topic.name, replicas_before, target, increase, live) if target else ()
+    )
+    return _order_operations(change, increase, moves, owned, live)
 
 
-def _assigned(change: Change) -> dict[int, tuple[int, ...]]:
+def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
     """The partitions whose replicas are named, declared or placed by a strategy."""
-    named = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS)]
-    return {int(f.path.removeprefix(_ASSIGNMENTS)): as_ints(f.after) for f in named}
+    assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
+    return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
 
-def _increase(
+def _build_increase(
     resource: ResourceId,
     topic: Topic,
-    current: Assignment,
+    current: ReplicaLists,
     total: int,
-    target: Assignment | None,
+    target: ReplicaLists | None,
     live: KafkaState,
 ) -> Operation | None:
     count = len(current)
     if total <= count:
         return None
-    added = None
+    added_replicas = None
     if target is not None:
         # Kafka wants as many replicas as partition 0 has now; the reassignment brings the rest
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
-        added = tuple(_resized(replicas, len(current[0]), brokers) for replicas in target[count:])
+        added_replicas = tuple(
+            _resize_replicas(replicas, len(current[0]), brokers) for replicas in target[count:]
+        )
     op = Operation(
         id=f"{_INCREASE.name}:{resource}",
         verb=_INCREASE.name,
         resource=resource,
-        args=NewPartitions(topic.name, total, added),
-        expect={"partitions": count} | identities([topic.name], live),
+        args=NewPartitions(topic.name, total, added_replicas),
+        expect={"partitions": count} | build_identity_view([topic.name], live),
         irreversible=NO_FEWER_PARTITIONS,
     )
     return with_inverse(_INCREASE, op)
 
 
-def _added(increase: Operation | None) -> list[tuple[int, ...]]:
+def _list_added_replicas(increase: Operation | None) -> list[tuple[int, ...]]:
     assignments = get_arguments(increase, NewPartitions).assignments if increase else None
     return list(assignments or ())
 
 
-def _resized(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
-    spare = (b for b in brokers if b not in replicas)
-    return (*replicas, *spare)[:size]
+def _resize_replicas(replicas: tuple[int, ...], size: int, brokers: Sequence[int]) -> tuple[int, ...]:
+    spare_brokers = (b for b in brokers if b not in replicas)
+    return (*replicas, *spare_brokers)[:size]
 
 
-def _reassign(
+def _build_reassignments(
     resource: ResourceId,
     topic: str,
-    start: Assignment,
-    target: Assignment,
+    start: ReplicaLists,
+    target: ReplicaLists,
     increase: Operation | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
     """Same size first and guarded; the guard is lifted only for partitions whose size is to change."""
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
-    guarded = {n: t for n, t in differing.items() if len(t) == len(start[n])}
+    same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
     resized = {n: t for n, t in differing.items() if len(t) != len(start[n])}
-    groups: list[tuple[Mapping[int, tuple[int, ...]], bool]] = [(guarded, False), (resized, True)]
+    groups: list[tuple[Mapping[int, tuple[int, ...]], bool]] = [(same_size, False), (resized, True)]
     operations: list[Operation] = []
-    for targets, allow in groups:
+    for targets, allow_factor_change in groups:
         if not targets:
             continue
         suffix = f"#{len(operations) + 1}" if operations else ""
@@ -175,15 +189,15 @@ def _reassign(
             id=f"{_REASSIGN.name}:{resource}{suffix}",
             verb=_REASSIGN.name,
             resource=resource,
-            args=ReassignArgs({f"{topic}-{n}": tuple(t) for n, t in targets.items()}, allow),
-            expect={f"{topic}-{n}": list(start[n]) for n in targets} | identities([topic], live),
+            args=ReassignArgs({f"{topic}-{n}": tuple(t) for n, t in targets.items()}, allow_factor_change),
+            expect={f"{topic}-{n}": list(start[n]) for n in targets} | build_identity_view([topic], live),
             needs={increase.id: "partitions before reassigning them"} if increase else {},
         )
         operations.append(with_inverse(_REASSIGN, op))
     return tuple(operations)
 
 
-def _ordered(
+def _order_operations(
     change: Change,
     increase: Operation | None,
     moves: tuple[Operation, ...],
@@ -191,37 +205,39 @@ def _ordered(
     live: KafkaState,
 ) -> tuple[Operation, ...]:
     """min.insync.replicas goes down before the replication factor, and up after it."""
-    fields = config_fields(change.fields)
+    fields = filter_config_fields(change.fields)
     resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
-    min_isr = [f for f in fields if resized and key_of(f) == MIN_ISR]
-    late = [f for f in min_isr if raises_min_isr(f)]
-    early = [f for f in min_isr if not raises_min_isr(f)]
+    min_isr_fields = [f for f in fields if resized and get_config_key(f) == MIN_ISR_KEY]
+    min_isr_increases = [f for f in min_isr_fields if is_min_isr_increase(f)]
+    min_isr_decreases = [f for f in min_isr_fields if not is_min_isr_increase(f)]
     entity = ConfigResource(ConfigScope.TOPIC, change.id.name)
-    stages = by_occurrence(f for f in fields if f not in late)
-    configs = config_operations(change.id, entity, [*stages, late], get_applied(owned), live)
-    if late:
-        because = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}
-        configs[-1] = replace(configs[-1], needs=because)
-    if early:
-        because = {configs[0].id: "lower min.insync.replicas before the replication factor"}
-        moves = tuple(replace(op, needs={**op.needs, **because}) if op in resized else op for op in moves)
+    stages = group_by_occurrence(f for f in fields if f not in min_isr_increases)
+    configs = build_config_operations(
+        change.id, entity, [*stages, min_isr_increases], get_applied(owned), live
+    )
+    if min_isr_increases:
+        reasons = {op.id: "raise the replication factor before min.insync.replicas" for op in resized}
+        configs[-1] = replace(configs[-1], needs=reasons)
+    if min_isr_decreases:
+        reasons = {configs[0].id: "lower min.insync.replicas before the replication factor"}
+        moves = tuple(replace(op, needs={**op.needs, **reasons}) if op in resized else op for op in moves)
     return (*configs, *([increase] if increase else ()), *moves)
 
 
 RENAME = "rename"
 NAME_COLLISION = "name-collision"
 
-_SIMILAR = 0.6
+_MIN_SIMILARITY = 0.6
 """difflib's own bound for close matches."""
 
 
-def find_colliding_names(desired: Sequence[Desired]) -> Iterator[Diagnostic]:
+def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
     """Find declared topics whose names differ only in ``.`` and ``_``: Kafka refuses to create the second."""
-    first: dict[str, Desired] = {}
+    first_declared: dict[str, DesiredResource] = {}
     for item in desired:
         if not is_topic(item.id):
             continue
-        other = first.setdefault(_metric_name(item.id.name), item)
+        other = first_declared.setdefault(_to_metric_name(item.id.name), item)
         if other is not item:
             yield error(
                 NAME_COLLISION,
@@ -243,65 +259,73 @@ def order_colliding_names(
     Kafka refuses 'a.b' while 'a_b' exists: their metrics have the same name. Without the edge, the old topic
     could be deleted and the new one still be refused.
     """
-    deletions = {name: op.id for op in operations if type_of(op).deletes and (name := _find_topic(op))}
-    creations = {op.id: name for op in operations if type_of(op).creates and (name := _find_topic(op))}
-    metrics = {_metric_name(name) for name in creations.values()}
+    deletions = {
+        name: op.id for op in operations if get_operation_type(op).deletes and (name := _find_topic_name(op))
+    }
+    creations = {
+        op.id: name for op in operations if get_operation_type(op).creates and (name := _find_topic_name(op))
+    }
+    metric_names = {_to_metric_name(name) for name in creations.values()}
     existing: dict[str, list[str]] = {}
     for name in sorted(live):
-        if (metric := _metric_name(name)) in metrics:
+        if (metric := _to_metric_name(name)) in metric_names:
             existing.setdefault(metric, []).append(name)
     if not existing:
         return operations, []
     ordered: list[Operation] = []
     problems: list[Diagnostic] = []
     for op in operations:
-        created = creations.get(op.id, "")
-        for other in existing.get(_metric_name(created), ()):
-            if other == created:
+        created_topic = creations.get(op.id, "")
+        for other in existing.get(_to_metric_name(created_topic), ()):
+            if other == created_topic:
                 continue
             if other in deletions:
                 reason = f"Kafka refuses the name while '{other}' exists"
                 op = replace(op, needs={**op.needs, deletions[other]: reason})
-                problems.append(_rename(str(op.resource), created, other, deleted=True))
+                problems.append(_warn_rename(str(op.resource), created_topic, other, deleted=True))
             else:
-                problems.append(_collision(op, created, other))
+                problems.append(_report_collision(op, created_topic, other))
         ordered.append(op)
     return tuple(ordered), problems
 
 
-def _find_topic(op: Operation) -> str:
+def _find_topic_name(op: Operation) -> str:
     """The topic that an operation creates or deletes; empty where it does neither."""
-    found = type_of(op).find_object(op)
-    return found.name if found is not None and is_topic(found) else ""
+    resource = get_operation_type(op).find_object(op)
+    return resource.name if resource is not None and is_topic(resource) else ""
 
 
-def find_renames(compared: Sequence[Compared], reported: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+def check_renames(
+    compared: Sequence[ResourceComparison], reported: Sequence[Diagnostic]
+) -> Iterator[Diagnostic]:
     """Topics with a similar name and the same declaration as the only one that is not declared anymore.
 
     reported: what is known already; a new name is reported once.
     """
-    known = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
+    reported_resources = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
     undeclared = [i for i in compared if i.desired is None and _is_topic(i)]
     if not undeclared:
         return
-    old = _by_declaration(undeclared, lambda i: i.owned)
-    new = _by_declaration([i for i in compared if _is_new(i)], lambda i: i.difference.owned)
-    for declaration, items in new.items():
-        former = old.get(declaration, [])
-        if len(items) != 1 or len(former) != 1 or str(items[0].id) in known:
+    undeclared_groups = _group_by_declaration(undeclared, lambda i: i.owned)
+    created_groups = _group_by_declaration([i for i in compared if _is_new(i)], lambda i: i.difference.owned)
+    for declaration, items in created_groups.items():
+        undeclared_items = undeclared_groups.get(declaration, [])
+        if len(items) != 1 or len(undeclared_items) != 1 or str(items[0].id) in reported_resources:
             continue
-        if SequenceMatcher(None, items[0].id.name, former[0].id.name).ratio() >= _SIMILAR:
-            change = former[0].change
+        if SequenceMatcher(None, items[0].id.name, undeclared_items[0].id.name).ratio() >= _MIN_SIMILARITY:
+            change = undeclared_items[0].change
             deleted = change is not None and change.action is Action.DELETE and not change.blocked
             place = items[0].desired.source if items[0].desired else None
-            yield _rename(str(items[0].id), items[0].id.name, former[0].id.name, deleted=deleted, place=place)
+            yield _warn_rename(
+                str(items[0].id), items[0].id.name, undeclared_items[0].id.name, deleted=deleted, place=place
+            )
 
 
-def _is_topic(item: Compared) -> bool:
+def _is_topic(item: ResourceComparison) -> bool:
     return item.id.kind == "Topic" and item.change is not None and item.change.action is not Action.FORGET
 
 
-def _is_new(item: Compared) -> bool:
+def _is_new(item: ResourceComparison) -> bool:
     change = item.change
     return (
         item.id.kind == "Topic"
@@ -311,24 +335,28 @@ def _is_new(item: Compared) -> bool:
     )
 
 
-def _by_declaration(
-    items: Sequence[Compared], record: Callable[[Compared], OwnedRecord | None]
-) -> dict[str, list[Compared]]:
+def _group_by_declaration(
+    items: Sequence[ResourceComparison], record: Callable[[ResourceComparison], OwnedRecord | None]
+) -> dict[str, list[ResourceComparison]]:
     """By what was declared of each; ids and protection say nothing of the topic itself."""
-    found: dict[str, list[Compared]] = {}
+    groups: dict[str, list[ResourceComparison]] = {}
     for item in items:
         owned = narrow_topic(record(item))
-        stated = replace(owned, topicId=None, preventDestroy=False).to_json() if owned is not None else {}
-        found.setdefault(canonical_json(stated), []).append(item)
-    return found
+        declaration = (
+            replace(owned, topicId=None, preventDestroy=False).to_json() if owned is not None else {}
+        )
+        groups.setdefault(dump_canonical_json(declaration), []).append(item)
+    return groups
 
 
-def _metric_name(topic: str) -> str:
+def _to_metric_name(topic: str) -> str:
     """What Kafka's metrics make of a name (`Topic.unifyCollisionChars`)."""
     return topic.replace(".", "_")
 
 
-def _rename(resource: str, name: str, other: str, *, deleted: bool, place: Place | None = None) -> Diagnostic:
+def _warn_rename(
+    resource: str, name: str, other: str, *, deleted: bool, place: SourcePosition | None = None
+) -> Diagnostic:
     fate = f"'{other}' is deleted with all its records" if deleted else f"'{other}' keeps its records"
     return warning(
         RENAME,
@@ -340,7 +368,7 @@ def _rename(resource: str, name: str, other: str, *, deleted: bool, place: Place
     )
 
 
-def _collision(op: Operation, name: str, other: str) -> Diagnostic:
+def _report_collision(op: Operation, name: str, other: str) -> Diagnostic:
     return denied(
         NAME_COLLISION,
         "Names collide",

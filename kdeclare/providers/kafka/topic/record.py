@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Self
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import (
     JsonObject,
     JsonValue,
@@ -15,7 +15,7 @@ from kdeclare.core.jsontypes import (
     as_text,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, narrow_record
-from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord, read_applied, write_applied
+from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord, bind_applied, dump_applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +36,26 @@ class TopicRecord(ConfigsRecord):
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
         """See `CodedRecord`."""
-        configs = read_applied(json.get(CONFIGS, {}))
-        if not json.keys() <= _READERS.keys():
-            raise ValueError(_explain(json))
+        configs = bind_applied(json.get(CONFIGS, {}))
+        if not json.keys() <= _BINDERS.keys():
+            raise ValueError(_explain_invalid_record(json))
         try:
             return cls(
                 configs,
                 as_bool(json.get("preventDestroy", False)),
                 as_text(json["topicId"]) if "topicId" in json else None,
-                _read_labels(json["labels"]) if "labels" in json else {},
-                _read_assignments(json["assignments"]) if "assignments" in json else None,
+                _bind_labels(json["labels"]) if "labels" in json else {},
+                _bind_assignments(json["assignments"]) if "assignments" in json else None,
                 as_int(json["partitions"]) if "partitions" in json else None,
                 as_int(json["replicationFactor"]) if "replicationFactor" in json else None,
             )
         except TypeError as problem:
-            raise ValueError(_explain(json)) from problem
+            raise ValueError(_explain_invalid_record(json)) from problem
 
     def to_json(self) -> JsonObject:
         """See `CodedRecord`."""
         json: dict[str, JsonValue] = {
-            CONFIGS: write_applied(self.configs),
+            CONFIGS: dump_applied(self.configs),
             "preventDestroy": self.preventDestroy,
         }
         if self.topicId is not None:
@@ -76,32 +76,32 @@ def narrow_topic(owned: OwnedRecord | None) -> TopicRecord | None:
     return narrow_record(owned, TopicRecord)
 
 
-def _read_labels(json: JsonValue) -> Mapping[str, str]:
+def _bind_labels(json: JsonValue) -> Mapping[str, str]:
     return {name: as_text(value) for name, value in as_object(json).items()}
 
 
-def _read_assignments(json: JsonValue) -> Mapping[str, tuple[int, ...]]:
+def _bind_assignments(json: JsonValue) -> Mapping[str, tuple[int, ...]]:
     return {number: as_ints(replicas) for number, replicas in as_object(json).items()}
 
 
-_READERS: Mapping[str, Callable[[JsonValue], object]] = {
-    CONFIGS: read_applied,
+_BINDERS: Mapping[str, Callable[[JsonValue], object]] = {
+    CONFIGS: bind_applied,
     "preventDestroy": as_bool,
     "topicId": as_text,
-    "labels": _read_labels,
-    "assignments": _read_assignments,
+    "labels": _bind_labels,
+    "assignments": _bind_assignments,
     "partitions": as_int,
     "replicationFactor": as_int,
 }
 
 
-def _explain(json: JsonObject) -> str:
+def _explain_invalid_record(json: JsonObject) -> str:
     """What is wrong first with a record that cannot be read."""
     for name, value in json.items():
-        if name not in _READERS:
+        if name not in _BINDERS:
             return f"{name}: no such field is known"
         try:
-            _READERS[name](value)
+            _BINDERS[name](value)
         except TypeError as problem:
             return f"{name}: {problem}"
     raise AssertionError("nothing is wrong with this record")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from kdeclare.core.diagnostics import Diagnostic, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import (
     JsonObject,
     JsonValue,
@@ -19,17 +19,17 @@ from kdeclare.core.jsontypes import (
     as_text,
     as_texts,
 )
-from kdeclare.core.resources.kind import NAME, Problem
+from kdeclare.core.resources.kind import NAME, SpecProblem
 from kdeclare.core.resources.raw_text import RawText
-from kdeclare.providers.kafka.config.catalog import catalog
-from kdeclare.providers.kafka.config.catalog.hover import config_keys
-from kdeclare.providers.kafka.config.wishes import (
+from kdeclare.providers.kafka.config.catalog import load_catalog
+from kdeclare.providers.kafka.config.catalog.key_docs import make_schema_extra
+from kdeclare.providers.kafka.config.config_value import (
     CONFIGS_DESCRIPTION,
     UNMANAGED_DESCRIPTION,
-    Wish,
-    parse_wishes,
-    wishes_from,
-    wishes_json,
+    ConfigValue,
+    bind_config_values,
+    dump_config_values,
+    parse_config_values,
 )
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.reassignment.placement_request import (
@@ -42,7 +42,7 @@ INT32 = 2**31 - 1
 """The largest number of partitions, and broker id, that the protocol can carry."""
 
 _BESIDE_ASSIGNMENTS = ("partitions", "replicationFactor", "placement")
-EXCLUSIVE: Mapping[str, frozenset[str]] = {
+EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
     "assignments": frozenset(_BESIDE_ASSIGNMENTS),
     **dict.fromkeys(_BESIDE_ASSIGNMENTS, frozenset({"assignments"})),
 }
@@ -92,7 +92,7 @@ class TopicSpec(BaseModel):
     configs: Annotated[
         dict[str, Any],
         RawText(may_be_secret=True),
-        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=config_keys(ConfigScope.TOPIC)),
+        Field(description=CONFIGS_DESCRIPTION, json_schema_extra=make_schema_extra(ConfigScope.TOPIC)),
     ] = {}
     unmanagedConfigs: Annotated[  # noqa: N815
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
@@ -111,30 +111,32 @@ class TopicBody:
     assignments: Mapping[int, tuple[int, ...]] | None = None
     strategy: Strategy | None = None
     racks: tuple[str, ...] = ()
-    configs: Mapping[str, Wish] = field(default_factory=dict)
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     remove_unmanaged: bool = False
     prevent_destroy: bool = False
     adopt: bool = False
 
 
-def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[Problem, ...]]:
+def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
     """The body of a spec, and what is wrong with it; offline."""
     resource = f"Topic/{name}"
-    problems = [Problem(NAME, item) for item in _name_problems(resource, name)]
-    wishes, wrong = parse_wishes(resource, spec.configs, catalog(ConfigScope.TOPIC))
-    problems += wrong
+    problems = [SpecProblem(NAME, item) for item in _check_name(resource, name)]
+    config_values, config_problems = parse_config_values(
+        resource, spec.configs, load_catalog(ConfigScope.TOPIC)
+    )
+    problems += config_problems
     assignments = None
     if spec.assignments is not None:
-        problems += _assignment_problems(resource, spec)
+        problems += _check_assignments(resource, spec)
         assignments = {n: tuple(spec.assignments[n]) for n in sorted(spec.assignments)}
-    problems += _placement_problems(resource, spec)
+    problems += _check_placement(resource, spec)
     body = TopicBody(
         partitions=len(assignments) if assignments else spec.partitions,
         replication_factor=spec.replicationFactor,
         assignments=assignments,
         strategy=spec.placement.rule if spec.placement else None,
         racks=tuple(spec.placement.racks) if spec.placement else (),
-        configs=wishes,
+        configs=config_values,
         remove_unmanaged=spec.unmanagedConfigs == "remove",
         prevent_destroy=spec.lifecycle.preventDestroy,
         adopt=spec.lifecycle.adopt,
@@ -147,7 +149,7 @@ def is_legal_name(name: str) -> bool:
     return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..")
 
 
-def _name_problems(resource: str, name: str) -> list[Diagnostic]:
+def _check_name(resource: str, name: str) -> list[Diagnostic]:
     if is_legal_name(name):
         return []
     return [
@@ -161,52 +163,61 @@ def _name_problems(resource: str, name: str) -> list[Diagnostic]:
     ]
 
 
-def _placement_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+def _check_placement(resource: str, spec: TopicSpec) -> list[SpecProblem]:
     placement = spec.placement
     if placement is None:
         return []
-    found: list[tuple[tuple[str | int, ...], str]] = []
-    static = placement.strategy == "static"
-    if static and spec.assignments is None:
-        found.append((("placement", "strategy"), "'static' says what 'assignments' say; they are missing."))
-    if not static and spec.assignments is not None:
-        found.append((("placement",), "'assignments' say it all; only the strategy 'static' goes with them."))
-    in_racks = placement.strategy == "static-in-rack"
-    if in_racks != bool(placement.racks):
+    messages: list[tuple[tuple[str | int, ...], str]] = []
+    is_static = placement.strategy == "static"
+    if is_static and spec.assignments is None:
+        messages.append(
+            (("placement", "strategy"), "'static' says what 'assignments' say; they are missing.")
+        )
+    if not is_static and spec.assignments is not None:
+        messages.append(
+            (("placement",), "'assignments' say it all; only the strategy 'static' goes with them.")
+        )
+    needs_racks = placement.strategy == "static-in-rack"
+    if needs_racks != bool(placement.racks):
         text = "'static-in-rack' needs 'racks', the rack of each partition, and no other strategy takes them."
-        found.append((("placement",), text))
-    if not static and (spec.partitions is None or spec.replicationFactor is None):
+        messages.append((("placement",), text))
+    if not is_static and (spec.partitions is None or spec.replicationFactor is None):
         text = "A placement needs 'partitions' and 'replicationFactor', or a new topic could not be placed."
-        found.append((("placement",), text))
+        messages.append((("placement",), text))
     return [
-        Problem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
-        for path, text in found
+        SpecProblem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
+        for path, text in messages
     ]
 
 
-def _assignment_problems(resource: str, spec: TopicSpec) -> list[Problem]:
+def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
     assignments = spec.assignments or {}
-    found: list[tuple[tuple[str | int, ...], str]] = []
+    messages: list[tuple[tuple[str | int, ...], str]] = []
     if spec.partitions is not None or spec.replicationFactor is not None:
-        stated = "partitions" if spec.partitions is not None else "replicationFactor"
-        found.append(((stated,), f"'{stated}' follows from 'assignments' and cannot be stated beside it."))
+        conflicting_field = "partitions" if spec.partitions is not None else "replicationFactor"
+        messages.append(
+            (
+                (conflicting_field,),
+                f"'{conflicting_field}' follows from 'assignments' and cannot be stated beside it.",
+            )
+        )
     if sorted(assignments) != list(range(len(assignments))) or not assignments:
-        found.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without a gap."))
+        messages.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without a gap."))
     if len({len(replicas) for replicas in assignments.values()}) > 1:
-        found.append((("assignments",), "All partitions must have the same number of replicas."))
+        messages.append((("assignments",), "All partitions must have the same number of replicas."))
     for n, replicas in assignments.items():
         if not replicas or len(set(replicas)) != len(replicas):
-            found.append((("assignments", n), f"Partition {n} needs replicas, each broker once."))
+            messages.append((("assignments", n), f"Partition {n} needs replicas, each broker once."))
     return [
-        Problem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
-        for path, text in found
+        SpecProblem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
+        for path, text in messages
     ]
 
 
-def topic_json(name: str, body: TopicBody) -> JsonObject:
+def dump_topic(name: str, body: TopicBody) -> JsonObject:
     """See `Kind.to_json`; what is not stated, or as by default, is left out."""
     assignments = body.assignments
-    stated: dict[str, JsonValue] = {
+    stated_fields: dict[str, JsonValue] = {
         "partitions": body.partitions,
         "replicationFactor": body.replication_factor,
         "assignments": None if assignments is None else {str(n): list(r) for n, r in assignments.items()},
@@ -216,28 +227,31 @@ def topic_json(name: str, body: TopicBody) -> JsonObject:
         "preventDestroy": body.prevent_destroy or None,
         "adopt": body.adopt or None,
     }
-    configs = wishes_json(body.configs, catalog(ConfigScope.TOPIC))
-    return {"configs": configs, **{field: value for field, value in stated.items() if value is not None}}
+    configs = dump_config_values(body.configs, load_catalog(ConfigScope.TOPIC))
+    return {
+        "configs": configs,
+        **{field: value for field, value in stated_fields.items() if value is not None},
+    }
 
 
-def topic_from(json: JsonObject) -> TopicBody:
+def bind_topic(json: JsonObject) -> TopicBody:
     """See `Kind.from_json`."""
     strategy = json.get("strategy")
     return TopicBody(
         partitions=as_int_or_none(json.get("partitions")),
         replication_factor=as_int_or_none(json.get("replicationFactor")),
-        assignments=_read_assignments(json.get("assignments")),
+        assignments=_bind_assignments(json.get("assignments")),
         strategy=None if strategy is None else Strategy(as_text(strategy)),
         racks=as_texts(json.get("racks", ())),
-        configs=wishes_from(as_object(json["configs"])),
+        configs=bind_config_values(as_object(json["configs"])),
         remove_unmanaged=as_bool(json.get("removeUnmanaged", False)),
         prevent_destroy=as_bool(json.get("preventDestroy", False)),
         adopt=as_bool(json.get("adopt", False)),
     )
 
 
-def _read_assignments(json: JsonValue) -> dict[int, tuple[int, ...]] | None:
+def _bind_assignments(json: JsonValue) -> dict[int, tuple[int, ...]] | None:
     if json is None:
         return None
-    stated = as_object(json)
-    return {n: as_ints(stated[str(n)]) for n in sorted(map(int, stated))}
+    assignments = as_object(json)
+    return {n: as_ints(assignments[str(n)]) for n in sorted(map(int, assignments))}

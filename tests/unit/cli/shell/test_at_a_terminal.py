@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.engine.state.local import LocalStore
+from kdeclare.engine.state.local_store import LocalStore
 from tests.terminal import CTRL_C, CTRL_D, UP, at_terminal
 from tests.unit.cli.shell.broker import LIST_MOVES, SilentBroker, TopicBroker
 

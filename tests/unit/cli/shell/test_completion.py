@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cli.interactive.completer import completed
-from kdeclare.cli.interactive.grammar import Command, Parameter, grammar
-from kdeclare.cli.interactive.words import quoted
+from kdeclare.cli.interactive.completer import complete_line
+from kdeclare.cli.interactive.grammar import Command, Parameter, build_grammar
+from kdeclare.cli.interactive.words import quote_word
 from kdeclare.core.parts import Connections
 from kdeclare.core.resources.capabilities import list_names
 from kdeclare.providers.kafka.connection import KafkaConnection
@@ -51,7 +51,7 @@ class Known:
 
 
 def option(name: str, *, is_flag: bool = False, repeats: bool = False, metavar: str = "") -> Parameter:
-    return Parameter(name.replace("-", "_"), (f"--{name}",), metavar, is_flag=is_flag, repeats=repeats)
+    return Parameter(name.replace("-", "_"), (f"--{name}",), metavar, is_flag=is_flag, is_repeatable=repeats)
 
 
 CONFIG_OPTIONS = tuple(
@@ -62,7 +62,7 @@ TOPIC = Command(
     "alter",
     "",
     (option("topic"), *CONFIG_OPTIONS, option("yes", is_flag=True)),
-    (Parameter("names", repeats=True),),
+    (Parameter("names", is_repeatable=True),),
 )
 CONFIG = Command(
     "alter",
@@ -81,7 +81,7 @@ BY_HAND = Command(
 
 def offered(line: str, root: Command | None = None) -> list[str]:
     """What the word at the cursor could become."""
-    return [candidate.text for candidate in completed(line, root or grammar(), Known())[1]]
+    return [candidate.text for candidate in complete_line(line, root or build_grammar(), Known())[1]]
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_names_keys_and_their_values(line: str, expected: list[str]) -> None:
 
 
 def test_a_key_says_what_is_set_now() -> None:
-    _, found = completed("topic alter orders --add-config retention.ms", BY_HAND, Known())
+    _, found = complete_line("topic alter orders --add-config retention.ms", BY_HAND, Known())
     assert [(c.shown, c.about) for c in found] == [("retention.ms=", "now 1000")]
-    _, found = completed("topic alter --add-config retention.ms", BY_HAND, Known())
+    _, found = complete_line("topic alter --add-config retention.ms", BY_HAND, Known())
     assert found[0].about == "default 604800000"
 
 
@@ -180,14 +180,14 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered("plan --out ov") == ["overlays/"]
     assert offered(f"plan {tmp_path}/ord") == [f"{tmp_path}/orders.yaml"]
     assert offered("plan no/such/folder/") == []
-    assert quoted(offered("plan 'other f")[0]) == "'other file.yaml'"
+    assert quote_word(offered("plan 'other f")[0]) == "'other file.yaml'"
 
 
 def test_the_word_at_the_cursor_is_what_is_replaced() -> None:
     line = "plan --target 'Topic/o"
-    word, _ = completed(line, grammar(), Known())
+    word, _ = complete_line(line, build_grammar(), Known())
     assert (line[word.start :], word.quote) == ("'Topic/o", "'")
-    word, _ = completed("plan ", grammar(), Known())
+    word, _ = complete_line("plan ", build_grammar(), Known())
     assert word.start == len("plan ")
 
 
@@ -196,12 +196,12 @@ def test_the_word_at_the_cursor_is_what_is_replaced() -> None:
     st.sampled_from(["", "topic alter ", "config alter "]),
 )
 def test_whatever_is_offered_begins_as_the_word_does(text: str, lead: str) -> None:
-    word, found = completed(lead + text, BY_HAND, Known())
+    word, found = complete_line(lead + text, BY_HAND, Known())
     assert all(candidate.text.startswith(word.text) for candidate in found)
 
 
 def test_every_command_is_in_the_grammar() -> None:
-    root = grammar()
+    root = build_grammar()
     assert set(root.commands["sandbox"].commands) == {"start", "stop", "status", "reset"}
     assert root.commands["plan"].option("-o") == root.commands["plan"].option("--out")
     assert all(command.about for command in root.commands.values())

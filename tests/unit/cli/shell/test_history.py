@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.interactive.session import LineHistory, history_file
+from kdeclare.cli.interactive.session import LineHistory, get_history_path
 
 SECRET = "config alter --broker 1 --add-config ssl.key.password=x"
 
@@ -57,7 +57,7 @@ def test_a_reference_to_a_secret_is_none(file: Path) -> None:
 def test_where_no_file_can_be_made_lines_are_kept_for_this_use(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     history = LineHistory(tmp_path / "state" / "history")
-    assert history.unwritable is not None
+    assert history.write_error is not None
     history.append_string("plan")
     assert history.get_strings() == ["plan"]
 
@@ -67,10 +67,10 @@ def test_a_file_that_cannot_be_written_any_more(file: Path) -> None:
     file.unlink()
     file.mkdir()
     history.append_string("plan")
-    assert isinstance(history.unwritable, IsADirectoryError)
+    assert isinstance(history.write_error, IsADirectoryError)
     assert later(file) == []
 
 
 def test_it_is_among_the_state_of_the_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert history_file() == tmp_path / "kdeclare" / "history"
+    assert get_history_path() == tmp_path / "kdeclare" / "history"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdeclare.cli.interactive.lines import logical_lines
+from kdeclare.cli.interactive.line_runner import join_continued_lines
 from kdeclare.providers.kafka import connection
 from kdeclare.providers.kafka.port import Cluster
 from tests.unit.cli.command_line import CommandLine, Ran
@@ -104,7 +104,7 @@ def test_a_script_that_is_not_there(kdeclare: CommandLine) -> None:
     ],
 )
 def test_numbers_are_those_of_the_file(text: str, expected: list[tuple[int, str]]) -> None:
-    assert list(logical_lines(text.splitlines(keepends=True))) == expected
+    assert list(join_continued_lines(text.splitlines(keepends=True))) == expected
 
 
 def connections(kdeclare: CommandLine) -> list[tuple[str, Mapping[str, str], float]]:

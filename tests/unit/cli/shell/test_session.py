@@ -14,17 +14,17 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from kdeclare.app.connections import KeptConnections
-from kdeclare.app.workspace import Options
+from kdeclare.app.connections import ConnectionCache
+from kdeclare.app.workspace import WorkspaceOptions
 from kdeclare.cli import pager
 from kdeclare.cli.console import Console
 from kdeclare.cli.interactive.completer import LineCompleter
-from kdeclare.cli.interactive.grammar import grammar
-from kdeclare.cli.interactive.lines import Lines
+from kdeclare.cli.interactive.grammar import build_grammar
+from kdeclare.cli.interactive.line_runner import LineRunner
 from kdeclare.cli.interactive.names import LiveNames
-from kdeclare.cli.interactive.session import Session, prompt, shorten_name
-from kdeclare.cli.line import Shared
-from kdeclare.cli.options import Talk
+from kdeclare.cli.interactive.session import Session, build_prompt, shorten_name
+from kdeclare.cli.invocation import ShellContext
+from kdeclare.cli.options import OutputOptions
 from kdeclare.cli.pager import Pager
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.providers.kafka import connection
@@ -38,26 +38,26 @@ LEAVE = "\x04"
 
 
 @pytest.fixture
-def shared(kdeclare: CommandLine) -> Iterator[Shared]:
+def shared(kdeclare: CommandLine) -> Iterator[ShellContext]:
     """What the lines of a shell at the in-memory cluster share."""
-    connections = KeptConnections()
-    yield Shared(Options(), connections, Talk())
+    connections = ConnectionCache()
+    yield ShellContext(WorkspaceOptions(), connections, OutputOptions())
     connections.close()
 
 
-def typed(kdeclare: CommandLine, shared: Shared, keys: str) -> Ran:
+def typed(kdeclare: CommandLine, shared: ShellContext, keys: str) -> Ran:
     """What a session leaves behind in which these keys are pressed."""
     kdeclare.monkeypatch.setenv("XDG_STATE_HOME", str(kdeclare.folder / ".state"))
     kdeclare.monkeypatch.setenv("TERM", "xterm")
     kdeclare.capsys.readouterr()
     with create_pipe_input() as pipe:
         pipe.send_text(keys)
-        code = Session(shared, Console(Talk(), "text", ""), pipe, DummyOutput()).run()
+        code = Session(shared, Console(OutputOptions(), "text", ""), pipe, DummyOutput()).run()
     captured = kdeclare.capsys.readouterr()
     return Ran(code, captured.out, captured.err)
 
 
-def test_lines_are_run_until_the_person_leaves(kdeclare: CommandLine, shared: Shared) -> None:
+def test_lines_are_run_until_the_person_leaves(kdeclare: CommandLine, shared: ShellContext) -> None:
     kdeclare.topic("orders")
     ran = typed(kdeclare, shared, f"nope\rplan\rapply --yes\rplan\r{LEAVE}")
     assert ran.code == 0
@@ -68,41 +68,41 @@ def test_lines_are_run_until_the_person_leaves(kdeclare: CommandLine, shared: Sh
 
 
 @pytest.mark.parametrize("leaving", ["exit\r", "quit\r", LEAVE, "kdeclare exit\r"])
-def test_ways_to_leave(kdeclare: CommandLine, shared: Shared, leaving: str) -> None:
+def test_ways_to_leave(kdeclare: CommandLine, shared: ShellContext, leaving: str) -> None:
     assert typed(kdeclare, shared, f"{leaving}nope\r").code == 0
 
 
-def test_ctrl_c_drops_the_line(kdeclare: CommandLine, shared: Shared) -> None:
+def test_ctrl_c_drops_the_line(kdeclare: CommandLine, shared: ShellContext) -> None:
     ran = typed(kdeclare, shared, f"nope\x03lock show\r{LEAVE}")
     assert ran.out == "Not locked.\n"
     assert "nope" not in ran.err
 
 
-def test_a_line_that_goes_on(kdeclare: CommandLine, shared: Shared) -> None:
+def test_a_line_that_goes_on(kdeclare: CommandLine, shared: ShellContext) -> None:
     assert typed(kdeclare, shared, f"lock \\\rshow\r{LEAVE}").out == "Not locked.\n"
 
 
-def test_tab_is_heeded_before_the_keys_after_it(kdeclare: CommandLine, shared: Shared) -> None:
+def test_tab_is_heeded_before_the_keys_after_it(kdeclare: CommandLine, shared: ShellContext) -> None:
     assert typed(kdeclare, shared, f"loc\t sh\t\r{LEAVE}").out == "Not locked.\n"
 
 
-def test_an_earlier_line_comes_back(kdeclare: CommandLine, shared: Shared) -> None:
+def test_an_earlier_line_comes_back(kdeclare: CommandLine, shared: ShellContext) -> None:
     typed(kdeclare, shared, f"lock show\r{LEAVE}")
-    kdeclare.monkeypatch.setattr(Lines, "run", lambda lines, line: print(f"<{line}>"))
+    kdeclare.monkeypatch.setattr(LineRunner, "run", lambda lines, line: print(f"<{line}>"))
     assert "<lock show>" in typed(kdeclare, shared, f"\x10\r{LEAVE}").out  # Ctrl-P
 
 
-def test_a_word_is_said_where_a_secret_is_typed(kdeclare: CommandLine, shared: Shared) -> None:
+def test_a_word_is_said_where_a_secret_is_typed(kdeclare: CommandLine, shared: ShellContext) -> None:
     ran = typed(kdeclare, shared, f"plan --config ssl.key.password=x\r{LEAVE}")
     assert "not written into the history" in ran.err
 
 
-def test_a_word_is_said_where_there_can_be_no_history(kdeclare: CommandLine, shared: Shared) -> None:
+def test_a_word_is_said_where_there_can_be_no_history(kdeclare: CommandLine, shared: ShellContext) -> None:
     (kdeclare.folder / ".state").touch()
     assert "Lines are kept for this session only" in typed(kdeclare, shared, LEAVE).err
 
 
-def test_help(kdeclare: CommandLine, shared: Shared) -> None:
+def test_help(kdeclare: CommandLine, shared: ShellContext) -> None:
     ran = typed(kdeclare, shared, f"help\rhelp lock show\rhelp exit\rhelp nope\rclear\r{LEAVE}")
     assert "In the shell, beyond the commands:" in ran.out
     assert "Usage: kdeclare lock show" in ran.out
@@ -110,13 +110,15 @@ def test_help(kdeclare: CommandLine, shared: Shared) -> None:
     assert "No such command 'nope'" in ran.err
 
 
-def said(shared: Shared) -> str:
-    return "".join(text for _, text, *_ in prompt(shared, colours=False))
+def said(shared: ShellContext) -> str:
+    return "".join(text for _, text, *_ in build_prompt(shared, colours=False))
 
 
-def test_the_prompt_names_project_environment_and_cluster(kdeclare: CommandLine, shared: Shared) -> None:
+def test_the_prompt_names_project_environment_and_cluster(
+    kdeclare: CommandLine, shared: ShellContext
+) -> None:
     assert said(shared) == "shop/lab lab:9092> "
-    given = replace(shared, defaults=Options(bootstrap_server="a:1,b:2"))
+    given = replace(shared, defaults=WorkspaceOptions(bootstrap_server="a:1,b:2"))
     assert said(given) == "shop/lab a:1,…> "
     (kdeclare.folder / "kdeclare.yaml").write_text("kind: [")
     assert said(shared) == "kdeclare> "
@@ -131,7 +133,7 @@ def test_long_names_are_cut() -> None:
 
 
 def test_names_are_those_of_the_cluster_the_state_and_the_project(
-    kdeclare: CommandLine, shared: Shared
+    kdeclare: CommandLine, shared: ShellContext
 ) -> None:
     kdeclare.topic("orders", configs={"retention.ms": 1000})
     kdeclare("apply", "--yes")
@@ -145,7 +147,9 @@ def test_names_are_those_of_the_cluster_the_state_and_the_project(
     assert names.environments() == ("lab",)
 
 
-def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLine, shared: Shared) -> None:
+def test_names_are_asked_for_anew_after_a_while_or_a_command(
+    kdeclare: CommandLine, shared: ShellContext
+) -> None:
     now = 0.0
     names = LiveNames(shared, lambda: now)
 
@@ -163,7 +167,7 @@ def test_names_are_asked_for_anew_after_a_while_or_a_command(kdeclare: CommandLi
     assert names.live("Topic") == ("a", "b", "c")
 
 
-def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: Shared) -> None:
+def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared: ShellContext) -> None:
     asked: list[float] = []
 
     def away(servers: str, config: object, timeout_s: float, attempts: int) -> object:
@@ -171,7 +175,7 @@ def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared:
         raise KdeclareError(error("unreachable", "Cluster cannot be reached"))
 
     kdeclare.monkeypatch.setattr(connection, "connect_cluster", away)
-    names = LiveNames(replace(shared, connections=KeptConnections()))
+    names = LiveNames(replace(shared, connections=ConnectionCache()))
     assert names.live("Topic") == ()
     assert names.live("Topic") == ()
     assert len(asked) == 1
@@ -180,7 +184,7 @@ def test_names_of_a_cluster_that_is_away_are_none(kdeclare: CommandLine, shared:
     assert names.environments() == ()
 
 
-def test_paths_of_home_are_completed(kdeclare: CommandLine, shared: Shared, tmp_path: Path) -> None:
+def test_paths_of_home_are_completed(kdeclare: CommandLine, shared: ShellContext, tmp_path: Path) -> None:
     kdeclare.monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("nothing")
     ran = typed(kdeclare, shared, f"show ~/mi\t\r{LEAVE}")
@@ -188,16 +192,16 @@ def test_paths_of_home_are_completed(kdeclare: CommandLine, shared: Shared, tmp_
 
 
 def test_a_pager_that_is_not_there_ends_the_line_and_not_the_shell(
-    kdeclare: CommandLine, shared: Shared
+    kdeclare: CommandLine, shared: ShellContext
 ) -> None:
     kdeclare.monkeypatch.setattr(pager, "fits", lambda *_: False)
     kdeclare.monkeypatch.setattr(sys, "stdout", Terminal())
-    console = Console(Talk(), "text", "", Pager(("no-such-pager",)))
-    assert Lines(shared, console).run("help") == 1
+    console = Console(OutputOptions(), "text", "", Pager(("no-such-pager",)))
+    assert LineRunner(shared, console).run("help") == 1
     assert "no-such-pager" in kdeclare.capsys.readouterr().err
 
 
-def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shared: Shared) -> None:
+def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shared: ShellContext) -> None:
     """Under load one completion went on while the next began, on the same connection."""
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
@@ -223,12 +227,12 @@ def test_names_are_asked_for_by_one_thread_at_a_time(kdeclare: CommandLine, shar
     assert names.live("BrokerConfig") == ("cluster-default", "1", "2", "3")
 
 
-def test_completion_that_fails_prints_nothing(shared: Shared, caplog: pytest.LogCaptureFixture) -> None:
+def test_completion_that_fails_prints_nothing(shared: ShellContext, caplog: pytest.LogCaptureFixture) -> None:
     class Broken(LiveNames):
         def live(self, kind: str) -> tuple[str, ...]:
             raise RuntimeError("two at once")
 
-    completer = LineCompleter(grammar, Broken(shared))
+    completer = LineCompleter(build_grammar, Broken(shared))
     with caplog.at_level(logging.INFO):
         assert list(completer.get_completions(Document("topic describe "), CompleteEvent())) == []
     assert "no completion" in caplog.text

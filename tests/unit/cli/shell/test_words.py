@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdeclare.cli.interactive.words import arguments, is_continued, quoted, words
+from kdeclare.cli.interactive.words import is_continued, parse_arguments, quote_word, split_words
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.exit_codes import ExitCode
 
@@ -33,12 +33,12 @@ from kdeclare.core.exit_codes import ExitCode
     ],
 )
 def test_words_of_a_line(line: str, meant: list[str]) -> None:
-    assert arguments(line) == meant
+    assert parse_arguments(line) == meant
 
 
 def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    assert arguments("~/a ~") == [str(Path("/home/me/a")), str(Path("/home/me"))]
+    assert parse_arguments("~/a ~") == [str(Path("/home/me/a")), str(Path("/home/me"))]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_home(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_cannot_be_read(line: str, summary: str) -> None:
     with pytest.raises(KdeclareError) as raised:
-        arguments(line)
+        parse_arguments(line)
     (problem,) = raised.value.diagnostics
     assert (problem.code, problem.summary) == ("unreadable-line", summary)
     assert raised.value.exit_code is ExitCode.USAGE
@@ -71,25 +71,25 @@ _TEXTS = st.text(alphabet=string.ascii_letters + " '\"\\#~/=[],|>\t$")
 
 @given(st.lists(_TEXTS.filter(lambda text: not text.startswith("~"))))
 def test_what_is_quoted_means_itself(texts: list[str]) -> None:
-    assert arguments(" ".join(quoted(text) or "''" for text in texts)) == texts
+    assert parse_arguments(" ".join(quote_word(text) or "''" for text in texts)) == texts
 
 
 @given(st.lists(st.text(alphabet=string.ascii_letters + " '\"\\#\n", min_size=1)))
 def test_it_is_read_as_sh_reads_it(texts: list[str]) -> None:
-    assert arguments(shlex.join(texts)) == texts
+    assert parse_arguments(shlex.join(texts)) == texts
 
 
 @given(_TEXTS)
 def test_a_line_is_read_however_far_it_was_typed(line: str) -> None:
     at = 0
-    for word in words(line):
+    for word in split_words(line):
         assert at <= word.start < word.end <= len(line)
         at = word.end
 
 
 @given(_TEXTS.filter(lambda text: "'" not in text and text), st.sampled_from("'\""))
 def test_a_quotation_that_was_begun_is_kept(text: str, quote: str) -> None:
-    found = quoted(text, quote)
+    found = quote_word(text, quote)
     assert found[0] == quote
-    (word,) = words(found)
+    (word,) = split_words(found)
     assert word.text == text

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kdeclare.core.diagnostics import KdeclareError, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.version import VERSION
 
 Progress = Callable[[str], None]
@@ -21,7 +21,7 @@ EXTENSION = "io.kdeclare.connect.WorkerConfigExtension"
 """The class that a worker names in ``rest.extension.classes``."""
 
 ADMINS_FILE = "kdeclare.worker.config.admins.file"
-OPEN = "kdeclare.worker.config.open"
+PLUGIN_OPEN = "kdeclare.worker.config.open"
 ADMINS_EXAMPLE = "/etc/connect/kdeclare-admins.properties"
 
 SOURCES = Path(__file__).with_name("java")
@@ -36,7 +36,7 @@ _TIMEOUT_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledPlugin:
     """A plug-in that was installed, and the jars of other versions that were removed for it."""
 
     jar: Path
@@ -52,7 +52,7 @@ class Installed:
         )
 
 
-def jar_name() -> str:
+def get_jar_name() -> str:
     """The file name of the plug-in of this version."""
     return f"kdeclare-connect-{VERSION}.jar"
 
@@ -73,25 +73,25 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
     sources and an equal compiler make equal jars. Raise KdeclareError ``plugin-build``, ``plugin-folder``, or
     what finding a compiler raises.
     """
-    jar = out / jar_name()
-    made_from = _fingerprint()
-    if _made_from(jar) == made_from:
+    jar = out / get_jar_name()
+    sources_hash = _hash_sources()
+    if _read_sources_hash(jar) == sources_hash:
         return jar
     compiler = find_compiler()
     progress(f"compiling {jar.name} against Kafka Connect {compiler.version}")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory() as classes:
-            compile_sources(compiler, Path(classes))
-            aside = jar.with_name(jar.name + ".new")
-            _pack(Path(classes), aside, made_from)
-        aside.replace(jar)
+        with tempfile.TemporaryDirectory() as classes_folder:
+            compile_sources(compiler, Path(classes_folder))
+            temporary_jar = jar.with_name(jar.name + ".new")
+            _write_jar(Path(classes_folder), temporary_jar, sources_hash)
+        temporary_jar.replace(jar)
     except OSError as problem:
-        raise _unusable(out, problem) from problem
+        raise _build_folder_error(out, problem) from problem
     return jar
 
 
-def install(folder: Path, jar: Path) -> Installed:
+def install(folder: Path, jar: Path) -> InstalledPlugin:
     """Put a jar of the plug-in into a folder of ``plugin.path``, which is made.
 
     Jars of other versions go, since a worker takes one of them and says which only in its log. Raise
@@ -99,24 +99,24 @@ def install(folder: Path, jar: Path) -> Installed:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f"{jar_name()}.new"
-        shutil.copyfile(jar, aside)
+        temporary_jar = folder / f"{get_jar_name()}.new"
+        shutil.copyfile(jar, temporary_jar)
         # In one step: a worker that is starting reads the old jar or the new one.
-        placed = aside.replace(folder / jar_name())
-        others = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != placed))
-        for other in others:
-            other.unlink()
+        installed_jar = temporary_jar.replace(folder / get_jar_name())
+        other_versions = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != installed_jar))
+        for other_jar in other_versions:
+            other_jar.unlink()
     except OSError as problem:
-        raise _unusable(folder, problem) from problem
-    return Installed(placed, others)
+        raise _build_folder_error(folder, problem) from problem
+    return InstalledPlugin(installed_jar, other_versions)
 
 
-def compile_sources(compiler: Compiler, into: Path, *options: str) -> None:
+def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> None:
     """Compile all sources into a folder. Raise KdeclareError ``plugin-build``."""
     command = [compiler.javac, "--release", _RELEASE, "-encoding", "UTF-8", "-proc:none", *options]
-    command += ["-d", str(into), *map(str, _sources())]
+    command += ["-d", str(classes_folder), *map(str, _list_sources())]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             env={**os.environ, "CLASSPATH": compiler.classpath},
             capture_output=True,
@@ -125,12 +125,12 @@ def compile_sources(compiler: Compiler, into: Path, *options: str) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as problem:
-        raise _failed(compiler, f"javac did not end within {_TIMEOUT_SECONDS} s.") from problem
-    if done.returncode != 0:
-        raise _failed(compiler, (done.stdout + done.stderr).strip())
+        raise _build_compile_error(compiler, f"javac did not end within {_TIMEOUT_SECONDS} s.") from problem
+    if completed.returncode != 0:
+        raise _build_compile_error(compiler, (completed.stdout + completed.stderr).strip())
 
 
-def _unusable(folder: Path, problem: OSError) -> KdeclareError:
+def _build_folder_error(folder: Path, problem: OSError) -> KdeclareError:
     """The error of a folder that the plug-in cannot be put into."""
     return KdeclareError(
         error(
@@ -142,48 +142,48 @@ def _unusable(folder: Path, problem: OSError) -> KdeclareError:
     )
 
 
-def _sources() -> list[Path]:
+def _list_sources() -> list[Path]:
     return sorted(SOURCES.rglob("*.java"))
 
 
-def _fingerprint() -> str:
+def _hash_sources() -> str:
     digest = hashlib.sha256(VERSION.encode())
-    for source in _sources():
+    for source in _list_sources():
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:32]  # a line of a manifest holds 72 bytes
 
 
-def _made_from(jar: Path) -> str | None:
+def _read_sources_hash(jar: Path) -> str | None:
     try:
         with zipfile.ZipFile(jar) as content:
             manifest = content.read(_MANIFEST).decode()
     except (OSError, KeyError, zipfile.BadZipFile, UnicodeDecodeError):
         return None
-    found = re.search(rf"^{_SOURCES_ATTRIBUTE}: ([0-9a-f]+)", manifest, re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(rf"^{_SOURCES_ATTRIBUTE}: ([0-9a-f]+)", manifest, re.MULTILINE)
+    return match.group(1) if match else None
 
 
-def _pack(classes: Path, jar: Path, made_from: str) -> None:
+def _write_jar(classes_folder: Path, jar: Path, sources_hash: str) -> None:
     manifest = (
         "Manifest-Version: 1.0\n"
         "Implementation-Title: kdeclare-connect\n"
         f"Implementation-Version: {VERSION}\n"
-        f"{_SOURCES_ATTRIBUTE}: {made_from}\n\n"
+        f"{_SOURCES_ATTRIBUTE}: {sources_hash}\n\n"
     )
     entries = {_MANIFEST: manifest.encode(), _SERVICE: f"{EXTENSION}\n".encode()}
-    for path in sorted(classes.rglob("*.class")):
-        entries[path.relative_to(classes).as_posix()] = path.read_bytes()
+    for path in sorted(classes_folder.rglob("*.class")):
+        entries[path.relative_to(classes_folder).as_posix()] = path.read_bytes()
     with zipfile.ZipFile(jar, "w") as content:
         for name, data in entries.items():
             content.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
 
 
-def _failed(compiler: Compiler, said: str) -> KdeclareError:
+def _build_compile_error(compiler: Compiler, output: str) -> KdeclareError:
     return KdeclareError(
         error(
             "plugin-build",
             "The plug-in could not be compiled",
-            f"It does not compile against Kafka Connect {compiler.version}:\n{said}",
+            f"It does not compile against Kafka Connect {compiler.version}:\n{output}",
             hint="It needs Kafka 4.0 or later: unset KAFKA_HOME to compile against the pinned release.",
         )
     )

@@ -4,21 +4,21 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kdeclare.app.apply import How, confirmed, judge_finished
+from kdeclare.app.apply import ApplyOptions, confirm_and_apply, prune_denied_operations
 from kdeclare.app.plan import complete_options
-from kdeclare.app.policies import InForce, policies_in_force
-from kdeclare.app.recovery import recover_locked
+from kdeclare.app.policies import ActivePolicies, open_active_policies
+from kdeclare.app.recovery import recover_under_lock
 from kdeclare.app.secrets import ProjectSecrets
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, Severity, error
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import PlanOptions
-from kdeclare.core.plans.run import RunResult, Status
-from kdeclare.core.provider.registry import type_of
-from kdeclare.engine.planning.request import PlanRequest, Scope
-from kdeclare.providers.kafka.collector import KafkaSelection, observe, replica_dirs
+from kdeclare.core.plans.run import ApplyResult, Status
+from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.engine.planning.request import PlanRequest, PlanScope
+from kdeclare.providers.kafka.collector import KafkaSelection, collect_replica_dirs, observe
 from kdeclare.providers.kafka.commands.reassign.assignments_file import ANY_LOG_DIR, Assignment
 from kdeclare.providers.kafka.commands.reassign.checks import (
     Out,
@@ -39,7 +39,7 @@ from kdeclare.providers.kafka.commands.reassign.plans import (
     execution_plan,
     not_to_move,
 )
-from kdeclare.providers.kafka.commands.reassign.text import (
+from kdeclare.providers.kafka.commands.reassign.tool_output import (
     NO_MOVES,
     DirState,
     VerifyState,
@@ -59,10 +59,14 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.partitions import get_targets
 from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
 from kdeclare.providers.kafka.port import Cluster, LogDir
-from kdeclare.providers.kafka.reassignment.generate import left_out, proposal
 from kdeclare.providers.kafka.reassignment.operations.arguments import RelocateArgs
-from kdeclare.providers.kafka.reassignment.operations.reassign import CancelMoves, RelocateReplicas, parse
-from kdeclare.providers.kafka.reassignment.pace import Pace, find_pace
+from kdeclare.providers.kafka.reassignment.operations.reassign import (
+    CancelMoves,
+    RelocateReplicas,
+    parse_replica,
+)
+from kdeclare.providers.kafka.reassignment.pace import Pace, get_default_pace
+from kdeclare.providers.kafka.reassignment.proposal import compute_proposal, warn_unusable_brokers
 
 _CANCEL, _RELOCATE = CancelMoves(), RelocateReplicas()
 _POLL_S = 0.1
@@ -75,7 +79,7 @@ class ReassignResult:
     run: None when the person said no. problems: what was not done, in the tool's words.
     """
 
-    run: RunResult | None
+    run: ApplyResult | None
     problems: tuple[Diagnostic, ...] = ()
 
 
@@ -95,7 +99,7 @@ class ReassignOptions:
 
 def list_moves(workspace: Workspace) -> str:
     """The answer of --list. Raises KdeclareError."""
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         return list_text(cluster.moves())
 
@@ -104,30 +108,34 @@ def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
     """The answer of --generate, and what should be known of it. Raises KdeclareError."""
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
         check_topics(topics, live)
-        placed = proposal(live, topics, brokers, rack_aware=rack_aware)
+        placed = compute_proposal(live, topics, brokers, rack_aware=rack_aware)
         there = cluster.log_dirs(sorted(topics)) if topics else {}
         current = _current(placed, live, there)
         text = current_and_proposed(current, [Assignment(p, r) for p, r in placed.items()])
-        return text, left_out(live, brokers)
+        return text, warn_unusable_brokers(live, brokers)
 
 
 def execute(
-    workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions, how: How, out: Out
+    workspace: Workspace,
+    assignments: Sequence[Assignment],
+    options: ReassignOptions,
+    how: ApplyOptions,
+    out: Out,
 ) -> ReassignResult:
     """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
     with (
-        policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.connected() as connections,
+        open_active_policies(workspace, overrides=how.overrides) as in_force,
+        workspace.open_connections() as connections,
         workspace.store.lock(how.command),
     ):
         cluster = connections.get(KafkaConnection).cluster
         notices = (
             *in_force.diagnostics,
-            *recover_locked(workspace, connections, how.command, progress=how.progress),
+            *recover_under_lock(workspace, connections, how.command, progress=how.progress),
         )
         if not options.additional and cluster.moves():
             raise existing_moves()
@@ -139,7 +147,7 @@ def execute(
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         request = _request(workspace, in_force, how)
         plan = execution_plan(request, wanted, live, connections, secrets, how.progress)
-        run = confirmed(workspace, connections, plan, secrets, how, in_force, notices)
+        run = confirm_and_apply(workspace, connections, plan, secrets, how, in_force, notices)
         if run is None:
             return ReassignResult(None)
         moved = _begun(run, wanted, cluster)
@@ -162,7 +170,7 @@ def verify(
 
     what: the command, for other people's messages. Raises KdeclareError.
     """
-    with workspace.connected() as connections:
+    with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         going_on = cluster.moves()
         live = observe(cluster, KafkaSelection(_topics(assignments)))
@@ -180,7 +188,7 @@ def verify(
 def cancel(
     workspace: Workspace,
     assignments: Sequence[Assignment],
-    how: How,
+    how: ApplyOptions,
     out: Out,
     tell: Told,
     *,
@@ -188,12 +196,12 @@ def cancel(
 ) -> ReassignResult:
     """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
     with (
-        policies_in_force(workspace, overrides=how.overrides) as in_force,
-        workspace.connected() as connections,
+        open_active_policies(workspace, overrides=how.overrides) as in_force,
+        workspace.open_connections() as connections,
         workspace.store.lock(how.command),
     ):
         cluster = connections.get(KafkaConnection).cluster
-        left = recover_locked(
+        left = recover_under_lock(
             workspace, connections, how.command, options=KEEP_THROTTLES, progress=how.progress
         )
         notices = (*in_force.diagnostics, *left)
@@ -202,11 +210,13 @@ def cancel(
         directories = _directories(assignments)
         request = _request(workspace, in_force, how)
         plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
-        plan = judge_finished(plan, connections, request.state, in_force, how)
+        plan = prune_denied_operations(plan, connections, request.state, in_force, how)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        run: RunResult | None = RunResult(None, plan, {})
+        run: ApplyResult | None = ApplyResult(None, plan, {})
         if plan.operations:
-            run = confirmed(workspace, connections, plan, secrets, how, in_force, notices, tidies=False)
+            run = confirm_and_apply(
+                workspace, connections, plan, secrets, how, in_force, notices, clean_up=False
+            )
         else:
             tell(notices)  # there is nothing to ask about
         if run is None:
@@ -226,7 +236,7 @@ def cancel(
         return ReassignResult(run, problems)
 
 
-def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
+def _request(workspace: Workspace, in_force: ActivePolicies, how: ApplyOptions) -> PlanRequest:
     project = workspace.project
     return PlanRequest(
         project=project.name,
@@ -234,7 +244,7 @@ def _request(workspace: Workspace, in_force: InForce, how: How) -> PlanRequest:
         cluster_name=workspace.cluster_name,
         desired=(),
         state=workspace.store.read(),
-        scope=Scope(overrides=how.overrides),
+        scope=PlanScope(overrides=how.overrides),
         judge=in_force.judge,
     )
 
@@ -244,7 +254,7 @@ def _execution(
 ) -> Execution:
     """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
     chosen = PlanOptions(Pace(throttle=options.throttle))
-    pace = find_pace(complete_options(chosen, workspace.project))
+    pace = get_default_pace(complete_options(chosen, workspace.project))
     return Execution(
         targets={a.partition: a.replicas for a in assignments},
         directories=_directories(assignments),
@@ -262,7 +272,7 @@ def _seen(
     names = _topics(assignments)
     live = observe(cluster, KafkaSelection(names))
     there = cluster.log_dirs(sorted(names))
-    return replace(live, dirs=replica_dirs(there)), there
+    return replace(live, dirs=collect_replica_dirs(there)), there
 
 
 def _topics(assignments: Iterable[Assignment]) -> frozenset[str]:
@@ -282,7 +292,7 @@ def _current(
     partitions: Iterable[TopicPartition], live: KafkaState, there: Mapping[int, Sequence[LogDir]]
 ) -> list[Assignment]:
     """Where partitions are, those in flight as they were before: that is what a rollback needs."""
-    dirs = replica_dirs(there)
+    dirs = collect_replica_dirs(there)
     found = []
     for partition in partitions:
         move = live.moves.get(partition)
@@ -293,13 +303,13 @@ def _current(
     return found
 
 
-def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPartition]:
+def _begun(run: ApplyResult, wanted: Execution, cluster: Cluster) -> list[TopicPartition]:
     """What is where it is to be, or on its way there. Of a refused operation other partitions may move."""
     left = set(not_to_move(run.plan))
     doubtful = {
         TopicPartition.parse(name)
         for op in run.plan.operations
-        if type_of(op).goes_on and _status(run, op) not in (Status.DONE, Status.STARTED)
+        if get_operation_type(op).goes_on and _status(run, op) not in (Status.DONE, Status.STARTED)
         for name in get_targets(op)
     }
     if doubtful:
@@ -308,22 +318,22 @@ def _begun(run: RunResult, wanted: Execution, cluster: Cluster) -> list[TopicPar
     return [p for p in sorted(wanted.targets) if p not in left]
 
 
-def _status(run: RunResult, op: Operation) -> Status | None:
+def _status(run: ApplyResult, op: Operation) -> Status | None:
     result = run.results.get(op.id)
     return result.status if result else None
 
 
-def _not_moved(run: RunResult) -> tuple[Diagnostic, ...]:
+def _not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
     """What was denied beforehand, and what was refused."""
     return _failed(run, "Error reassigning partition(s)", _denials(run))
 
 
-def _denials(run: RunResult) -> list[str]:
+def _denials(run: ApplyResult) -> list[str]:
     denials = [d.detail for d in run.plan.diagnostics if d.severity is Severity.DENIED]
-    return denials + [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.denies]
+    return denials + [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.is_denial]
 
 
-def _failed(run: RunResult, summary: str, more: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+def _failed(run: ApplyResult, summary: str, more: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
     good = (Status.DONE, Status.STARTED, Status.SKIPPED)
     bad = [r.message or f"{r.id}: {r.status}" for r in run.results.values() if r.status not in good]
     lines = [*more, *bad]
@@ -341,7 +351,7 @@ def _await_dirs(
     deadline = time.monotonic() + options.start_timeout_s
     while True:
         states = _dir_states(due, cluster.log_dirs(names))
-        late = [s for s in states if s.dirs is None or s.dirs.heading != s.target]
+        late = [s for s in states if s.dirs is None or s.dirs.final_path != s.target]
         if not late or time.monotonic() >= deadline:
             break
         time.sleep(_POLL_S)
@@ -353,7 +363,7 @@ def _await_dirs(
 
 
 def _dir_states(directories: Mapping[Replica, str], there: Mapping[int, Sequence[LogDir]]) -> list[DirState]:
-    dirs = replica_dirs(there)
+    dirs = collect_replica_dirs(there)
     return [
         DirState(broker, partition, path, dirs.get((partition, broker)), silent=broker not in there)
         for (partition, broker), path in sorted(directories.items())
@@ -365,7 +375,7 @@ def _verified(assignment: Assignment, live: KafkaState) -> VerifyState:
     return VerifyState(partition, assignment.replicas, live.replicas(partition), partition in live.moves)
 
 
-def _stopped(run: RunResult, cluster: Cluster) -> list[TopicPartition]:
+def _stopped(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """What was cancelled. Of a request that was refused for one partition, others are."""
     ops = [op for op in run.plan.operations if op.verb == _CANCEL.name]
     asked = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]
@@ -375,12 +385,12 @@ def _stopped(run: RunResult, cluster: Cluster) -> list[TopicPartition]:
     return [partition for partition in asked if partition not in still]
 
 
-def _sent_back(run: RunResult, live: KafkaState) -> list[DirState]:
+def _sent_back(run: ApplyResult, live: KafkaState) -> list[DirState]:
     return [
         DirState(broker, partition, path, live.dirs.get((partition, broker)))
         for op in run.plan.operations
         if op.verb == _RELOCATE.name and _status(run, op) is Status.DONE
         for (partition, broker), path in (
-            (parse(n), path) for n, path in get_arguments(op, RelocateArgs).replicas.items()
+            (parse_replica(n), path) for n, path in get_arguments(op, RelocateArgs).replicas.items()
         )
     ]

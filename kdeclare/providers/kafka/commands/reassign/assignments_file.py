@@ -15,8 +15,8 @@ from itertools import chain, count
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import NoReturn, TypeVar
 
-from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Place, error
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.topic.spec import is_legal_name
@@ -136,9 +136,9 @@ class Source:
         summary = "The input string is not a valid JSON"
         raise KdeclareError(error("json-syntax", summary, detail, place=self._place(position)))
 
-    def _place(self, position: int) -> Place:
+    def _place(self, position: int) -> SourcePosition:
         line = bisect_right(self._lines, position)
-        return Place(self._file, line, position - self._lines[line - 1] + 1)
+        return SourcePosition(self._file, line, position - self._lines[line - 1] + 1)
 
     def _position(self, path: Path) -> int:
         """Where a value begins; for a mistake only, as the values are read once more to find it."""

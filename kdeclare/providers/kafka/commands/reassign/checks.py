@@ -2,34 +2,39 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kdeclare.app.recovery import about, recover_locked, tidy_up, under_way
+from kdeclare.app.recovery import clean_up_workspace, recover_under_lock, report_cleanup, warn_run_in_progress
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, denied, error, warning
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.operations.binding import get_arguments
+from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.run import Status
 from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.name_scope import NameScope, out_of_scope
-from kdeclare.engine.executor.recovery import unfinished
+from kdeclare.core.resources.name_scope import NameScope, report_out_of_scope
+from kdeclare.engine.executor.recovery import find_unfinished_runs
 from kdeclare.providers.kafka.collector import observe
 from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
 from kdeclare.providers.kafka.commands.reassign.plans import Execution, Replica
-from kdeclare.providers.kafka.commands.reassign.text import (
+from kdeclare.providers.kafka.commands.reassign.tool_output import (
     VERIFY_AGAIN,
     dirs_throttle_set,
     throttle_set,
     throttles_cleared,
 )
-from kdeclare.providers.kafka.config.config_diff import Override
+from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.plan_options import KEEP_THROTTLES
 from kdeclare.providers.kafka.port import Cluster, LogDir
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.leftovers import Entries, Throttle, ThrottledReplicas, leftovers_of
 from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
 from kdeclare.providers.kafka.reassignment.operations.throttle import ClearThrottle
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
+    ThrottledReplicas,
+    ThrottleEntries,
+    ThrottleValue,
+    get_move_cleanup,
+)
 
 _EXISTING = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this "
@@ -73,7 +78,7 @@ def check_names(topics: Iterable[str], scope: NameScope) -> None:
     ids = (ResourceId("Topic", topic) for topic in sorted(topics))
     forbidden = [id_ for id_ in ids if not scope.permits(id_)]
     if forbidden:
-        raise KdeclareError(out_of_scope(None, forbidden, scope))
+        raise KdeclareError(report_out_of_scope(None, forbidden, scope))
 
 
 def check_topics(topics: Iterable[str], live: KafkaState) -> None:
@@ -109,12 +114,12 @@ _CLEAR = ClearThrottle()
 def limits(workspace: Workspace, wanted: Execution) -> str:
     """What is said of the throttles that are in force now."""
     state = workspace.store.read()
-    set_: Entries = leftovers_of(state).throttles
-    rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATES}
+    set_: ThrottleEntries = get_move_cleanup(state).throttles
+    rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATE_KEYS}
     text = ""
-    if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATES[0]]:
+    if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATE_KEYS[0]]:
         text += throttle_set(wanted.throttle)
-    if wanted.dirs_throttle is not None and str(wanted.dirs_throttle) in rates[throttles.DIRS_RATE]:
+    if wanted.dirs_throttle is not None and str(wanted.dirs_throttle) in rates[throttles.LOG_DIRS_RATE_KEY]:
         text += dirs_throttle_set(wanted.dirs_throttle)
     return VERIFY_AGAIN + text if text else ""
 
@@ -123,43 +128,46 @@ def settle_and_clear(workspace: Workspace, connections: Connections, what: str, 
     """Settle what earlier runs left open, and take their throttles away."""
     store = workspace.store
     state = store.read()
-    if not unfinished(store) and not (state and state.pending_cleanup):
+    if not find_unfinished_runs(store) and not (state and state.pending_cleanup):
         return
     try:
         with store.lock(what):
-            tell(recover_locked(workspace, connections, what, options=KEEP_THROTTLES))
+            tell(recover_under_lock(workspace, connections, what, options=KEEP_THROTTLES))
             clear(workspace, connections, what, out, tell)
     except KdeclareError as taken:
-        tell(under_way(taken))
+        tell(warn_run_in_progress(taken))
 
 
 def clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
     """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
-    tidied = tidy_up(workspace, connections, what)
+    tidied = clean_up_workspace(workspace, connections, what)
     results = tidied.run.results if tidied.run else {}
     brokers: set[int] = set()
     topics: set[str] = set()
     for op in tidied.run.plan.operations if tidied.run else ():
         if op.verb == _CLEAR.name and op.id in results and results[op.id].status is Status.DONE:
-            resources = [throttles.resource_of(entity) for entity in get_arguments(op, ThrottleArgs).entries]
-            brokers.update(throttles.brokers_of(get_arguments(op, ThrottleArgs).entries))
+            resources = [throttles.parse_entity(entity) for entity in get_arguments(op, ThrottleArgs).entries]
+            brokers.update(throttles.list_brokers(get_arguments(op, ThrottleArgs).entries))
             topics.update(r.name for r in resources if r.scope is ConfigScope.TOPIC)
     out(throttles_cleared(brokers, topics))
-    tell(d for d in about(tidied) if d.severity is not Severity.INFO)
+    tell(d for d in report_cleanup(tidied) if d.severity is not Severity.INFO)
 
 
 def foreign(workspace: Workspace, cluster: Cluster, topics: Iterable[str]) -> tuple[Diagnostic, ...]:
     """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
     state = workspace.store.read()
-    own: Entries = leftovers_of(state).throttles
+    own: ThrottleEntries = get_move_cleanup(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
     entities += [f"{ConfigScope.TOPIC}/{name}" for name in sorted(topics)]
-    seen = observe(cluster, throttles.query(entities))
-    found = {entity: _others(throttles.present(seen, entity), own.get(entity, {})) for entity in entities}
+    seen = observe(cluster, throttles.build_selection(entities))
+    found = {
+        entity: _others(throttles.get_current_values(seen, entity), own.get(entity, {}))
+        for entity in entities
+    }
     return tuple(_left_alone(entity, values) for entity, values in found.items() if values)
 
 
-def _others(there: Mapping[str, Override], own: Mapping[str, Throttle]) -> dict[str, str]:
+def _others(there: Mapping[str, ConfigOverride], own: Mapping[str, ThrottleValue]) -> dict[str, str]:
     """What is set that kdeclare has not put there."""
     result: dict[str, str] = {}
     for key, value in there.items():
@@ -175,7 +183,7 @@ def _others(there: Mapping[str, Override], own: Mapping[str, Throttle]) -> dict[
 
 
 def _left_alone(entity: str, values: Mapping[str, str]) -> Diagnostic:
-    resource = throttles.resource_of(entity)
+    resource = throttles.parse_entity(entity)
     kind = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
     said = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(

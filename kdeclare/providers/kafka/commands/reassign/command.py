@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kdeclare.cli.command import command
-from kdeclare.cli.confirmation import Asking
+from kdeclare.cli.confirmation import ConfirmationPrompt
 from kdeclare.cli.console import Console
-from kdeclare.cli.epilogs import epilog
-from kdeclare.cli.options import Overriding, Servers, Yes
-from kdeclare.cli.run_output import Manner, carry_out
+from kdeclare.cli.epilogs import build_epilog
+from kdeclare.cli.options import ClusterOptions, PolicyOverrideOptions, Yes
+from kdeclare.cli.run_output import ApplyFlags, execute_run
 from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from kdeclare.app.apply import How
+    from kdeclare.app.apply import ApplyOptions
     from kdeclare.providers.kafka.commands.reassign.actions import ReassignResult
     from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
 
-_EPILOG = epilog(
+_EPILOG = build_epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
     "kdeclare reassign --execute --reassignment-json-file moves.json --throttle 50000000",
     "kdeclare reassign --verify --reassignment-json-file moves.json",
@@ -162,8 +162,8 @@ def reassign(
     action: Action,
     details: Details,
     yes: Yes = False,
-    overriding: Overriding,
-    servers: Servers,
+    overriding: PolicyOverrideOptions,
+    servers: ClusterOptions,
     console: Console,
 ) -> ExitCode:
     """Move replicas as kafka-reassign-partitions does.
@@ -186,13 +186,13 @@ def reassign(
     if chosen == "verify":
         return _verify(console, details, servers)
     if chosen == "execute":
-        asking = Asking(console, "Move these replicas?", yes, aside=True)
+        asking = ConfirmationPrompt(console, "Move these replicas?", yes, plan_to_stderr=True)
         return _execute(console, details, overrides, servers, asking)
-    asking = Asking(console, "Cancel these moves?", yes, aside=True)
+    asking = ConfirmationPrompt(console, "Cancel these moves?", yes, plan_to_stderr=True)
     return _cancel(console, details, overrides, servers, asking)
 
 
-def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
+def _generate(console: Console, details: Details, servers: ClusterOptions) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import generate
     from kdeclare.providers.kafka.commands.reassign.assignments_file import (
         parse_broker_list,
@@ -211,7 +211,7 @@ def _generate(console: Console, details: Details, servers: Servers) -> ExitCode:
     return ExitCode.OK
 
 
-def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
+def _verify(console: Console, details: Details, servers: ClusterOptions) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import verify
 
     assignments = _assignments(details)
@@ -228,7 +228,11 @@ def _verify(console: Console, details: Details, servers: Servers) -> ExitCode:
 
 
 def _execute(
-    console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
+    console: Console,
+    details: Details,
+    overrides: Mapping[str, str],
+    servers: ClusterOptions,
+    asking: ConfirmationPrompt,
 ) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import ReassignOptions, execute
 
@@ -248,7 +252,11 @@ def _execute(
 
 
 def _cancel(
-    console: Console, details: Details, overrides: Mapping[str, str], servers: Servers, asking: Asking
+    console: Console,
+    details: Details,
+    overrides: Mapping[str, str],
+    servers: ClusterOptions,
+    asking: ConfirmationPrompt,
 ) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import cancel
 
@@ -264,18 +272,21 @@ def _cancel(
 
 
 def _run(
-    console: Console, asking: Asking, overrides: Mapping[str, str], act: "Callable[[How], ReassignResult]"
+    console: Console,
+    asking: ConfirmationPrompt,
+    overrides: Mapping[str, str],
+    act: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
     """One run that waits for nothing; what the tool says of it has been printed by then."""
 
-    def once(how: "How") -> "ReassignResult | None":
+    def once(how: "ApplyOptions") -> "ReassignResult | None":
         ended = act(how)
         return ended if ended.run is not None else None
 
-    return carry_out(
+    return execute_run(
         console,
         asking,
-        Manner(wait=False, overrides=overrides),
+        ApplyFlags(wait=False, overrides=overrides),
         once,
         lambda ended, _: _show_result(console, ended),
     )

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from kdeclare.core.frozen import dataclass
+from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.provider import TypedSetting
 from kdeclare.providers.kafka.config.catalog.prefixes import CLUSTER_WIDE_WITH_LISTENER, strip_prefix
 from kdeclare.providers.kafka.ids import ConfigScope
 
-_NUMBERS = frozenset({"INT", "SHORT", "LONG"})
+_INTEGER_TYPES = frozenset({"INT", "SHORT", "LONG"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Catalog:
     keys: Mapping[str, KeyInfo]
 
     @property
-    def hides_unknown(self) -> bool:
+    def can_hide_unknown_keys(self) -> bool:
         """Whether Kafka takes keys that it does not know, and then shows no value of theirs to anybody."""
         return self.scope is ConfigScope.BROKER
 
@@ -61,12 +61,12 @@ class Catalog:
         info = self.keys.get(key)
         if info is not None or self.scope is not ConfigScope.BROKER:
             return info
-        name = strip_prefix(key, self.keys)
-        if name is None:
+        base_key = strip_prefix(key, self.keys)
+        if base_key is None:
             return None
-        plain = self.keys[name]
-        mode = "cluster-wide" if name in CLUSTER_WIDE_WITH_LISTENER else "per-broker"
-        return KeyInfo(plain.type, plain.default, mode)
+        base_info = self.keys[base_key]
+        mode = "cluster-wide" if base_key in CLUSTER_WIDE_WITH_LISTENER else "per-broker"
+        return KeyInfo(base_info.type, base_info.default, mode)
 
     def may_be_secret(self, key: str) -> bool:
         """Whether Kafka never shows the value; an unknown key counts if it looks like such a key."""
@@ -76,12 +76,12 @@ class Catalog:
         secrets = (name for name, known in self.keys.items() if known.is_secret)
         return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
-    def default_list(self, key: str) -> tuple[str, ...]:
+    def get_default_elements(self, key: str) -> tuple[str, ...]:
         """Where APPEND and SUBTRACT start on a key that is unset: its own default (KIP-339)."""
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
-    def canonical(self, key: str, text: str) -> str:
+    def normalize(self, key: str, text: str) -> str:
         """The one text for a value: Kafka describes what it parsed, not the text that it was given."""
         info = self.get(key)
         try:
@@ -89,15 +89,15 @@ class Catalog:
                 return text
             if info.type == "BOOLEAN":
                 return text.strip().lower()
-            if info.type in _NUMBERS:
+            if info.type in _INTEGER_TYPES:
                 return str(int(text))
             return repr(float(text)) if info.type == "DOUBLE" else text
         except ValueError:
             return text
 
-    def same(self, key: str, a: str, b: str) -> bool:
+    def is_same_value(self, key: str, a: str, b: str) -> bool:
         """Whether two texts are one value."""
-        return a == b or self.canonical(key, a) == self.canonical(key, b)
+        return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 @cache
-def catalog(scope: ConfigScope) -> Catalog:
+def load_catalog(scope: ConfigScope) -> Catalog:
     """The catalogue of one scope, read once."""
     text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
     keys = {
@@ -116,12 +116,12 @@ def catalog(scope: ConfigScope) -> Catalog:
     return Catalog(scope, keys)
 
 
-def may_hold_secret(key: str) -> bool:
+def is_likely_secret_key(key: str) -> bool:
     """Whether Kafka keeps the value of a key secret; of a key that is in no scope, if it looks like one."""
-    known = [info for scope in ConfigScope if (info := catalog(scope).get(key))]
-    if known:
-        return any(info.is_secret for info in known)
-    return any(catalog(scope).may_be_secret(key) for scope in ConfigScope)
+    infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(key))]
+    if infos:
+        return any(info.is_secret for info in infos)
+    return any(load_catalog(scope).may_be_secret(key) for scope in ConfigScope)
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
@@ -131,5 +131,5 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
     """
     if not setting.option:
         return None
-    known = [info for scope in ConfigScope if (info := catalog(scope).get(setting.key))]
-    return any(info.is_secret for info in known) if known else None
+    infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(setting.key))]
+    return any(info.is_secret for info in infos) if infos else None

@@ -16,27 +16,30 @@ CLUSTER_WIDE_WITH_LISTENER = frozenset(
 )
 """With a listener's prefix, the only keys that the cluster-wide default takes (DynamicBrokerConfig)."""
 
-_WITH_LISTENER = CLUSTER_WIDE_WITH_LISTENER | {"connections.max.reauth.ms", "principal.builder.class"}
-_OF_ALL_MECHANISMS = ("sasl.enabled.mechanisms", "sasl.mechanism.")
+_LISTENER_SPECIFIC = CLUSTER_WIDE_WITH_LISTENER | {"connections.max.reauth.ms", "principal.builder.class"}
+_MECHANISM_INDEPENDENT = ("sasl.enabled.mechanisms", "sasl.mechanism.")
 
 
-def strip_prefix(key: str, known: Collection[str]) -> str | None:
-    """The key of ``known`` that ``key`` is for one listener; None where Kafka documents no such key."""
+def strip_prefix(key: str, catalog_keys: Collection[str]) -> str | None:
+    """The key of ``catalog_keys`` that ``key`` is for one listener.
+
+    None where Kafka documents no such key.
+    """
     match = _LISTENER.fullmatch(key)
     if match is None or match["prefix"] != match["prefix"].lower():
         return None
-    plain = match["rest"]
-    if plain in known:
-        return plain if plain in _WITH_LISTENER or plain.startswith(("ssl.", "sasl.")) else None
-    match = _MECHANISM.fullmatch(plain)
-    if match is None or match["rest"] not in known:
+    base_key = match["rest"]
+    if base_key in catalog_keys:
+        return base_key if base_key in _LISTENER_SPECIFIC or base_key.startswith(("ssl.", "sasl.")) else None
+    match = _MECHANISM.fullmatch(base_key)
+    if match is None or match["rest"] not in catalog_keys:
         return None
-    return match["rest"] if _is_of_one_mechanism(match["rest"]) else None
+    return match["rest"] if _is_mechanism_specific(match["rest"]) else None
 
 
-def _is_of_one_mechanism(plain: str) -> bool:
-    is_sasl = plain.startswith("sasl.") and not plain.startswith(_OF_ALL_MECHANISMS)
-    return is_sasl or plain == "connections.max.reauth.ms"
+def _is_mechanism_specific(base_key: str) -> bool:
+    is_sasl = base_key.startswith("sasl.") and not base_key.startswith(_MECHANISM_INDEPENDENT)
+    return is_sasl or base_key == "connections.max.reauth.ms"
 
 
 def split_prefix(key: str) -> Iterator[tuple[str, str]]:
@@ -46,6 +49,6 @@ def split_prefix(key: str) -> Iterator[tuple[str, str]]:
         return
     prefix, rest = match["prefix"].lower(), match["rest"]
     yield prefix, rest
-    mechanism, dot, plain = rest.partition(".")
-    if dot and plain:
-        yield f"{prefix}{mechanism.lower()}.", plain
+    mechanism, dot, base_key = rest.partition(".")
+    if dot and base_key:
+        yield f"{prefix}{mechanism.lower()}.", base_key

@@ -5,18 +5,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kdeclare.core.frozen import dataclass
-from kdeclare.core.operations.binding import UNSTATED
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.operations.argument_binding import OMIT_NONE
 from kdeclare.core.operations.operation import Arguments, Operation
 from kdeclare.providers.kafka.operations.arguments import PartitionName, PartitionsArgs
 from kdeclare.providers.kafka.port import BrokerId
-from kdeclare.providers.kafka.reassignment.leftovers import Throttle
 from kdeclare.providers.kafka.reassignment.pace import Pace
-from kdeclare.providers.kafka.reassignment.throttles import ALL_RATES, LISTS
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import ThrottleValue
+from kdeclare.providers.kafka.reassignment.throttles import ALL_RATE_KEYS, REPLICAS_KEYS
 
 ReplicaName = Annotated[str, Field(pattern=r"^.+-(0|[1-9][0-9]*)@(0|[1-9][0-9]*)$")]
-_Throttled = Annotated[str, Field(pattern=r"^(TOPIC/.+|BROKER/.*)$")]
-_Key = Literal[*LISTS, *ALL_RATES]  # type: ignore[valid-type]
+_ThrottledEntity = Annotated[str, Field(pattern=r"^(TOPIC/.+|BROKER/.*)$")]
+_ThrottleKey = Literal[*REPLICAS_KEYS, *ALL_RATE_KEYS]  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,17 @@ class ReassignArgs(PartitionsArgs):
     """
 
     allow_replication_factor_change: bool
-    client_guard: Annotated[bool | None, UNSTATED] = None
-    pace: Annotated[Pace | None, UNSTATED] = None
-    pause_s: Annotated[float | int | None, UNSTATED] = None
-    group: Annotated[str | None, UNSTATED] = None
+    client_guard: Annotated[bool | None, OMIT_NONE] = None
+    pace: Annotated[Pace | None, OMIT_NONE] = None
+    pause_s: Annotated[float | int | None, OMIT_NONE] = None
+    group: Annotated[str | None, OMIT_NONE] = None
 
 
 @dataclass(frozen=True, slots=True)
 class MovesArgs(PartitionsArgs):
     """Partitions that are being moved: where they are heading, or what is left once they are cancelled."""
 
-    pace: Annotated[Pace | None, UNSTATED] = None
+    pace: Annotated[Pace | None, OMIT_NONE] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ElectArgs(Arguments):
     """partitions: the preferred leader by partition."""
 
     partitions: Mapping[PartitionName, BrokerId]
-    pace: Annotated[Pace | None, UNSTATED] = None
+    pace: Annotated[Pace | None, OMIT_NONE] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,20 @@ class ThrottleArgs(Arguments):
     partitions: for whose moves they are. relies_on: rates by entity and key that are there and have to hold.
     """
 
-    entries: Mapping[_Throttled, Mapping[_Key, Throttle]]
+    entries: Mapping[_ThrottledEntity, Mapping[_ThrottleKey, ThrottleValue]]
     partitions: tuple[PartitionName, ...]
-    pace: Annotated[Pace | None, UNSTATED] = None
-    relies_on: Annotated[Mapping[_Throttled, Mapping[_Key, str]] | None, UNSTATED] = None
+    pace: Annotated[Pace | None, OMIT_NONE] = None
+    relies_on: Annotated[Mapping[_ThrottledEntity, Mapping[_ThrottleKey, str]] | None, OMIT_NONE] = None
 
 
-def find_partitions(op: Operation) -> Collection[str]:
+def list_partitions(op: Operation) -> Collection[str]:
     """Return the partitions (``<topic>-<n>``) that an operation is about; none where it is about others."""
     if isinstance(op.args, PartitionsArgs | ElectArgs):
         return op.args.partitions.keys()
     return op.args.partitions if isinstance(op.args, ThrottleArgs) else ()
 
 
-def find_pace(op: Operation) -> Pace:
+def get_pace(op: Operation) -> Pace:
     """Return how an operation is to go about its work; nothing is said where it has no pace."""
     if isinstance(op.args, ReassignArgs | MovesArgs | ElectArgs | ThrottleArgs):
         return op.args.pace or Pace()

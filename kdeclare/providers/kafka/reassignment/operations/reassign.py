@@ -10,9 +10,9 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import as_text
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Inverse, Operation, Undo
-from kdeclare.core.operations.operation_type import Placement, View, is_other_object
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Inverse, Operation, UndoResult
+from kdeclare.core.operations.operation_type import Placement, View, has_other_object
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
@@ -23,20 +23,20 @@ from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import KafkaState, Move
-from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, Effect, KafkaOperationType
+from kdeclare.providers.kafka.operations.kafka_operation_type import TOPIC, KafkaOperationType, TopicEffect
 from kdeclare.providers.kafka.operations.partitions import (
     PartitionsOperationType,
+    build_move_effects,
     get_replicas_before,
     get_targets,
-    joined_result,
     list_replicas,
-    moved,
+    merge_results,
 )
 from kdeclare.providers.kafka.port import Cluster
-from kdeclare.providers.kafka.reassignment.completion import MOVES
-from kdeclare.providers.kafka.reassignment.leftovers import read_moves, with_moves
+from kdeclare.providers.kafka.reassignment.completion import MOVE_COMPLETION
 from kdeclare.providers.kafka.reassignment.operations.arguments import MovesArgs, ReassignArgs, RelocateArgs
 from kdeclare.providers.kafka.reassignment.pace import Pace
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_moves, with_moves
 
 
 class AwaitMoves(PartitionsOperationType):
@@ -48,7 +48,7 @@ class AwaitMoves(PartitionsOperationType):
     name = "moves.await"
     done_label = ("", "")
     arguments = MovesArgs
-    awaits = MOVES
+    awaits = MOVE_COMPLETION
     is_auxiliary = True
 
     def expected_state(self, op: Operation) -> View:
@@ -59,7 +59,7 @@ class AwaitMoves(PartitionsOperationType):
         """None: it only waits."""
         return ()
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Nothing that was not to be expected."""
         return frozenset()
 
@@ -74,9 +74,9 @@ class AwaitMoves(PartitionsOperationType):
         """Nothing."""
         return {op.id: None for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Nothing."""
-        return Undo()
+        return UndoResult()
 
 
 class CancelMoves(PartitionsOperationType):
@@ -99,15 +99,15 @@ class CancelMoves(PartitionsOperationType):
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
         """The replicas that are left; until then, those that were to come hold it as well."""
-        found: list[Placement] = []
-        for name, after in get_targets(op).items():
-            arriving = [broker for broker in get_replicas_before(op, name) if broker not in after]
-            found.append(Placement(*TopicPartition.parse(name), (*after, *arriving), after))
-        return found
+        placements: list[Placement] = []
+        for name, target in get_targets(op).items():
+            leaving = [broker for broker in get_replicas_before(op, name) if broker not in target]
+            placements.append(Placement(*TopicPartition.parse(name), (*target, *leaving), target))
+        return placements
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """The replicas that are left of its partitions."""
-        return moved(op)
+        return build_move_effects(op)
 
     def execute(
         self,
@@ -122,32 +122,34 @@ class CancelMoves(PartitionsOperationType):
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
             TopicPartition.parse(p): None for op in ops for p in get_targets(op)
         }
-        answers = cluster.reassign(targets, allow_replication_factor_change=True)
-        over = "NO_REASSIGNMENT_IN_PROGRESS"
-        results = {p: None if f is not None and f.error == over else f for p, f in answers.items()}
-        return {op.id: joined_result(get_targets(op), results) for op in ops}
+        responses = cluster.reassign(targets, allow_replication_factor_change=True)
+        finished_error = "NO_REASSIGNMENT_IN_PROGRESS"
+        results = {
+            p: None if f is not None and f.error == finished_error else f for p, f in responses.items()
+        }
+        return {op.id: merge_results(get_targets(op), results) for op in ops}
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Go on to where they were heading."""
-        if is_other_object(op, now):
-            return Undo(conflicts=("the topic itself",))
+        if has_other_object(op, now):
+            return UndoResult(conflicts=("the topic itself",))
         targets = list_replicas(get_targets(op))
         conflicts = tuple(p for p in targets if now.get(p) not in (targets[p], op.expect.get(p)))
         changed = [p for p in targets if now.get(p) == targets[p] != op.expect.get(p)]
-        back = {p: get_replicas_before(op, p) for p in changed}
-        if not back:
-            return Undo(conflicts=conflicts)
-        resized = any(len(back[p]) != len(targets[p]) for p in back)
-        return Undo("partitions.reassign", ReassignArgs(back, resized), conflicts)
+        replicas_to_restore = {p: get_replicas_before(op, p) for p in changed}
+        if not replicas_to_restore:
+            return UndoResult(conflicts=conflicts)
+        changes_factor = any(len(replicas_to_restore[p]) != len(targets[p]) for p in replicas_to_restore)
+        return UndoResult("partitions.reassign", ReassignArgs(replicas_to_restore, changes_factor), conflicts)
 
 
-def waiting(
+def build_await_operation(
     name: str, resource: ResourceId, targets: Mapping[str, tuple[int, ...]], pace: Pace | None
 ) -> Operation:
     """The operation that waits for moves; undoing it is waiting, too. ``name`` tells it from others."""
-    own = MovesArgs(dict(targets), pace)
-    inverse = Inverse(AwaitMoves.name, own)
-    return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, own, {}, inverse=inverse)
+    args = MovesArgs(dict(targets), pace)
+    inverse = Inverse(AwaitMoves.name, args)
+    return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, args, {}, inverse=inverse)
 
 
 Replicas = tuple[int, ...]
@@ -160,14 +162,14 @@ class ReassignPartitions(PartitionsOperationType):
     done_label = ("reassignment done", "reassignments done")
     arguments = ReassignArgs
     has_timeout = True
-    completion = MOVES
+    completion = MOVE_COMPLETION
     manner = frozenset({"pace", "pause_s", "group", "client_guard"})
 
     def find_pause_s(self, op: Operation) -> float:
         """The pause between batches."""
-        return float(_args(op).pause_s or 0)
+        return float(_get_args(op).pause_s or 0)
 
-    def ongoing_work(self, op: Operation) -> Mapping[ResourceId, int]:
+    def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
         """The partitions that are moved, by topic."""
         counts = Counter(TopicPartition.parse(name).topic for name in get_targets(op))
         return {ResourceId(TOPIC, topic): count for topic, count in counts.items()}
@@ -179,9 +181,9 @@ class ReassignPartitions(PartitionsOperationType):
             for name, after in get_targets(op).items()
         ]
 
-    def effects(self, op: Operation) -> Mapping[str, Effect]:
+    def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
         """The replicas of its partitions."""
-        return moved(op)
+        return build_move_effects(op)
 
     def execute(
         self,
@@ -194,71 +196,86 @@ class ReassignPartitions(PartitionsOperationType):
         """One request a kind of guard: lifting it for one operation must not lift it for another."""
         cluster = connections.get(KafkaConnection).cluster
         results: dict[str, Result] = {}
-        for allow in (False, True):
+        for allow_factor_change in (False, True):
             for unguarded in (False, True):
-                group = [op for op in ops if _guard(op) == (allow, unguarded)]
-                if group:
-                    results |= _send(cluster, group, allow, unguarded)
+                group_ops = [op for op in ops if _get_guard(op) == (allow_factor_change, unguarded)]
+                if group_ops:
+                    results |= _send_requests(cluster, group_ops, allow_factor_change, unguarded)
         return results
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Reassign to the recorded ordered lists; a cancel alone does not restore the order."""
-        if is_other_object(op, now):
-            return Undo(conflicts=("the topic itself",))
-        back: dict[str, Replicas] = {}
-        conflicts, lost = [], []
-        own = _args(op)
-        for name, target in own.partitions.items():
-            before, current = op.expect.get(name), now.get(name)
-            if current == before:
+        if has_other_object(op, now):
+            return UndoResult(conflicts=("the topic itself",))
+        replicas_to_restore: dict[str, Replicas] = {}
+        conflicts, lost_partitions = [], []
+        own_args = _get_args(op)
+        for name, target in own_args.partitions.items():
+            replicas_before, current_replicas = op.expect.get(name), now.get(name)
+            if current_replicas == replicas_before:
                 continue
-            if current != list(target):
+            if current_replicas != list(target):
                 conflicts.append(name)
-            elif not before:
-                lost.append(name)
+            elif not replicas_before:
+                lost_partitions.append(name)
             else:
-                back[name] = get_replicas_before(op, name)
-        resized = any(len(back[name]) != len(own.partitions[name]) for name in back)
-        args = replace(own, partitions=back, allow_replication_factor_change=resized, pause_s=None)
-        return Undo(self.name, args if back else None, tuple(conflicts), tuple(lost))
+                replicas_to_restore[name] = get_replicas_before(op, name)
+        changes_factor = any(
+            len(replicas_to_restore[name]) != len(own_args.partitions[name]) for name in replicas_to_restore
+        )
+        undo_args = replace(
+            own_args,
+            partitions=replicas_to_restore,
+            allow_replication_factor_change=changes_factor,
+            pause_s=None,
+        )
+        return UndoResult(
+            self.name, undo_args if replicas_to_restore else None, tuple(conflicts), tuple(lost_partitions)
+        )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
-        mine = tuple(get_targets(op))
-        left = read_moves(before)
+        own_partitions = tuple(get_targets(op))
+        pending_moves = bind_moves(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
-            return with_moves(before, dict.fromkeys([*left, *mine]))
+            return with_moves(before, dict.fromkeys([*pending_moves, *own_partitions]))
         if status is Status.DONE:
-            return with_moves(before, (p for p in left if p not in mine))
+            return with_moves(before, (p for p in pending_moves if p not in own_partitions))
         return before
 
 
-def _partitions(op: Operation) -> Iterable[TopicPartition]:
+def _list_partitions(op: Operation) -> Iterable[TopicPartition]:
     return map(TopicPartition.parse, get_targets(op))
 
 
-def _guard(op: Operation) -> tuple[bool, bool]:
-    return _args(op).allow_replication_factor_change, bool(_args(op).client_guard)
+def _get_guard(op: Operation) -> tuple[bool, bool]:
+    return _get_args(op).allow_replication_factor_change, bool(_get_args(op).client_guard)
 
 
-def _args(op: Operation) -> ReassignArgs:
+def _get_args(op: Operation) -> ReassignArgs:
     return get_arguments(op, ReassignArgs)
 
 
-def _send(cluster: Cluster, ops: Sequence[Operation], allow: bool, unguarded: bool) -> dict[str, Result]:
+def _send_requests(
+    cluster: Cluster, ops: Sequence[Operation], allow_factor_change: bool, unguarded: bool
+) -> dict[str, Result]:
     targets = {TopicPartition.parse(p): replicas for op in ops for p, replicas in get_targets(op).items()}
-    expected = {p: get_replicas_before(op, str(p)) for op in ops for p in _partitions(op)}
-    results, freed = _cleared(cluster, targets, expected)
-    for lifted in (False, True):
-        rest = {p: t for p, t in targets.items() if p not in results and (p in freed) == lifted}
-        if rest:
+    expected = {p: get_replicas_before(op, str(p)) for op in ops for p in _list_partitions(op)}
+    results, guard_exempt = _cancel_blocking_moves(cluster, targets, expected)
+    for lift_guard in (False, True):
+        remaining = {
+            p: t for p, t in targets.items() if p not in results and (p in guard_exempt) == lift_guard
+        }
+        if remaining:
             results |= cluster.reassign(
-                rest, allow_replication_factor_change=allow or lifted, unguarded=unguarded
+                remaining,
+                allow_replication_factor_change=allow_factor_change or lift_guard,
+                unguarded=unguarded,
             )
-    return {op.id: joined_result(get_targets(op), results) for op in ops}
+    return {op.id: merge_results(get_targets(op), results) for op in ops}
 
 
-def _cleared(
+def _cancel_blocking_moves(
     cluster: Cluster,
     targets: Mapping[TopicPartition, Replicas],
     expected: Mapping[TopicPartition, Replicas],
@@ -270,24 +287,30 @@ def _cleared(
     there, which is what is wanted again, is no longer what the guard compares with.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
-    flying = {p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target}
+    moves_in_flight = {
+        p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target
+    }
     results: dict[TopicPartition, Result] = {
         p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(move.target)}.")
-        for p, move in flying.items()
+        for p, move in moves_in_flight.items()
         if move.target != expected[p]
     }
-    stuck = {p: m for p, m in flying.items() if p not in results and not turns_round(m, targets[p])}
-    if not stuck:
+    irreversible_moves = {
+        p: m for p, m in moves_in_flight.items() if p not in results and not can_redirect(m, targets[p])
+    }
+    if not irreversible_moves:
         return results, set()
-    cancelled = cluster.reassign(dict.fromkeys(stuck), allow_replication_factor_change=True)
+    cancelled = cluster.reassign(dict.fromkeys(irreversible_moves), allow_replication_factor_change=True)
     faults = {p: fault for p, fault in cancelled.items() if fault is not None}
     results |= {p: f for p, f in faults.items() if f.error != "NO_REASSIGNMENT_IN_PROGRESS"}
-    left = {p: len(m.replicas) - len(m.adding) for p, m in stuck.items() if p not in faults}
-    kept = {p for p, target in targets.items() if len(target) == len(expected[p])}
-    return results, {p for p, size in left.items() if p in kept and size != len(targets[p])}
+    sizes_left = {
+        p: len(m.replicas) - len(m.adding) for p, m in irreversible_moves.items() if p not in faults
+    }
+    same_size = {p for p, target in targets.items() if len(target) == len(expected[p])}
+    return results, {p for p, size in sizes_left.items() if p in same_size and size != len(targets[p])}
 
 
-def turns_round(move: Move, target: Replicas) -> bool:
+def can_redirect(move: Move, target: Replicas) -> bool:
     """Whether Kafka takes another target for a move in flight for what it is.
 
     Where nothing new is added (or removed), the stored list stays, and the move goes on to where it was
@@ -321,47 +344,51 @@ class RelocateReplicas(KafkaOperationType):
     def select(self, op: Operation) -> Selections:
         """Where the replicas of its topics are."""
         return (
-            KafkaSelection(log_dirs=frozenset(partition.topic for partition, _ in map(parse, _paths(op)))),
+            KafkaSelection(
+                log_dirs=frozenset(partition.topic for partition, _ in map(parse_replica, _get_paths(op)))
+            ),
         )
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """Where its replicas are heading; None for those that are not there."""
         state = live.get(KafkaState)
-        found = {name: state.dirs.get(parse(name)) for name in _paths(op)}
-        return {name: dirs.heading if dirs else None for name, dirs in found.items()}
+        dirs_by_replica = {name: state.dirs.get(parse_replica(name)) for name in _get_paths(op)}
+        return {name: dirs.final_path if dirs else None for name, dirs in dirs_by_replica.items()}
 
     def expected_state(self, op: Operation) -> View:
         """The directories named."""
-        return {**op.expect, **_paths(op)}
+        return {**op.expect, **_get_paths(op)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
         """One a replica."""
         return tuple(
             FieldChange(f"log_dir.{name}", FieldOp.CHANGE, op.expect.get(name), path)
-            for name, path in _paths(op).items()
+            for name, path in _get_paths(op).items()
             if op.expect.get(name) != path
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The replicas of other topics."""
-        rest = {r: path for r, path in _paths(op).items() if parse(r)[0].topic not in topics}
-        if not rest:
+        remaining = {r: path for r, path in _get_paths(op).items() if parse_replica(r)[0].topic not in topics}
+        if not remaining:
             return None
-        undo = op.inverse.args if op.inverse else None
-        before = undo.replicas if isinstance(undo, RelocateArgs) else {}
-        back = Inverse(self.name, RelocateArgs({r: path for r, path in before.items() if r in rest}))
-        expect = {element: value for element, value in op.expect.items() if element in rest}
-        return replace(op, args=RelocateArgs(rest), expect=expect, inverse=back)
+        undo_args = op.inverse.args if op.inverse else None
+        undo_paths = undo_args.replicas if isinstance(undo_args, RelocateArgs) else {}
+        inverse = Inverse(
+            self.name, RelocateArgs({r: path for r, path in undo_paths.items() if r in remaining})
+        )
+        expect = {element: value for element, value in op.expect.items() if element in remaining}
+        return replace(op, args=RelocateArgs(remaining), expect=expect, inverse=inverse)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a replica."""
-        return {name: f"log-dir/{name}" for name in _paths(op)}
+        return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """Its replicas are its own, see `claims`."""
         return op.id
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """The directories of its replicas."""
         return frozenset(self.claims(op).values())
 
@@ -375,43 +402,48 @@ class RelocateReplicas(KafkaOperationType):
     ) -> Mapping[str, Result]:
         """AlterReplicaLogDirs; that a replica is not available yet is no failure."""
         cluster = connections.get(KafkaConnection).cluster
-        targets = {parse(name): path for op in ops for name, path in _paths(op).items()}
-        answers = cluster.move_log_dirs(targets)
-        to_come = "REPLICA_NOT_AVAILABLE"
-        return {op.id: next((f for f in _faults(op, answers) if f.error != to_come), None) for op in ops}
+        targets = {parse_replica(name): path for op in ops for name, path in _get_paths(op).items()}
+        responses = cluster.move_log_dirs(targets)
+        unavailable_error = "REPLICA_NOT_AVAILABLE"
+        return {
+            op.id: next((f for f in _collect_faults(op, responses) if f.error != unavailable_error), None)
+            for op in ops
+        }
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Back to where they were; those that were not there go with the reassignment."""
-        back: dict[str, str] = {}
+        paths_to_restore: dict[str, str] = {}
         conflicts = []
-        for name, path in _paths(op).items():
-            before, current = op.expect.get(name), now.get(name)
-            if before is None or current in (before, None):
+        for name, path in _get_paths(op).items():
+            previous_path, current_path = op.expect.get(name), now.get(name)
+            if previous_path is None or current_path in (previous_path, None):
                 continue
-            if current != path:
+            if current_path != path:
                 conflicts.append(name)
             else:
-                back[name] = as_text(before)
-        return Undo(self.name, RelocateArgs(back) if back else None, tuple(conflicts))
+                paths_to_restore[name] = as_text(previous_path)
+        return UndoResult(
+            self.name, RelocateArgs(paths_to_restore) if paths_to_restore else None, tuple(conflicts)
+        )
 
 
-def _paths(op: Operation) -> Mapping[str, str]:
+def _get_paths(op: Operation) -> Mapping[str, str]:
     return get_arguments(op, RelocateArgs).replicas
 
 
-def parse(text: str) -> Replica:
+def parse_replica(text: str) -> Replica:
     """Read ``topic-partition@broker``."""
     partition, _, broker = text.rpartition("@")
     return TopicPartition.parse(partition), int(broker)
 
 
-def name_replica(replica: Replica) -> str:
+def format_replica(replica: Replica) -> str:
     """The opposite of `parse`."""
     return f"{replica[0]}@{replica[1]}"
 
 
-def _faults(op: Operation, answers: Mapping[Replica, Result]) -> Iterable[Fault]:
-    for name in _paths(op):
-        fault = answers[parse(name)]
+def _collect_faults(op: Operation, responses: Mapping[Replica, Result]) -> Iterable[Fault]:
+    for name in _get_paths(op):
+        fault = responses[parse_replica(name)]
         if fault is not None:
             yield Fault(fault.error, f"{name}: {fault.message}".rstrip(": "), fault.kind)

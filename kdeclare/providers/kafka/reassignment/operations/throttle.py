@@ -6,8 +6,8 @@ from dataclasses import replace
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Fault, Result
-from kdeclare.core.operations.binding import get_arguments
-from kdeclare.core.operations.operation import Inverse, Operation, Undo
+from kdeclare.core.operations.argument_binding import get_arguments
+from kdeclare.core.operations.operation import Inverse, Operation, UndoResult
 from kdeclare.core.operations.operation_type import View, with_args
 from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.run import Status
@@ -15,24 +15,24 @@ from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import SecretSource
-from kdeclare.providers.kafka.config.config_diff import Override
+from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import ConfigScope, TopicPartition
 from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperationType
-from kdeclare.providers.kafka.operations.partitions import topics_of
-from kdeclare.providers.kafka.port import Alteration, Cluster, ConfigOp, ConfigQuery
+from kdeclare.providers.kafka.operations.partitions import collect_topics
+from kdeclare.providers.kafka.port import Cluster, ConfigAlteration, ConfigOp, ConfigQuery
 from kdeclare.providers.kafka.reassignment import throttles
-from kdeclare.providers.kafka.reassignment.completion import MOVES
-from kdeclare.providers.kafka.reassignment.leftovers import (
-    Entries,
-    Throttle,
+from kdeclare.providers.kafka.reassignment.completion import MOVE_COMPLETION
+from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
+from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     ThrottledReplicas,
-    read_throttles,
+    ThrottleEntries,
+    ThrottleValue,
+    bind_throttles,
     with_throttles,
 )
-from kdeclare.providers.kafka.reassignment.operations.arguments import ThrottleArgs
-from kdeclare.providers.kafka.reassignment.throttles import LISTS
+from kdeclare.providers.kafka.reassignment.throttles import REPLICAS_KEYS
 
 BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
@@ -44,21 +44,25 @@ class ThrottleOperationType(KafkaOperationType):
 
     def select(self, op: Operation) -> Selections:
         """The lists and rates that it touches, and the moves that it is for."""
-        entities = _entries(op).keys() | _relied(op).keys()
-        return (throttles.query(sorted(entities), topics_of(_args(op).partitions)),)
+        entities = _get_entries(op).keys() | _get_relied_rates(op).keys()
+        return (throttles.build_selection(sorted(entities), collect_topics(_get_args(op).partitions)),)
 
-    def view(self, op: Operation, live: LiveState) -> View:
+    def compute_view(self, op: Operation, live: LiveState) -> View:
         """The rates, and of the lists one's own elements: other people's come and go."""
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
-        for entity, keys in _entries(op).items():
-            there = throttles.present(state, entity)
+        for entity, keys in _get_entries(op).items():
+            current_values = throttles.get_current_values(state, entity)
             for key, value in keys.items():
-                now = there.get(key)
-                view[f"{entity} {key}"] = _own(value, now) if isinstance(value, ThrottledReplicas) else now
-        for entity, keys in _relied(op).items():
-            rates = throttles.in_force(state, entity)
-            view |= {f"{entity} {key}": rates.get(key) for key in keys}
+                current_value = current_values.get(key)
+                view[f"{entity} {key}"] = (
+                    _select_own_elements(value, current_value)
+                    if isinstance(value, ThrottledReplicas)
+                    else current_value
+                )
+        for entity, keys in _get_relied_rates(op).items():
+            rates_in_force = throttles.get_rates_in_force(state, entity)
+            view |= {f"{entity} {key}": rates_in_force.get(key) for key in keys}
         return view
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
@@ -67,28 +71,32 @@ class ThrottleOperationType(KafkaOperationType):
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
         """The entries of brokers and of other topics; none where no other topic is moved."""
-        rest = [p for p in _args(op).partitions if TopicPartition.parse(p).topic not in topics]
-        mine = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
-        entries = {entity: keys for entity, keys in _entries(op).items() if entity not in mine}
-        left = with_args(op, replace(_args(op), partitions=tuple(rest), entries=entries))
-        touched = self.claims(left)
-        return replace(left, expect={e: v for e, v in op.expect.items() if e in touched}) if rest else None
+        remaining = [p for p in _get_args(op).partitions if TopicPartition.parse(p).topic not in topics]
+        topic_entities = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
+        entries = {entity: keys for entity, keys in _get_entries(op).items() if entity not in topic_entities}
+        remaining_op = with_args(op, replace(_get_args(op), partitions=tuple(remaining), entries=entries))
+        remaining_claims = self.claims(remaining_op)
+        return (
+            replace(remaining_op, expect={e: v for e, v in op.expect.items() if e in remaining_claims})
+            if remaining
+            else None
+        )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
         """One a rate or list."""
-        return _claims(_entries(op)) | _claims(_relied(op))
+        return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
-    def item(self, op: Operation) -> str:
+    def get_batch_key(self, op: Operation) -> str:
         """Two of them may be about the same topic."""
         return self.name
 
-    def produces(self, op: Operation) -> frozenset[str]:
+    def list_produced_claims(self, op: Operation) -> frozenset[str]:
         """Its entries."""
-        return frozenset(_claims(_entries(op)).values())
+        return frozenset(_build_claims(_get_entries(op)).values())
 
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> Undo:
+    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
         """Nothing: the moves that undo moves have a throttle of their own."""
-        return Undo()
+        return UndoResult()
 
 
 class SetThrottle(ThrottleOperationType):
@@ -101,27 +109,27 @@ class SetThrottle(ThrottleOperationType):
 
     def is_temporary(self, op: Operation) -> bool:
         """Whether it sets anything, and does not only rely on what is there."""
-        return bool(_entries(op))
+        return bool(_get_entries(op))
 
-    def lagging(self, op: Operation, live: LiveState) -> tuple[str, ...]:
+    def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
         """The brokers and topics that do not show their entries yet; not brokers that are down."""
         state = live.get(KafkaState)
-        now, after = self.view(op, live), self.expected_state(op)
-        described = [e for e in _entries(op) if throttles.resource_of(e) in state.configs]
+        current_view, expected_view = self.compute_view(op, live), self.expected_state(op)
+        described_entities = [e for e in _get_entries(op) if throttles.parse_entity(e) in state.configs]
         return tuple(
-            f"{entity} does not show {key} = {throttles.shown(_entries(op)[entity][key])} yet"
-            for entity in described
-            for key in _entries(op)[entity]
-            if now[f"{entity} {key}"] != after[f"{entity} {key}"]
+            f"{entity} does not show {key} = {throttles.format_throttle(_get_entries(op)[entity][key])} yet"
+            for entity in described_entities
+            for key in _get_entries(op)[entity]
+            if current_view[f"{entity} {key}"] != expected_view[f"{entity} {key}"]
         )
 
     def expected_state(self, op: Operation) -> View:
         """All of the entries, and what it relies on as it was."""
-        relies_on = _relied(op)
-        relied = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
-        return relied | {
+        relies_on = _get_relied_rates(op)
+        relied_rates = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
+        return relied_rates | {
             f"{entity} {key}": list(value.elements) if isinstance(value, ThrottledReplicas) else value
-            for entity, keys in _entries(op).items()
+            for entity, keys in _get_entries(op).items()
             for key, value in keys.items()
         }
 
@@ -135,15 +143,17 @@ class SetThrottle(ThrottleOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
         cluster = connections.get(KafkaConnection).cluster
-        return {op.id: _altered(cluster, _entries(op), _put) for op in ops}
+        return {op.id: _alter_configs(cluster, _get_entries(op), _build_put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """Its entries, also where it is not known which of them took effect."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
-        done = status is Status.DONE
-        both = throttles.joined(read_throttles(before), _entries(op), certain=done)
-        return with_throttles(before, both)
+        is_certain = status is Status.DONE
+        merged_entries = throttles.merge_entries(
+            bind_throttles(before), _get_entries(op), is_certain=is_certain
+        )
+        return with_throttles(before, merged_entries)
 
 
 class ClearThrottle(ThrottleOperationType):
@@ -153,14 +163,14 @@ class ClearThrottle(ThrottleOperationType):
     cleanup_label = "took their throttle away"
     done_label = ("throttle cleared", "throttles cleared")
     arguments = ThrottleArgs
-    awaits = MOVES
+    awaits = MOVE_COMPLETION
     is_cleanup = True
 
     def expected_state(self, op: Operation) -> View:
         """None of the entries."""
         return {
-            f"{entity} {key}": [] if key in LISTS else None
-            for entity, keys in _entries(op).items()
+            f"{entity} {key}": [] if key in REPLICAS_KEYS else None
+            for entity, keys in _get_entries(op).items()
             for key in keys
         }
 
@@ -174,128 +184,142 @@ class ClearThrottle(ThrottleOperationType):
     ) -> Mapping[str, Result]:
         """IncrementalAlterConfigs, after a look at what is there."""
         cluster = connections.get(KafkaConnection).cluster
-        return {op.id: remove(cluster, _entries(op)) for op in ops}
+        return {op.id: remove_throttles(cluster, _get_entries(op)) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """What was there before, less its entries once they are gone."""
         if status is not Status.DONE:
             return before
-        return with_throttles(before, throttles.less(read_throttles(before), _entries(op)))
+        return with_throttles(before, throttles.subtract_entries(bind_throttles(before), _get_entries(op)))
 
 
-def _args(op: Operation) -> ThrottleArgs:
+def _get_args(op: Operation) -> ThrottleArgs:
     return get_arguments(op, ThrottleArgs)
 
 
-def _entries(op: Operation) -> Entries:
-    return _args(op).entries
+def _get_entries(op: Operation) -> ThrottleEntries:
+    return _get_args(op).entries
 
 
-def _relied(op: Operation) -> Mapping[str, Mapping[str, str]]:
-    return _args(op).relies_on or {}
+def _get_relied_rates(op: Operation) -> Mapping[str, Mapping[str, str]]:
+    return _get_args(op).relies_on or {}
 
 
-def _claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
+def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return {f"{e} {key}": f"throttle/{e}/{key}" for e, keys in entries.items() for key in keys}
 
 
-def remove(cluster: Cluster, entries: Entries) -> Result:
+def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
     """Take away what of ``entries`` is there; a fault where a broker that holds some is down.
 
     A list that nobody had set and that is empty now is unset again: SUBTRACT leaves an empty override.
     Kafka cannot do both in one request, so an element that somebody adds in between would be lost.
     """
-    down = [broker.id for broker in cluster.describe().brokers if broker.fenced]
-    here, held = throttles.without_brokers(entries, down)
-    fault = _altered(cluster, _there(cluster, here), _take)
-    fresh = {e: {k: v for k, v in ks.items() if _is_fresh(v)} for e, ks in here.items()}
+    fenced_brokers = [broker.id for broker in cluster.describe().brokers if broker.fenced]
+    reachable_entries, down_brokers = throttles.split_unreachable(entries, fenced_brokers)
+    fault = _alter_configs(cluster, _filter_present(cluster, reachable_entries), _build_removal)
+    fresh_entries = {e: {k: v for k, v in ks.items() if _is_fresh(v)} for e, ks in reachable_entries.items()}
     if fault is None:
-        fault = _altered(cluster, _empty(cluster, {e: ks for e, ks in fresh.items() if ks}), _unset)
-    if fault is None and held:
-        names = ", ".join(map(str, held))
+        fault = _alter_configs(
+            cluster, _filter_empty(cluster, {e: ks for e, ks in fresh_entries.items() if ks}), _build_unset
+        )
+    if fault is None and down_brokers:
+        names = ", ".join(map(str, down_brokers))
         return Fault(BROKER_DOWN, f"Broker {names} is down and holds a rate; the next run takes it away.")
     return fault
 
 
-def _is_fresh(value: Throttle) -> bool:
+def _is_fresh(value: ThrottleValue) -> bool:
     return isinstance(value, ThrottledReplicas) and value.fresh
 
 
-def _there(cluster: Cluster, entries: Entries) -> Entries:
+def _filter_present(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
     """What of the entries is set; a rate counts only if it is the very one."""
-    result: dict[str, dict[str, Throttle]] = {}
-    for entity, now in _read(cluster, entries).items():
+    result: dict[str, dict[str, ThrottleValue]] = {}
+    for entity, current_values in _read_current_values(cluster, entries).items():
         for key, value in entries[entity].items():
             if isinstance(value, ThrottledReplicas):
-                if mine := _own(value, now.get(key)):
-                    result.setdefault(entity, {})[key] = replace(value, elements=tuple(mine))
-            elif now.get(key) in throttles.rates(value):
+                if own_elements := _select_own_elements(value, current_values.get(key)):
+                    result.setdefault(entity, {})[key] = replace(value, elements=tuple(own_elements))
+            elif current_values.get(key) in throttles.list_rates(value):
                 result.setdefault(entity, {})[key] = value
     return result
 
 
-def _empty(cluster: Cluster, entries: Entries) -> Entries:
-    found = _read(cluster, entries)
-    empty = {e: {k: v for k, v in keys.items() if found[e].get(k) == []} for e, keys in entries.items()}
-    return {e: keys for e, keys in empty.items() if keys}
+def _filter_empty(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
+    current_values = _read_current_values(cluster, entries)
+    empty_entries = {
+        e: {k: v for k, v in keys.items() if current_values[e].get(k) == []} for e, keys in entries.items()
+    }
+    return {e: keys for e, keys in empty_entries.items() if keys}
 
 
-def _read(cluster: Cluster, entries: Entries) -> dict[str, dict[str, Override]]:
+def _read_current_values(cluster: Cluster, entries: ThrottleEntries) -> dict[str, dict[str, ConfigOverride]]:
     if not entries:
         return {}
-    queries: list[ConfigQuery] = list(throttles.query(entries).configs.values())
+    queries: list[ConfigQuery] = list(throttles.build_selection(entries).configs.values())
     live = KafkaState(cluster.describe(), configs=cluster.configs(queries))
-    return {entity: throttles.present(live, entity) for entity in entries}
+    return {entity: throttles.get_current_values(live, entity) for entity in entries}
 
 
-def throttling(
-    verb: ThrottleOperationType, name: str, resource: ResourceId, entries: Entries, args: ThrottleArgs
+def build_throttle_operation(
+    operation_type: ThrottleOperationType,
+    name: str,
+    resource: ResourceId,
+    entries: ThrottleEntries,
+    args: ThrottleArgs,
 ) -> Operation:
     """The operation that puts entries there, or takes them away; what undoes it is the other one.
 
     name: what tells it from others of its verb. args: what it has beside the entries.
     """
-    own = replace(args, entries={e: dict(keys) for e, keys in entries.items()})
-    other = SetThrottle.name if verb.is_cleanup else ClearThrottle.name
-    inverse = Inverse(other, own)
-    return Operation(f"{verb.name}:{name}", verb.name, resource, own, {}, inverse=inverse)
+    own_args = replace(args, entries={e: dict(keys) for e, keys in entries.items()})
+    inverse_verb = SetThrottle.name if operation_type.is_cleanup else ClearThrottle.name
+    inverse = Inverse(inverse_verb, own_args)
+    return Operation(
+        f"{operation_type.name}:{name}", operation_type.name, resource, own_args, {}, inverse=inverse
+    )
 
 
-_Op = Callable[[str, Throttle], ConfigOp]
+_ConfigOpFactory = Callable[[str, ThrottleValue], ConfigOp]
 
 
-def _put(key: str, value: Throttle) -> ConfigOp:
+def _build_put(key: str, value: ThrottleValue) -> ConfigOp:
     if isinstance(value, ThrottledReplicas):
         return ConfigOp(key, FieldOp.APPEND, ",".join(value.elements))
-    return ConfigOp(key, FieldOp.SET, throttles.rates(value)[-1])
+    return ConfigOp(key, FieldOp.SET, throttles.list_rates(value)[-1])
 
 
-def _take(key: str, value: Throttle) -> ConfigOp:
+def _build_removal(key: str, value: ThrottleValue) -> ConfigOp:
     if isinstance(value, ThrottledReplicas):
         return ConfigOp(key, FieldOp.SUBTRACT, ",".join(value.elements))
-    return _unset(key, value)
+    return _build_unset(key, value)
 
 
-def _unset(key: str, value: Throttle) -> ConfigOp:
+def _build_unset(key: str, value: ThrottleValue) -> ConfigOp:
     return ConfigOp(key, FieldOp.DELETE, None)
 
 
-def _altered(cluster: Cluster, entries: Entries, op: _Op) -> Result:
+def _alter_configs(cluster: Cluster, entries: ThrottleEntries, make_op: _ConfigOpFactory) -> Result:
     """One request for all entities; the first refusal speaks. A topic that is gone needs no throttle."""
-    items = [
-        Alteration(throttles.resource_of(entity), tuple(op(key, value) for key, value in keys.items()))
+    alterations = [
+        ConfigAlteration(
+            throttles.parse_entity(entity), tuple(make_op(key, value) for key, value in keys.items())
+        )
         for entity, keys in entries.items()
     ]
-    if not items:
+    if not alterations:
         return None
-    faults = [(r, f) for r, f in cluster.alter_configs(items).items() if f is not None]
-    gone = "UNKNOWN_TOPIC_OR_PARTITION"
-    bad = [(r, f) for r, f in faults if not (r.scope is ConfigScope.TOPIC and f.error == gone)]
-    if not bad:
+    faults = [(r, f) for r, f in cluster.alter_configs(alterations).items() if f is not None]
+    missing_topic_error = "UNKNOWN_TOPIC_OR_PARTITION"
+    relevant_faults = [
+        (r, f) for r, f in faults if not (r.scope is ConfigScope.TOPIC and f.error == missing_topic_error)
+    ]
+    if not relevant_faults:
         return None
-    resource, fault = bad[0]
+    resource, fault = relevant_faults[0]
     return Fault(fault.error, f"{resource.scope}/{resource.name}: {fault.message}", fault.kind)
 
 
-def _own(value: ThrottledReplicas, now: Override) -> list[str]:
-    return [element for element in value.elements if element in (now or ())]
+def _select_own_elements(value: ThrottledReplicas, current_elements: ConfigOverride) -> list[str]:
+    return [element for element in value.elements if element in (current_elements or ())]

@@ -9,131 +9,165 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kdeclare.providers.kafka.reassignment.placement.assignment import Board, Ground, Rack, Replicas, Seat
-from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, Strategy, Wish
+from kdeclare.providers.kafka.reassignment.placement.assignment import (
+    BrokerSet,
+    Rack,
+    Replicas,
+    Slot,
+    WorkingAssignment,
+)
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementError, PlacementRequest, Strategy
 
-Home = tuple[Rack] | None
+RequiredRack = tuple[Rack] | None
 """The rack that a partition must be in, if there is one."""
 
 
-def spreads(wish: Wish) -> bool:
+def should_spread(request: PlacementRequest) -> bool:
     """Whether what is chosen is to be spread over racks."""
-    return wish.strategy in (None, Strategy.BALANCED_LEADERS, Strategy.CROSS_RACK)
+    return request.strategy in (None, Strategy.BALANCED_LEADERS, Strategy.CROSS_RACK)
 
 
-def enforced(wish: Wish) -> bool:
+def should_spread_existing(request: PlacementRequest) -> bool:
     """Whether what is there is to be spread over racks, too."""
-    return wish.strategy is Strategy.CROSS_RACK or (wish.even and spreads(wish))
+    return request.strategy is Strategy.CROSS_RACK or (request.rebalance and should_spread(request))
 
 
-class Homes:
+class RackConstraints:
     """The rack that a partition must be in, where the strategy names one.
 
     load: replicas by broker, of everything; new partitions are given racks on top of it.
     """
 
-    def __init__(self, ground: Ground, wish: Wish, load: Mapping[int, int]) -> None:
-        self._ground = ground
-        self._wish = wish
-        self._load = Counter({rack: sum(load.get(b, 0) for b in ids) for rack, ids in ground.by_rack.items()})
+    def __init__(self, broker_set: BrokerSet, request: PlacementRequest, load: Mapping[int, int]) -> None:
+        self._broker_set = broker_set
+        self._request = request
+        self._load = Counter(
+            {rack: sum(load.get(b, 0) for b in ids) for rack, ids in broker_set.by_rack.items()}
+        )
 
-    def home(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Home:
+    def home(self, topic: str, partition: int, replicas: Replicas, factor: int) -> RequiredRack:
         """The rack, or None where any broker will do. Raises PlacementError."""
-        if self._wish.strategy is Strategy.STATIC_IN_RACK:
-            return (self._listed(topic, partition, replicas, factor),)
-        if self._wish.strategy is Strategy.IN_RACK:
-            return (self._chosen(topic, partition, replicas, factor),)
+        if self._request.strategy is Strategy.STATIC_IN_RACK:
+            return (self._get_listed_rack(topic, partition, replicas, factor),)
+        if self._request.strategy is Strategy.IN_RACK:
+            return (self._choose_rack(topic, partition, replicas, factor),)
         return None
 
-    def _listed(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        racks = self._wish.racks
+    def _get_listed_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
+        racks = self._request.racks
         if partition >= len(racks):
-            listed = "1 rack is listed" if len(racks) == 1 else f"{len(racks)} racks are listed"
-            raise PlacementError(f"Partition {partition} of {topic} has no rack: {listed}")
+            listed_text = "1 rack is listed" if len(racks) == 1 else f"{len(racks)} racks are listed"
+            raise PlacementError(f"Partition {partition} of {topic} has no rack: {listed_text}")
         rack = racks[partition]
-        if rack not in self._ground.racks.values():
+        if rack not in self._broker_set.racks.values():
             raise PlacementError(
                 f"Partition {partition} of {topic} is to be in rack {rack}, and no broker is in it"
             )
-        size = len(self._room(rack, replicas))
-        if size < factor:
+        capacity = len(self._list_possible_brokers(rack, replicas))
+        if capacity < factor:
             raise PlacementError(
-                f"Partition {partition} of {topic} is to have {_replicas(factor)} in rack {rack}, "
-                f"which has room for {size}"
+                f"Partition {partition} of {topic} is to have {_format_replica_count(factor)} "
+                f"in rack {rack}, "
+                f"which has room for {capacity}"
             )
         return rack
 
-    def _chosen(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
+    def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
         """The leader's, else of those large enough the one with most of the replicas, then the emptiest."""
-        racks = self._ground.racks
-        known = [racks[r] for r in replicas if r in racks]
-        sizes = {rack: len(self._room(rack, replicas)) for rack in [*self._ground.by_rack, *known]}
-        large = [rack for rack, size in sizes.items() if size >= factor]
-        if not large:
-            named = ", ".join(f"{_named(rack)} has {sizes[rack]}" for rack in sorted(sizes, key=str))
-            raise PlacementError(
-                f"Partition {partition} of {topic} is to have {_replicas(factor)} in one rack, and none has "
-                f"that many brokers: {named or 'there is no broker'}"
+        racks = self._broker_set.racks
+        current_racks = [racks[r] for r in replicas if r in racks]
+        capacities = {
+            rack: len(self._list_possible_brokers(rack, replicas))
+            for rack in [*self._broker_set.by_rack, *current_racks]
+        }
+        large_racks = [rack for rack, size in capacities.items() if size >= factor]
+        if not large_racks:
+            capacities_text = ", ".join(
+                f"{_format_rack(rack)} has {capacities[rack]}" for rack in sorted(capacities, key=str)
             )
-        if replicas and replicas[0] in racks and racks[replicas[0]] in large:
+            raise PlacementError(
+                f"Partition {partition} of {topic} is to have {_format_replica_count(factor)} "
+                f"in one rack, and none has "
+                f"that many brokers: {capacities_text or 'there is no broker'}"
+            )
+        if replicas and replicas[0] in racks and racks[replicas[0]] in large_racks:
             return racks[replicas[0]]
-        rack = min(large, key=lambda rack: (-known.count(rack), self._load[rack] / sizes[rack], str(rack)))
-        self._load[rack] += factor - known.count(rack)
+        rack = min(
+            large_racks,
+            key=lambda rack: (-current_racks.count(rack), self._load[rack] / capacities[rack], str(rack)),
+        )
+        self._load[rack] += factor - current_racks.count(rack)
         return rack
 
-    def _room(self, rack: Rack, replicas: Replicas) -> frozenset[int]:
+    def _list_possible_brokers(self, rack: Rack, replicas: Replicas) -> frozenset[int]:
         """The brokers of a rack that can hold a replica of the partition."""
-        ground = self._ground
-        staying = (r for r in replicas if ground.may_stay(r) and ground.racks[r] == rack)
-        return ground.by_rack.get(rack, frozenset()).union(staying)
+        broker_set = self._broker_set
+        kept = (r for r in replicas if broker_set.can_keep(r) and broker_set.racks[r] == rack)
+        return broker_set.by_rack.get(rack, frozenset()).union(kept)
 
 
-def _named(rack: Rack) -> str:
+def _format_rack(rack: Rack) -> str:
     return "no rack" if rack is None else f"rack {rack}"
 
 
-def _replicas(factor: int) -> str:
+def _format_replica_count(factor: int) -> str:
     return "1 replica" if factor == 1 else f"{factor} replicas"
 
 
-def spread_seat(ground: Ground, topic: int, replicas: Replicas, load: Mapping[int, int]) -> Seat | None:
+def build_spread_slot(
+    broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
+) -> Slot | None:
     """A seat that spreads a partition over racks by the fewest moves; None if it is spread already.
 
     What goes comes from the fullest rack: a replica on a fenced broker first, then one on the broker with
     the most replicas (``load``), never the leader, which has company there.
     """
-    stay, gone = [*replicas], 0
-    used = Counter(ground.racks.get(r) for r in replicas)
-    free = {rack: len(group.difference(replicas)) for rack, group in ground.by_rack.items()}
-    while (pair := _uneven(used, free)) is not None:
-        full, empty = pair
-        here = [r for r in stay[1:] if ground.racks.get(r) == full]
-        stay.remove(max(here, key=lambda r: (r not in ground.usable, load.get(r, 0), stay.index(r))))
-        used.subtract([full])
-        used.update([empty])
-        free[empty] -= 1
-        gone += 1
-    return Seat(topic, tuple(stay), ground.usable, gone) if gone else None
+    kept, removed_count = [*replicas], 0
+    rack_usage = Counter(broker_set.racks.get(r) for r in replicas)
+    free_counts = {rack: len(group.difference(replicas)) for rack, group in broker_set.by_rack.items()}
+    while (pair := _find_uneven_racks(rack_usage, free_counts)) is not None:
+        full_rack, empty_rack = pair
+        movable = [r for r in kept[1:] if broker_set.racks.get(r) == full_rack]
+        kept.remove(max(movable, key=lambda r: (r not in broker_set.usable, load.get(r, 0), kept.index(r))))
+        rack_usage.subtract([full_rack])
+        rack_usage.update([empty_rack])
+        free_counts[empty_rack] -= 1
+        removed_count += 1
+    return Slot(topic, tuple(kept), broker_set.usable, removed_count) if removed_count else None
 
 
-def _uneven(used: Counter[Rack], free: Mapping[Rack, int]) -> tuple[Rack, Rack] | None:
+def _find_uneven_racks(
+    rack_usage: Counter[Rack], free_counts: Mapping[Rack, int]
+) -> tuple[Rack, Rack] | None:
     """The fullest rack, and the emptiest with a free broker if that has two replicas fewer."""
-    most = max(used.values())
-    if most < 2:
+    highest = max(rack_usage.values())
+    if highest < 2:
         return None
-    takers = [rack for rack, brokers in free.items() if brokers and used[rack] <= most - 2]
-    if not takers:
+    taker_racks = [
+        rack for rack, brokers in free_counts.items() if brokers and rack_usage[rack] <= highest - 2
+    ]
+    if not taker_racks:
         return None
-    full = min((rack for rack in used if used[rack] == most), key=str)
-    return full, min(takers, key=lambda rack: (used[rack], str(rack)))
+    full_rack = min((rack for rack in rack_usage if rack_usage[rack] == highest), key=str)
+    return full_rack, min(taker_racks, key=lambda rack: (rack_usage[rack], str(rack)))
 
 
-def static(ground: Ground, wish: Wish, topic: str, current: Sequence[Replicas], total: int) -> None:
+def validate_static(
+    broker_set: BrokerSet,
+    request: PlacementRequest,
+    topic: str,
+    current: Sequence[Replicas],
+    partition_count: int,
+) -> None:
     """Check that assignments that are written out have all that is wished for. Raises PlacementError."""
-    for partition in range(total):
+    for partition in range(partition_count):
         replicas = current[partition] if partition < len(current) else ()
-        held = ground.without.intersection(replicas)
-        if not replicas or held or len(replicas) != (wish.replication_factor or len(replicas)):
+        excluded_replicas = broker_set.excluded_brokers.intersection(replicas)
+        if (
+            not replicas
+            or excluded_replicas
+            or len(replicas) != (request.replication_factor or len(replicas))
+        ):
             raise PlacementError(
                 f"The replicas of {topic} are where its assignments say, and those of partition {partition} "
                 "would have to be chosen"
@@ -152,116 +186,146 @@ class NotEnoughBrokers(PlacementError):
         self.partition = partition
         self.replication_factor = replication_factor
         self.usable = usable
-        takers = f"{len(usable)} broker{' can' if len(usable) == 1 else 's can'} take new ones"
+        usable_text = f"{len(usable)} broker{' can' if len(usable) == 1 else 's can'} take new ones"
         super().__init__(
-            f"Partition {partition} of {topic} cannot have {replication_factor} replicas: {takers} "
+            f"Partition {partition} of {topic} cannot have {replication_factor} replicas: {usable_text} "
             f"({', '.join(map(str, usable)) or 'none'})"
         )
 
 
 class FewerPartitions(PlacementError):
-    """A topic cannot lose partitions. ``wanted`` and ``current`` are counts."""
+    """A topic cannot lose partitions. ``requested`` and ``current`` are counts."""
 
-    def __init__(self, topic: str, wanted: int, current: int) -> None:
+    def __init__(self, topic: str, requested: int, current: int) -> None:
         self.topic = topic
-        self.wanted = wanted
+        self.wanted = requested
         self.current = current
-        super().__init__(f"{topic} has {current} partitions and cannot have {wanted}")
+        super().__init__(f"{topic} has {current} partitions and cannot have {requested}")
 
 
 @dataclass(slots=True)
-class Part:
+class PartitionDraft:
     """One partition on its way.
 
-    topic: its number. before: what it had; nothing if it is new. seat: what it keeps and may choose.
+    topic: its number. before: what it had; nothing if it is new. slot: what it keeps and may choose.
     pool: all brokers that may ever hold it; none if it is fixed, to stay as it is. after: what it has so
     far, preferred leader first.
     """
 
     topic: int
     before: Replicas
-    seat: Seat
+    slot: Slot
     pool: frozenset[int]
     fixed: bool = False
     after: Replicas = ()
 
 
-def parts_of(
-    ground: Ground, wish: Wish, current: Mapping[str, Sequence[Replicas]], load: Mapping[int, int]
-) -> list[Part]:
+def build_drafts(
+    broker_set: BrokerSet,
+    request: PlacementRequest,
+    current: Mapping[str, Sequence[Replicas]],
+    load: Mapping[int, int],
+) -> list[PartitionDraft]:
     """All partitions that are to be, by topic and number. Raises PlacementError.
 
     load: replicas by broker, of everything.
     """
-    if wish.replication_factor is not None and wish.replication_factor < 1:
-        raise PlacementError(f"A replication factor must be at least 1, not {wish.replication_factor}")
-    homes = Homes(ground, wish, load)
-    parts: list[Part] = []
+    if request.replication_factor is not None and request.replication_factor < 1:
+        raise PlacementError(f"A replication factor must be at least 1, not {request.replication_factor}")
+    rack_constraints = RackConstraints(broker_set, request, load)
+    drafts: list[PartitionDraft] = []
     for topic, (name, replicas) in enumerate(sorted(current.items())):
-        total = len(replicas) if wish.partitions is None else wish.partitions
-        if total < len(replicas):
-            raise FewerPartitions(name, total, len(replicas))
-        if wish.strategy is Strategy.STATIC:
-            static(ground, wish, name, replicas, total)
-        fixed = (wish.fixed or {}).get(name, frozenset())
-        for number in range(total):
-            before = tuple(replicas[number]) if number < len(replicas) else ()
-            if before and (number in fixed or wish.strategy is Strategy.STATIC):
-                parts.append(
-                    Part(topic, before, Seat(topic, before, frozenset(), 0), frozenset(), fixed=True)
+        partition_count = len(replicas) if request.partitions is None else request.partitions
+        if partition_count < len(replicas):
+            raise FewerPartitions(name, partition_count, len(replicas))
+        if request.strategy is Strategy.STATIC:
+            validate_static(broker_set, request, name, replicas, partition_count)
+        fixed_partitions = (request.fixed or {}).get(name, frozenset())
+        for number in range(partition_count):
+            replicas_before = tuple(replicas[number]) if number < len(replicas) else ()
+            if replicas_before and (number in fixed_partitions or request.strategy is Strategy.STATIC):
+                drafts.append(
+                    PartitionDraft(
+                        topic,
+                        replicas_before,
+                        Slot(topic, replicas_before, frozenset(), 0),
+                        frozenset(),
+                        fixed=True,
+                    )
                 )
                 continue
-            factor = _factor(wish, name, before or (replicas[0] if replicas else ()))
-            home = homes.home(name, number, before, factor)
-            parts.append(_part(ground, wish, home, (name, topic, number), before, factor))
-    return parts
+            factor = _resolve_factor(request, name, replicas_before or (replicas[0] if replicas else ()))
+            required_rack = rack_constraints.home(name, number, replicas_before, factor)
+            drafts.append(
+                _build_draft(
+                    broker_set, request, required_rack, (name, topic, number), replicas_before, factor
+                )
+            )
+    return drafts
 
 
-def _factor(wish: Wish, name: str, like: Sequence[int]) -> int:
+def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
     """How many replicas a partition is to have; a new one without a wish as many as partition 0."""
-    factor = wish.replication_factor or len(like)
+    factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
         raise PlacementError(f"{name} is new, and its replication factor is not given")
     return factor
 
 
-def _part(
-    ground: Ground, wish: Wish, home: Home, of: tuple[str, int, int], before: Replicas, factor: int
-) -> Part:
+def _build_draft(
+    broker_set: BrokerSet,
+    request: PlacementRequest,
+    required_rack: RequiredRack,
+    identity: tuple[str, int, int],
+    replicas_before: Replicas,
+    factor: int,
+) -> PartitionDraft:
     """What a partition keeps, and what it chooses from."""
-    name, topic, number = of
-    pool = ground.usable if home is None else ground.by_rack.get(home[0], frozenset())
-    keep = tuple(r for r in before if ground.may_stay(r) and (home is None or ground.racks[r] == home[0]))
-    wanted = factor - len(keep)
-    if len(before) == factor and _content(ground, wish, before, keep):
-        seat = Seat(topic, before, pool, 0)
-    elif wanted < 0:
-        seat = Seat(topic, keep[:1], frozenset(keep[1:]), factor - 1, spreads(wish))
-    elif wanted > len(pool.difference(keep)):
+    name, topic, number = identity
+    pool = (
+        broker_set.usable if required_rack is None else broker_set.by_rack.get(required_rack[0], frozenset())
+    )
+    kept = tuple(
+        r
+        for r in replicas_before
+        if broker_set.can_keep(r) and (required_rack is None or broker_set.racks[r] == required_rack[0])
+    )
+    missing_count = factor - len(kept)
+    if len(replicas_before) == factor and _can_stay(broker_set, request, replicas_before, kept):
+        slot = Slot(topic, replicas_before, pool, 0)
+    elif missing_count < 0:
+        slot = Slot(topic, kept[:1], frozenset(kept[1:]), factor - 1, should_spread(request))
+    elif missing_count > len(pool.difference(kept)):
         raise NotEnoughBrokers(name, number, factor, tuple(sorted(pool)))
     else:
-        seat = Seat(topic, keep, pool, wanted, spreads(wish))
-    return Part(topic, before, seat, pool)
+        slot = Slot(topic, kept, pool, missing_count, should_spread(request))
+    return PartitionDraft(topic, replicas_before, slot, pool)
 
 
-def _content(ground: Ground, wish: Wish, before: Replicas, keep: Replicas) -> bool:
+def _can_stay(
+    broker_set: BrokerSet, request: PlacementRequest, replicas_before: Replicas, kept: Replicas
+) -> bool:
     """Whether a partition of the right size may stay as it is.
 
     A replica on an unregistered broker is let be where nothing asks for anything.
     """
-    if len(keep) == len(before):
+    if len(kept) == len(replicas_before):
         return True
-    asked = enforced(wish) or wish.even or wish.strategy in (Strategy.IN_RACK, Strategy.STATIC_IN_RACK)
-    return not asked and ground.without.isdisjoint(before)
+    must_change = (
+        should_spread_existing(request)
+        or request.rebalance
+        or request.strategy in (Strategy.IN_RACK, Strategy.STATIC_IN_RACK)
+    )
+    return not must_change and broker_set.excluded_brokers.isdisjoint(replicas_before)
 
 
-_DOWN = 1 << 20
+_FENCED_COST = 1 << 20
 """More than any number of replicas in a rack."""
 
-_Groups = list[tuple[Rack, int, frozenset[int]]]
+_CostGroups = list[tuple[Rack, int, frozenset[int]]]
 
 
-def fill(board: Board) -> None:
+def fill_slots(assignment: WorkingAssignment) -> None:
     """Choose for every seat that wants more than it has.
 
     Each choice is the best of its moment: up, in the rack with the fewest of the seat's replicas, with
@@ -270,41 +334,55 @@ def fill(board: Board) -> None:
     that the seat has had before.
     """
     # equal brokers take turns in no fixed pattern, so that partitions do not come in cliques
-    dice = random.Random(0)
-    thrown = {broker: dice.random() for broker in sorted(board.racks)}
-    grouped: dict[tuple[frozenset[int], bool], _Groups] = {}
+    rng = random.Random(0)
+    tie_breakers = {broker: rng.random() for broker in sorted(assignment.racks)}
+    groups_by_pool: dict[tuple[frozenset[int], bool], _CostGroups] = {}
     totals: Counter[Rack] = Counter()
-    for broker, number in board.count.items():
-        totals[board.racks[broker]] += number
-    for index, seat in enumerate(board.seats):
-        while len(seat.chosen) < seat.wanted:
-            key = seat.pool, seat.spread
-            if key not in grouped:
-                grouped[key] = _groups(board, seat)
-            best = _best(board, index, grouped[key], totals, thrown)
-            board.put(index, best)
-            totals[board.racks[best]] += 1
-            thrown[best] = dice.random()
+    for broker, number in assignment.count.items():
+        totals[assignment.racks[broker]] += number
+    for index, slot in enumerate(assignment.slots):
+        while len(slot.chosen) < slot.wanted:
+            key = slot.pool, slot.spreads_racks
+            if key not in groups_by_pool:
+                groups_by_pool[key] = _group_pool(assignment, slot)
+            broker_id = _find_best_broker(assignment, index, groups_by_pool[key], totals, tie_breakers)
+            assignment.put(index, broker_id)
+            totals[assignment.racks[broker_id]] += 1
+            tie_breakers[broker_id] = rng.random()
 
 
-def _groups(board: Board, seat: Seat) -> _Groups:
+def _group_pool(assignment: WorkingAssignment, slot: Slot) -> _CostGroups:
     """A pool in groups of brokers that always cost the same: each with its rack and that cost's base."""
     groups: dict[tuple[Rack, int], set[int]] = {}
-    for broker in sorted(seat.pool):
-        rack = board.racks[broker] if seat.spread else None
-        groups.setdefault((rack, _DOWN if broker in board.down else 0), set()).add(broker)
+    for broker in sorted(slot.pool):
+        rack = assignment.racks[broker] if slot.spreads_racks else None
+        groups.setdefault((rack, _FENCED_COST if broker in assignment.down else 0), set()).add(broker)
     return [(rack, cost, frozenset(group)) for (rack, cost), group in groups.items()]
 
 
-def _best(board: Board, index: int, groups: _Groups, totals: Counter[Rack], thrown: dict[int, float]) -> int:
-    seat, used = board.seats[index], board.used[index]
-    lowest, best = 2 * _DOWN, frozenset[int]()
+def _find_best_broker(
+    assignment: WorkingAssignment,
+    index: int,
+    groups: _CostGroups,
+    totals: Counter[Rack],
+    tie_breakers: dict[int, float],
+) -> int:
+    slot, usage = assignment.slots[index], assignment.rack_usage[index]
+    lowest, candidates = 2 * _FENCED_COST, frozenset[int]()
     for rack, base, group in groups:
-        cost = base + (used.get(rack, 0) if seat.spread else 0)
-        if cost <= lowest and (free := group.difference(seat.stay, seat.chosen)):
-            best = best | free if cost == lowest else free
+        cost = base + (usage.get(rack, 0) if slot.spreads_racks else 0)
+        if cost <= lowest and (free_brokers := group.difference(slot.kept, slot.chosen)):
+            candidates = candidates | free_brokers if cost == lowest else free_brokers
             lowest = cost
-    count, tally, weight, racks = board.count, board.tally[seat.topic], board.weight, board.racks
-    least = min(map(count.__getitem__, best))
-    equal = [b for b in best if count[b] == least]
-    return min(equal, key=lambda b: (tally[b], totals[racks[b]], weight[b], b not in seat.origin, thrown[b]))
+    counts, topic_counts, weights, racks = (
+        assignment.count,
+        assignment.topic_counts[slot.topic],
+        assignment.weight,
+        assignment.racks,
+    )
+    lowest_count = min(map(counts.__getitem__, candidates))
+    least_loaded = [b for b in candidates if counts[b] == lowest_count]
+    return min(
+        least_loaded,
+        key=lambda b: (topic_counts[b], totals[racks[b]], weights[b], b not in slot.origin, tie_breakers[b]),
+    )

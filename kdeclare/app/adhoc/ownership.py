@@ -1,0 +1,114 @@
+"""Whose business a change by hand is, when it is not one's own: what manifests declare, and what is owned."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kdeclare.app.authoring.write_back import find_declared_positions, read_project_sources
+from kdeclare.app.plan import load_manifests
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, warning
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.resources.capabilities import encode_body
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
+from kdeclare.engine.planning.adhoc import ClaimedChange, find_claimed_changes
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceOwnership:
+    """declared: what manifests say, by resource. owned: the records of the state.
+
+    unread: whether not all manifests can be read.
+    """
+
+    declared: Mapping[str, DesiredResource]
+    owned: Mapping[str, OwnedRecord]
+    unread: bool = False
+
+    def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
+        """With the labels that the resources have, as policies go by them."""
+        return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
+
+    def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
+        """Those that a manifest says must not be destroyed, whether it has been applied or not."""
+        return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
+
+    def _find_labels(self, resource: str) -> Mapping[str, str]:
+        declaration = self.declared.get(resource)
+        return declaration.labels if declaration else get_owned_labels(self.owned.get(resource))
+
+    def _encode_declared(self, resource: str) -> Mapping[str, JsonValue]:
+        declaration = self.declared.get(resource)
+        return encode_body(declaration) if declaration else {}
+
+
+def load_ownership(workspace: Workspace) -> ResourceOwnership:
+    """What manifests and the state say. Raises KdeclareError for a broken state."""
+    state = workspace.store.read()
+    owned_records = state.resources if state else {}
+    if workspace.project.file is None:
+        return ResourceOwnership({}, owned_records)
+    manifests = load_manifests(workspace, ())
+    return ResourceOwnership(
+        {str(item.id): item for item in manifests.desired}, owned_records, manifests.has_errors
+    )
+
+
+def warn_owned_changes(
+    workspace: Workspace, plan: Plan, ownership: ResourceOwnership
+) -> tuple[Diagnostic, ...]:
+    """What of a plan by hand is somebody's business, said before anybody is asked."""
+    notices = (_build_unreadable_warning(),) if ownership.unread and plan.has_changes else ()
+    claimed_changes = find_claimed_changes(plan.changes, ownership.declared.values(), ownership.owned)
+    declared_changes = [item.change for item in claimed_changes if item.place]
+    positions = (
+        find_declared_positions(read_project_sources(workspace), declared_changes) if declared_changes else {}
+    )
+    return (
+        *notices,
+        *(_build_owned_warning(_with_field_position(item, positions)) for item in claimed_changes),
+    )
+
+
+def _with_field_position(
+    claimed: ClaimedChange, positions: Mapping[tuple[ResourceId, str], SourcePosition]
+) -> ClaimedChange:
+    """With the place of the first field instead of the resource's."""
+    field_positions = (positions.get((claimed.change.id, path)) for path in claimed.fields)
+    return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
+
+
+def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
+    change = claimed.change
+    field_names = ", ".join(path.removeprefix("configs.") for path in claimed.fields)
+    subject = f"{field_names} of {change.id}" if field_names else str(change.id)
+    owner_words = (
+        "is declared in a manifest" if claimed.place else "is owned by kdeclare, from an earlier apply"
+    )
+    consequence = {
+        Action.CREATE: "the next 'kdeclare apply' makes it what is declared there.",
+        Action.DELETE: "the next 'kdeclare apply' creates it again.",
+    }.get(change.action, "the next 'kdeclare apply' takes this change back.")
+    if claimed.place is None:
+        consequence = "no manifest declares it any more."
+    return warning(
+        "owned-by-manifests",
+        "The manifests own this",
+        f"{subject} {owner_words}; {consequence}",
+        hint="--write-manifest puts the change into the manifest." if claimed.place else "",
+        place=claimed.place,
+        resource=str(change.id),
+    )
+
+
+def _build_unreadable_warning() -> Diagnostic:
+    return warning(
+        "manifests-unread",
+        "Not all manifests can be read",
+        "So it cannot be said of everything whether a manifest declares it.",
+        hint="kdeclare validate says what is wrong with them.",
+    )

@@ -1,0 +1,129 @@
+"""What the tasks of Spark run: one cluster, or the project of one, to rows.
+
+Whatever is wrong with it becomes the row of the cluster itself: other clusters have nothing to do with it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from kdeclare.app.fleet.cluster_locator import ClusterLocator
+from kdeclare.app.plan import load_valid_manifests
+from kdeclare.app.policies import open_active_policies
+from kdeclare.app.secrets import make_secret_hasher
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
+from kdeclare.core.plans.state import State
+from kdeclare.core.progress import ignore_progress
+from kdeclare.core.resources.adoption import allow_adoption
+from kdeclare.core.resources.capabilities import is_fleet_comparable
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.secrets.secret_hashes import require_key
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.engine.planning.secret_digests import has_secrets, hash_secrets, list_stored_hashes
+from kdeclare.fleet.row_builder import (
+    Row,
+    batch_rows,
+    build_declared_cluster_row,
+    build_declared_rows,
+    build_excluded_rows,
+    build_unreachable_row,
+    read_live_rows,
+)
+from kdeclare.fleet.rows import DECLARED, LIVE
+from kdeclare.manifests.fleet import ClusterEntry
+
+
+def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
+    """What one cluster has, as batches of `rows.LIVE`; of one that cannot be read, its row with the error."""
+    return batch_rows(_generate_live_rows(locator, name), LIVE)
+
+
+def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
+    """What is declared or owned in one cluster, as batches of `rows.DECLARED`.
+
+    Where a project or its state cannot be relied on, there is the cluster's own row alone, with the error.
+    Else that row has ``always`` where the project has policies, which have to be asked about all of it.
+    """
+    return batch_rows(_generate_declared_rows(locator, name), DECLARED)
+
+
+def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
+    read_at = datetime.now(UTC)
+    labels: Mapping[str, str] = {}
+    locator.load_providers()  # what is missing here is no matter of this cluster: it ends the job
+    try:
+        with locator.files():
+            labels = locator.entry(name).labels
+            with locator.workspace(name).open_connections() as connections:
+                yield from read_live_rows(connections, name, labels, read_at)
+    except KdeclareError as problem:
+        yield build_unreachable_row(name, labels, read_at, summarize_diagnostics(problem.diagnostics))
+
+
+def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
+    labels: Mapping[str, str] = {}
+    locator.load_providers()  # what is missing here is no matter of this cluster: it ends the job
+    try:
+        with locator.files():
+            entry = locator.entry(name)
+            labels = entry.labels
+            workspace = locator.workspace(name)
+            manifests, state = load_valid_manifests(workspace, ()), workspace.store.read()
+            with open_active_policies(
+                workspace, manifests.rules
+            ) as active_policies:  # errors are reported now
+                has_policies = bool(active_policies.policies)
+            desired = _seal_desired(workspace, manifests.desired, state)
+    except KdeclareError as problem:
+        yield build_declared_cluster_row(name, labels, summarize_diagnostics(problem.diagnostics))
+    else:
+        yield build_declared_cluster_row(
+            name,
+            labels,
+            cluster_id=(state.cluster_id or None) if state is not None else None,
+            cleanup=state.pending_cleanup if state is not None else None,
+            policies=has_policies,
+        )
+        adjust_adoption = allow_adoption if workspace.project.adopts else _return_unchanged
+        yield from _encode_rows(
+            entry, [adjust_adoption(item) for item in desired], _find_owned_records(state)
+        )
+
+
+def _seal_desired(
+    workspace: Workspace, desired: Sequence[DesiredResource], state: State | None
+) -> Sequence[DesiredResource]:
+    """With hashes to compare; before there is a state, nothing has one that they would have to be like."""
+    owned_records = state.resources if state is not None else {}
+    require_key(list_stored_hashes(owned_records))
+    if not has_secrets(desired):
+        return desired
+    hasher = make_secret_hasher(workspace, state, workspace.cluster_name)
+    return hash_secrets(desired, owned_records, hasher, ignore_progress, portable=True)
+
+
+def _return_unchanged(desired: DesiredResource) -> DesiredResource:
+    return desired
+
+
+def _find_owned_records(state: State | None) -> Mapping[ResourceId, OwnedRecord]:
+    """What the state says, of kinds that an audit can compare."""
+    record_items = state.resources.items() if state is not None else ()
+    records_by_id = {ResourceId.parse(text): record for text, record in record_items}
+    return {id_: record for id_, record in records_by_id.items() if is_fleet_comparable(id_.kind)}
+
+
+def _encode_rows(
+    entry: ClusterEntry, desired: Sequence[DesiredResource], owned: Mapping[ResourceId, OwnedRecord]
+) -> Iterator[Row]:
+    scope = PlanScope(selector=entry.selector)
+    for item in (item for item in desired if is_fleet_comparable(item.id.kind)):
+        encode = build_declared_rows if scope.covers(item) else build_excluded_rows
+        yield from encode(entry.name, item, item.id, owned.get(item.id))
+    encode = build_declared_rows if scope.whole else build_excluded_rows
+    for id_ in sorted(owned.keys() - {item.id for item in desired}):
+        yield from encode(entry.name, None, id_, owned[id_])

@@ -1,0 +1,46 @@
+"""What a misspelt word was probably meant to be."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+
+def format_suggestion(word: str, candidates: Iterable[str]) -> str:
+    """A question that names the nearest known word, or nothing where none is near."""
+    match = find_closest(word, candidates)
+    return f"Did you mean '{match}'?" if match else ""
+
+
+def find_closest(word: str, candidates: Iterable[str]) -> str | None:
+    """The known word that is most like ``word``, upper and lower case being alike."""
+    return _find_closest(word, tuple(candidates))
+
+
+@lru_cache(maxsize=1_000)  # one mistake is often made in many manifests
+def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
+    import difflib  # only bad input pays for it
+
+    by_folded_name = {name.casefold(): name for name in candidates}
+    matches = difflib.get_close_matches(word.casefold(), by_folded_name, n=1)
+    return by_folded_name[matches[0]] if matches else None
+
+
+def format_alternatives(names: Iterable[str]) -> str:
+    """A sorted enumeration for messages: ``a, b or c``."""
+    sorted_names = sorted(names)
+    return (
+        sorted_names[0]
+        if len(sorted_names) == 1
+        else f"{', '.join(sorted_names[:-1])} or {sorted_names[-1]}"
+        if sorted_names
+        else "nothing"
+    )
+
+
+def find_nearest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
+    """The known words that are most like ``word``, the nearest first; upper and lower case are alike."""
+    import difflib
+
+    by_folded_name = {name.casefold(): name for name in candidates}
+    return [
+        by_folded_name[near] for near in difflib.get_close_matches(word.casefold(), by_folded_name, n=limit)
+    ]

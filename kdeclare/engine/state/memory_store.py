@@ -1,0 +1,195 @@
+"""The store in memory, for property and crash tests; it can die at any step."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import field
+from io import StringIO
+from types import TracebackType
+from typing import Literal, Self
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue, parse_json
+from kdeclare.core.plans.state import LockInfo, State
+from kdeclare.engine.state.document import decode_state, encode_state, validate_next_state
+from kdeclare.engine.state.lock import build_own_lock_info
+from kdeclare.engine.state.problems import (
+    build_holder_changed_error,
+    build_locked_error,
+    build_run_exists_error,
+    build_unknown_run_error,
+)
+
+StoreStep = Literal["begin_run", "append", "write"]
+"""The calls that change what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCrash:
+    """Where a `MemoryStore` dies: before or after the effect of the n-th step, counted from 1.
+
+    step: which kind of step is counted; None counts all of them together.
+    error: what is raised there, and by every step after it, as a dead process does nothing more.
+    """
+
+    n: int
+    when: Literal["before", "after"]
+    error: BaseException
+    step: StoreStep | None = None
+
+
+@dataclass
+class _StoredRun:
+    plan: str
+    lines: list[str] = field(default_factory=list)
+
+
+class MemoryStore:
+    """The port `StateStore` without a disk. Values go in and out as text, so nothing is shared.
+
+    steps: the steps that were begun so far, in order, also those that a crash kept from happening.
+    crash: set it, or give it to the constructor, for the crash to come; `restart` clears it.
+    """
+
+    def __init__(self, crash: StoreCrash | None = None) -> None:
+        """An empty store."""
+        self.crash = crash
+        self.steps: list[StoreStep] = []
+        self._dead: BaseException | None = None
+        self._state: str | None = None
+        self._runs: dict[str, _StoredRun] = {}
+        self._holder: LockInfo | None = None
+
+    def restart(self) -> None:
+        """What a new process finds: the same content, nobody holds the lock, steps count from 1."""
+        self.crash = None
+        self.steps = []
+        self._dead = None
+        self._holder = None
+
+    @contextmanager
+    def _record_step(self, step: StoreStep) -> Iterator[None]:
+        if self._dead is not None:
+            raise self._dead
+        self.steps.append(step)
+        self._crash_if_due("before", step)
+        yield
+        self._crash_if_due("after", step)
+
+    def _crash_if_due(self, when: Literal["before", "after"], step: StoreStep) -> None:
+        crash = self.crash
+        if crash is None or crash.when != when or crash.step not in (None, step):
+            return
+        count = len(self.steps) if crash.step is None else self.steps.count(crash.step)
+        if count == crash.n:
+            self._dead = crash.error
+            raise crash.error
+
+    def read(self) -> State | None:
+        """See `StateStore.read`."""
+        return None if self._state is None else decode_state(self._state, "memory")
+
+    def write(self, state: State) -> None:
+        """See `StateStore.write`."""
+        text = encode_state(state)
+        with self._record_step("write"):
+            validate_next_state(self.read(), state)
+            self._state = text
+
+    @contextmanager
+    def lock(self, what: str) -> Iterator[None]:
+        """See `StateStore.lock`."""
+        if self._holder is not None:
+            raise build_locked_error(self._holder)
+        self._holder = own_info = build_own_lock_info(what)
+        try:
+            yield
+        finally:
+            if self._holder is own_info:
+                self._holder = None
+
+    def read_holder(self) -> LockInfo | None:
+        """See `StateStore.holder`."""
+        return self._holder
+
+    def break_lock(self, holder: LockInfo) -> None:
+        """See `StateStore.break_lock`."""
+        if self._holder != holder:
+            raise build_holder_changed_error(holder, self._holder)
+        self._holder = None
+
+    def begin_run(self, run_id: str, plan_text: str) -> "MemoryJournal":
+        """See `StateStore.begin_run`."""
+        with self._record_step("begin_run"):
+            if run_id in self._runs:
+                raise build_run_exists_error(run_id)
+            self._runs[run_id] = _StoredRun(plan_text)
+        return MemoryJournal(self, run_id)
+
+    def open_run(self, run_id: str) -> "MemoryJournal":
+        """See `StateStore.open_run`."""
+        self._get_run(run_id)
+        return MemoryJournal(self, run_id)
+
+    def runs(self) -> tuple[str, ...]:
+        """See `StateStore.runs`."""
+        return tuple(sorted(self._runs))
+
+    def get_run_location(self, run_id: str) -> str:
+        """See `StateStore.run_location`."""
+        return f"run {run_id}"
+
+    def read_plan_text(self, run_id: str) -> str:
+        """See `StateStore.plan_text`."""
+        return self._get_run(run_id).plan
+
+    def read_plan_lines(self, run_id: str) -> Iterator[str]:
+        """See `StateStore.plan_lines`."""
+        return iter(StringIO(self._get_run(run_id).plan, newline="\n"))
+
+    def entries(self, run_id: str) -> tuple[JsonValue, ...]:
+        """See `StateStore.entries`."""
+        return tuple(parse_json(line) for line in self._get_run(run_id).lines)
+
+    def _get_run(self, run_id: str) -> _StoredRun:
+        if run_id not in self._runs:
+            raise build_unknown_run_error(run_id)
+        return self._runs[run_id]
+
+    def _append(self, run_id: str, entry: JsonValue) -> None:
+        line = json.dumps(entry)
+        with self._record_step("append"):
+            self._get_run(run_id).lines.append(line)
+
+
+class MemoryJournal:
+    """The port `Journal` on a `MemoryStore`."""
+
+    def __init__(self, store: MemoryStore, run_id: str) -> None:
+        """The journal of a run that the store has."""
+        self._store = store
+        self._run_id = run_id
+        self._closed = False
+
+    @property
+    def run_id(self) -> str:
+        """The run that it records."""
+        return self._run_id
+
+    def append(self, entry: JsonValue) -> None:
+        """See `Journal.append`."""
+        if self._closed:
+            raise ValueError("the journal is closed")
+        self._store._append(self._run_id, entry)
+
+    def close(self) -> None:
+        """See `Journal.close`."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,171 @@
+"""An audit without Spark: one loop over all rows. It is what Spark's answers are held equal to."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.fleet.drift import explain_other_cluster, explain_unmanaged_group, find_drift
+from kdeclare.fleet.findings import Finding, FindingKind
+from kdeclare.fleet.rows import CLUSTER
+
+Row = Mapping[str, Any]
+RowKey = tuple[str, str, str]
+"""Cluster, kind and name; of what is live, cluster, sort and key."""
+
+
+def audit_rows(
+    declared: Iterable[Row], live: Iterable[Row], *, unmanaged_keys: bool = True
+) -> Iterator[dict[str, Any]]:
+    """What is found about every resource that is `alone`: cluster, kind, name and the columns of FOUND.
+
+    In the order of clusters, kinds and names. Of a cluster of which one of the two rows of kind `CLUSTER`
+    is missing or has an error, no other resource is compared. unmanaged_keys: whether keys that are neither
+    declared nor owned are told. Raises KdeclareError where a table has something twice.
+    """
+    live_rows = dict(_index_unique(live, _get_row_key, "live"))
+    declared_rows = [
+        (_get_live_key(row), row) for _, row in _index_unique(declared, _get_element_key, "declared")
+    ]
+    cluster_rows = {key: row for key, row in declared_rows if key[1] == CLUSTER}
+    bodies = {
+        key[0]: _get_cluster_body(cluster_rows.get(key), row)
+        for key, row in live_rows.items()
+        if key[1] == CLUSTER
+    }
+    row_pairs = [(_get_row_key(row), row, live_rows.get(key, {})) for key, row in declared_rows]
+    declared_keys = {key for key, _ in declared_rows}
+    group_counts: Counter[RowKey] = Counter()
+    for key, row in live_rows.items():
+        if key in declared_keys:
+            continue
+        if row["group_name"] is None or bodies.get(key[0]) is None:
+            row_pairs.append((key, {}, row))
+        else:
+            group_counts[key[0], key[1], row["group_name"]] += 1
+    findings = [
+        *_compare_pairs(row_pairs, bodies, unmanaged_keys=unmanaged_keys),
+        *_build_group_findings(group_counts),
+    ]
+    yield from sorted(findings, key=lambda row: (row["cluster"], row["kind"], row["name"]))
+
+
+def _compare_pairs(
+    pairs: Iterable[tuple[RowKey, Row, Row]], bodies: Mapping[str, str | None], *, unmanaged_keys: bool
+) -> Iterator[dict[str, Any]]:
+    for key, declared_row, live_row in pairs:
+        if declared_row and not declared_row["alone"]:
+            continue
+        cluster, kind, name = key
+        for item in find_drift(
+            kind,
+            name,
+            declared_row.get("desired"),
+            declared_row.get("owned"),
+            live_row.get("body"),
+            _explain_unknown(declared_row, live_row),
+            bodies.get(cluster),
+            (declared_row.get("labels") or {}).items(),
+            declared_row.get("source"),
+        ):
+            if unmanaged_keys or not item.is_unmanaged_key:
+                yield _build_finding_row(key, item)
+
+
+def _build_group_findings(groups: Mapping[RowKey, int]) -> Iterator[dict[str, Any]]:
+    for key, count in groups.items():
+        message = explain_unmanaged_group(str(count), key[2])
+        yield _build_finding_row(key, Finding(FindingKind.UNMANAGED, None, None, str(count), None, message))
+
+
+def _build_finding_row(key: RowKey, finding: Finding) -> dict[str, Any]:
+    cluster, kind, name = key
+    return {
+        "cluster": cluster,
+        "kind": kind,
+        "name": name,
+        "finding": str(finding.finding),
+        "path": finding.path,
+        "op": finding.op,
+        "before": finding.before,
+        "after": finding.after,
+        "message": finding.message,
+    }
+
+
+def _get_row_key(row: Row) -> RowKey:
+    return row["cluster"], row["kind"], row["name"]
+
+
+def _get_live_key(row: Row) -> RowKey:
+    """What a row of what is declared is joined on."""
+    sort, key = row["live_sort"], row["live_key"]
+    return row["cluster"], row["kind"] if sort is None else sort, row["name"] if key is None else key
+
+
+def _get_element_key(row: Row) -> tuple[str, ...]:
+    return (*_get_row_key(row), *_get_live_key(row))
+
+
+_K = TypeVar("_K", bound=tuple[str, ...])
+
+
+def _index_unique(rows: Iterable[Row], key_of: Callable[[Row], _K], side: str) -> Iterator[tuple[_K, Row]]:
+    seen_keys: set[_K] = set()
+    for row in rows:
+        key = key_of(row)
+        if key in seen_keys:
+            raise _build_duplicate_error(_get_row_key(row), side)
+        seen_keys.add(key)
+        yield key, row
+
+
+def _get_cluster_body(declared: Row | None, live: Row) -> str | None:
+    if declared is None or _explain_unknown(declared, live) is not None:
+        return None
+    body: str | None = live["body"]
+    return body
+
+
+def _explain_unknown(declared: Row, live: Row) -> str | None:
+    """Why something is not known; both sides can have a reason, and so can the two together."""
+    reasons = [row["error"] for row in (live, declared) if row and row["error"] is not None]
+    if declared and live and None not in (cluster_ids := (declared["cluster_id"], live["cluster_id"])):
+        reasons += [explain_other_cluster(*cluster_ids)] if cluster_ids[0] != cluster_ids[1] else []
+    return " ".join(reasons) or None
+
+
+def _build_duplicate_error(key: RowKey, side: str) -> KdeclareError:
+    cluster, kind, name = key
+    return KdeclareError(
+        error(
+            "duplicate-resource",
+            "A resource is there twice",
+            f"{kind}/{name} of cluster '{cluster}' is in the {side} table more than once.",
+            hint="Declare it once; if a snapshot holds it twice, take a new one.",
+        )
+    )
+
+
+def proves_no_drift(
+    declared: Mapping[str, Any], live: Mapping[str, Any], *, unmanaged_keys: bool = True
+) -> bool:
+    """Whether the facts of two rows show that the diff would find nothing; null shows nothing.
+
+    unmanaged_keys: whether a key that is neither declared nor owned is to be found.
+    False says nothing at all. `fleet.spark` has the same rule in SQL; a test holds the two together.
+    """
+    hashes = [
+        declared["need"],
+        declared["forbid"],
+        declared["keys" if unmanaged_keys else "gone"],
+        live["has"],
+        live["keys"],
+    ]
+    if declared["alone"] is not True or declared["always"] is not False or live["error"] is not None:
+        return False
+    if any(column is None for column in hashes):
+        return False
+    required, forbidden, allowed_keys, live_facts, live_keys = map(frozenset, hashes)
+    has_expected_keys = live_keys <= allowed_keys if unmanaged_keys else not live_keys & allowed_keys
+    return required <= live_facts and not forbidden & live_facts and has_expected_keys

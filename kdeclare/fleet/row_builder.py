@@ -1,0 +1,302 @@
+"""The rows of the two tables that a fleet is compared by, see `fleet.rows`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object, dump_canonical_json
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveCodec, LiveKey, LiveListing, LiveObject
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.provider.connection import NOT_CONFIGURED
+from kdeclare.core.provider.registry import find_codecs
+from kdeclare.core.resources.capabilities import (
+    encode_body,
+    find_live_key,
+    is_self_contained,
+    list_elements,
+    list_facts,
+)
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels
+from kdeclare.core.resources.record_binding import dump_record
+from kdeclare.fleet.live_state import OTHER_SYSTEMS, hash_text
+from kdeclare.fleet.rows import CLUSTER, LIVE
+
+Row = dict[str, Any]
+
+_NO_FACTS = DeclaredFacts([], [], [], None)
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """Where and when live rows were read. cluster_id: None where the cluster was not reached."""
+
+    taken_at: datetime
+    cluster: str
+    cluster_id: str | None
+    labels: Mapping[str, str]
+
+
+def build_cluster_row(origin: RowOrigin, body: JsonValue) -> Row:
+    """LIVE: the cluster itself; ``body`` as in `fleet.live_state`."""
+    return _build_live_columns(origin, CLUSTER, origin.cluster, body)
+
+
+def build_live_row(origin: RowOrigin, live_object: LiveObject) -> Row:
+    """LIVE: one object."""
+    facts = live_object.facts
+    return _build_live_columns(origin, *live_object.key, live_object.body) | {
+        "error": live_object.error,
+        "has": None if facts is None else facts.has,
+        "keys": None if facts is None else facts.keys,
+        "group_name": live_object.group,
+    }
+
+
+def build_unread_row(origin: RowOrigin, kind: str, name: str, reason: str) -> Row:
+    """LIVE: what could not be read, the cluster itself (kind `CLUSTER`) or one object of it."""
+    return _build_live_columns(origin, kind, name, None) | {"error": reason}
+
+
+def build_declared_rows(
+    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Iterator[Row]:
+    """DECLARED: a resource that is declared, owned or both; of one that is a set, a row for each element.
+
+    Of secrets there are hashes only.
+    """
+    elements = list_elements(id_, _get_body(desired), owned)
+    if elements is None:
+        yield build_declared_row(cluster, desired, id_, owned)
+        return
+    set_row = build_excluded_row(cluster, desired, id_, owned)
+    yield set_row | {
+        "live_sort": "",
+        "live_key": "",
+    }  # what is compared with all of a cluster needs all of it
+    for element in elements:
+        element_resource = (
+            None if desired is None or element.body is None else replace(desired, body=element.body)
+        )
+        row = build_declared_row(cluster, element_resource, id_, element.owned)
+        yield row | {"labels": set_row["labels"], **_build_key_columns(id_, element.key)}
+
+
+def build_excluded_rows(
+    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Iterator[Row]:
+    """DECLARED: the same of a resource that a selector leaves out: it is known, and not compared."""
+    elements = list_elements(id_, _get_body(desired), owned)
+    excluded_row = build_excluded_row(cluster, desired, id_, owned)
+    if elements is None:
+        yield excluded_row
+        return
+    yield excluded_row | {"live_sort": "", "live_key": ""}
+    for element in elements:
+        yield excluded_row | {"left_out": None, **_build_key_columns(id_, element.key)}
+
+
+def build_declared_row(
+    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Row:
+    """DECLARED: one resource that is not a set, or one element."""
+    key = find_live_key(id_, _get_body(desired), owned)
+    row = _build_resource_row(cluster, desired, id_, owned) | {
+        "owned": None if owned is None else dump_canonical_json(dump_record(owned)),
+        **_build_key_columns(id_, key),
+    }
+    if desired is None:
+        return row
+    facts = list_facts(desired, owned)
+    return row | {
+        "desired": _dump_body(desired),
+        "source": None if desired.source is None else str(desired.source),
+        "alone": key is not None and is_self_contained(desired),
+        "always": facts is None,
+        **_build_fact_columns(facts or _NO_FACTS),
+    }
+
+
+def build_excluded_row(
+    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Row:
+    """DECLARED: one that a selector leaves out: nothing is found about it, but it counts for the others."""
+    excluded_body = None if desired is None else _dump_body(desired)
+    key = find_live_key(id_, _get_body(desired), owned)
+    row = _build_resource_row(cluster, desired, id_, owned) | _build_key_columns(id_, key)
+    return row | {"alone": False, "left_out": excluded_body}
+
+
+def build_declared_cluster_row(
+    cluster: str,
+    labels: Mapping[str, str],
+    error: str | None = None,
+    *,
+    cluster_id: str | None = None,
+    cleanup: PendingCleanup | None = None,
+    policies: bool = False,
+) -> Row:
+    """DECLARED: the cluster itself.
+
+    error: why its project, or its state, could not be read. cluster_id: that which the state is about.
+    cleanup: what runs have left in the cluster to be removed later. policies: whether its project has some,
+    which have to be asked about all of it.
+    """
+    row = _build_declared_columns(cluster, CLUSTER, cluster) | {
+        **_build_fact_columns(_NO_FACTS),
+        "always": policies,
+    }
+    owned = dump_canonical_json(cleanup) if cleanup else None
+    return row | {"owned": owned, "labels": dict(labels), "cluster_id": cluster_id, "error": error}
+
+
+def _build_resource_row(
+    cluster: str, desired: DesiredResource | None, id_: ResourceId, owned: OwnedRecord | None
+) -> Row:
+    labels = desired.labels if desired is not None else get_owned_labels(owned)
+    return _build_declared_columns(cluster, id_.kind, id_.name) | {
+        "labels": dict(labels),
+        **_build_fact_columns(_NO_FACTS),
+    }
+
+
+def _get_body(desired: DesiredResource | None) -> object | None:
+    return None if desired is None else desired.body
+
+
+def _build_key_columns(id_: ResourceId, key: LiveKey | None) -> Row:
+    """What is as the resource itself is called is left out: then the table is half as large."""
+    if key is None or key == (id_.kind, id_.name):
+        return {}
+    return {"live_sort": key.sort, "live_key": key.key}
+
+
+def _dump_body(desired: DesiredResource) -> str:
+    return dump_canonical_json(encode_body(desired))
+
+
+def _build_fact_columns(facts: DeclaredFacts) -> Row:
+    return {"need": facts.need, "forbid": facts.forbid, "keys": facts.keys, "gone": facts.gone}
+
+
+def _build_live_columns(origin: RowOrigin, kind: str, name: str, body: JsonValue) -> Row:
+    body_json = None if body is None else dump_canonical_json(body)
+    return {
+        "taken_at": origin.taken_at,
+        "cluster": origin.cluster,
+        "cluster_id": origin.cluster_id,
+        "kind": kind,
+        "name": name,
+        "body": body_json,
+        "fingerprint": None if body_json is None else hash_text(body_json),
+        "error": None,
+        "labels": dict(origin.labels),
+        "has": None,
+        "keys": None,
+        "group_name": None,
+    }
+
+
+def _build_declared_columns(cluster: str, kind: str, name: str) -> Row:
+    return {
+        "cluster": cluster,
+        "kind": kind,
+        "name": name,
+        "live_sort": None,
+        "live_key": None,
+        "desired": None,
+        "left_out": None,
+        "owned": None,
+        "labels": {},
+        "source": None,
+        "alone": True,
+        "always": True,
+        "need": None,
+        "forbid": None,
+        "keys": None,
+        "gone": None,
+        "cluster_id": None,
+        "error": None,
+    }
+
+
+ROWS_A_BATCH = 5_000
+
+
+def read_live_rows(
+    connections: Connections, name: str, labels: Mapping[str, str], now: datetime
+) -> Iterator[Row]:
+    """All that a cluster has: itself, then the objects of each collector.
+
+    name, labels: the cluster's in its fleet. now: when this began.
+    Raises Fault before the first row, and never after it: what is lost later on is said row by row. Of a
+    collector that is not the cluster's own, there is a row with the error for each sort of its objects.
+    """
+    listings: list[LiveListing] = []
+    unread_codecs: list[tuple[LiveCodec, str]] = []
+    body: JsonObject = {}
+    other_systems: dict[str, JsonValue] = {}
+    system_id = None
+    for codec in find_codecs(connections):
+        if codec.identifies_system:
+            listing = codec.list_objects(connections)
+            body, system_id = as_object(listing.system), listing.system_id
+            listings.append(listing)
+            continue
+        try:
+            listing = codec.list_objects(connections)
+        except (Fault, KdeclareError) as problem:
+            reason = _explain_failure(problem)
+            other_systems[codec.name] = {"error": reason}
+            if not _is_not_configured(problem):
+                unread_codecs.append((codec, reason))
+        else:
+            other_systems[codec.name] = {"system": listing.system}
+            listings.append(listing)
+    if system_id is None:
+        system_id = next((item.system_id for item in listings if item.system_id is not None), None)
+    origin = RowOrigin(now, name, system_id, labels)
+    yield build_cluster_row(origin, {**body, OTHER_SYSTEMS: other_systems} if other_systems else body)
+    for listing in listings:
+        for item in listing.objects:
+            yield build_live_row(origin, item)
+    for codec, reason in unread_codecs:
+        for sort in sorted(codec.sorts):
+            yield build_unread_row(origin, sort, "", reason)
+
+
+def _explain_failure(problem: Fault | KdeclareError) -> str:
+    if isinstance(problem, KdeclareError):
+        return summarize_diagnostics(problem.diagnostics)
+    return f"It cannot be read: {problem.message.strip().rstrip('.')} ({problem.error})."
+
+
+def _is_not_configured(problem: Fault | KdeclareError) -> bool:
+    """Whether the environment says nothing of such a system, so that nothing of it is missing."""
+    return isinstance(problem, KdeclareError) and {d.code for d in problem.diagnostics} == {NOT_CONFIGURED}
+
+
+def build_unreachable_row(name: str, labels: Mapping[str, str], now: datetime, reason: str) -> Row:
+    """The one row of a cluster that could not be read."""
+    return build_unread_row(RowOrigin(now, name, None, labels), CLUSTER, name, reason)
+
+
+def batch_rows(rows: Iterable[Row], schema: pa.Schema = LIVE) -> Iterator[pa.RecordBatch]:
+    """Rows of one of the tables, a bounded number of them in a batch."""
+    rows = iter(rows)
+    while batch := list(islice(rows, ROWS_A_BATCH)):
+        yield pa.RecordBatch.from_pylist([_to_arrow_maps(row) for row in batch], schema)
+
+
+def _to_arrow_maps(row: Row) -> dict[str, Any]:
+    """As Arrow takes maps."""
+    return {**row, "labels": list(row["labels"].items())}

@@ -1,0 +1,246 @@
+"""What tables come to: numbers by cluster, kind, key and team. Only the numbers come to the driver."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as f
+
+from kdeclare.fleet.findings import AuditRow, ClusterSummary, FindingKind, HeatCell, KindCounts
+from kdeclare.fleet.object_counts import CountedSort, ObjectCount, list_counted_sorts
+from kdeclare.fleet.rows import CLUSTER, SUMMARY
+from kdeclare.fleet.snapshots import SnapshotCluster
+from kdeclare.fleet.spark.spark_errors import translate_spark_errors
+from kdeclare.fleet.spark.tables import count_declared, select_cluster_rows
+from kdeclare.manifests.policies import TOPIC
+
+_MAX_HEAT_PATHS = 40
+"""How many paths a heat map can have, the most frequent first."""
+
+
+def read_snapshot_clusters(live: DataFrame) -> tuple[SnapshotCluster, ...]:
+    """Each cluster of a snapshot, by name. Raises KdeclareError."""
+    sorts = list_counted_sorts()
+    with translate_spark_errors():
+        cluster_rows = select_cluster_rows(live).collect()
+        count_rows = {row["cluster"]: row for row in _count_by_cluster(live, sorts).collect()}
+    return tuple(
+        _build_snapshot_cluster(row, count_rows[row["cluster"]], sorts)
+        for row in sorted(cluster_rows, key=lambda r: r["name"])
+    )
+
+
+def _count_by_cluster(live: DataFrame, sorts: Sequence[CountedSort]) -> DataFrame:
+    is_resource = f.col("kind") != CLUSTER
+    is_unread_sort = is_resource & (f.col("name") == "") & f.col("error").isNotNull()
+    return live.groupBy("cluster").agg(
+        f.count(f.when(is_resource, f.col("body"))).alias("resources"),
+        f.count(f.when(is_resource, f.col("error"))).alias("failed"),
+        f.sort_array(f.collect_list(f.when(is_unread_sort, f.struct("kind", "error")))).alias("unread"),
+        *(
+            column
+            for number, sort in enumerate(sorts)
+            for column in _build_count_columns(number, sort, is_unread_sort)
+        ),
+    )
+
+
+def _build_count_columns(number: int, sort: CountedSort, is_unread_sort: Column) -> tuple[Column, Column]:
+    """How many objects of a sort there are, and how many of them are internal; not whether it was read."""
+    is_of_sort = (f.col("kind") == sort.sort) & ~is_unread_sort
+    is_internal = f.lit(False)
+    if sort.internal_marker is not None:
+        is_internal = f.contains(f.col("body"), f.lit(sort.internal_marker))
+    return (
+        f.count(f.when(is_of_sort, f.lit(1))).alias(f"count_{number}"),
+        f.count(f.when(is_of_sort & is_internal, f.lit(1))).alias(f"internal_{number}"),
+    )
+
+
+def _build_snapshot_cluster(
+    cluster_row: Row, count_row: Row, sorts: Sequence[CountedSort]
+) -> SnapshotCluster:
+    counts = {
+        sort.sort: ObjectCount(
+            sort.one, sort.many, count_row[f"count_{number}"], count_row[f"internal_{number}"]
+        )
+        for number, sort in enumerate(sorts)
+    }
+    topics = counts.pop(TOPIC, None)
+    return SnapshotCluster(
+        cluster_row["cluster"],
+        dict(cluster_row["labels"] or {}),
+        cluster_row["cluster_id"],
+        _find_version(cluster_row["body"]),
+        _to_utc(cluster_row["taken_at"]),
+        topics.count if topics is not None else 0,
+        topics.internal if topics is not None else 0,
+        count_row["resources"],
+        count_row["failed"],
+        cluster_row["error"],
+        tuple((row["kind"], row["error"]) for row in count_row["unread"]),
+        tuple(count for count in counts.values() if count.count),
+    )
+
+
+def count_declared_resources(declared: DataFrame) -> tuple[dict[str, int], bool]:
+    """How many each cluster declares, and whether the second pass concerns any. Raises KdeclareError."""
+    with translate_spark_errors():
+        rows = count_declared(declared).collect()
+    return {row["cluster"]: row["resources"] for row in rows}, any(row["concerned"] for row in rows)
+
+
+def build_cluster_summaries(
+    declared: DataFrame,
+    live: DataFrame,
+    declared_counts: Mapping[str, int],
+    counts_by_cluster: Mapping[str, KindCounts],
+    notices: Mapping[str, str],
+) -> tuple[ClusterSummary, ...]:
+    """Each cluster of an audit, by name. Raises KdeclareError.
+
+    declared_counts: how many are declared; counts_by_cluster, notices: all by cluster.
+    """
+    with translate_spark_errors():
+        declared_clusters = select_cluster_rows(declared).select("cluster", "labels", "error").collect()
+    live_clusters = {cluster.name: cluster for cluster in read_snapshot_clusters(live)}
+    return tuple(
+        _build_cluster_summary(
+            row,
+            live_clusters[name],
+            declared_counts[name],
+            counts_by_cluster.get(name, {}),
+            notices.get(name),
+        )
+        for name, row in sorted((row["cluster"], row) for row in declared_clusters)
+    )
+
+
+def _build_cluster_summary(
+    cluster_row: Row, live: SnapshotCluster, declared: int, kind_counts: KindCounts, notice: str | None
+) -> ClusterSummary:
+    failed_count = live.failed - len(live.unread)
+    partial_note = f"{failed_count:,} of its resources could not be read." if failed_count else None
+    unread_notes = (f"Nothing was read of {sort}: {reason}" for sort, reason in live.unread)
+    problems = [text for text in (cluster_row["error"], live.error, partial_note, *unread_notes) if text]
+    return ClusterSummary(
+        cluster_row["cluster"],
+        dict(cluster_row["labels"] or {}),
+        live.cluster_id,
+        live.version,
+        live.taken_at,
+        live.topics - live.internal,
+        declared,
+        kind_counts,
+        " ".join(problems) or None,
+        notice,
+        live.resources,
+        live.others,
+    )
+
+
+def build_summary_table(findings: DataFrame, taken_at: datetime) -> DataFrame:
+    """How often what was found, as `rows.SUMMARY` has it."""
+    counts = findings.groupBy(
+        "cluster", "kind", "finding", "path", f.coalesce(f.col("labels")["team"], f.lit("")).alias("team")
+    ).count()
+    return counts.withColumn("taken_at", f.lit(taken_at)).select(*SUMMARY.names)
+
+
+def count_by_finding(summary: DataFrame, column: str) -> dict[str, KindCounts]:
+    """Findings by kind, for each value of a column of the summary. Raises KdeclareError."""
+    with translate_spark_errors():
+        rows = summary.groupBy(column, "finding").agg(f.sum("count").alias("count")).collect()
+    counts: dict[str, dict[FindingKind, int]] = {}
+    for row in rows:
+        counts.setdefault(row[column], {})[FindingKind(row["finding"])] = row["count"]
+    return {name: _order_counts(counts[name]) for name in sorted(counts)}
+
+
+def count_kinds(findings: DataFrame) -> KindCounts:
+    """Findings by kind, without a summary. Raises KdeclareError."""
+    with translate_spark_errors():
+        rows = findings.groupBy("finding").count().collect()
+    return _order_counts({FindingKind(row["finding"]): row["count"] for row in rows})
+
+
+def sum_counts(counts: Mapping[str, KindCounts]) -> KindCounts:
+    """All of them together."""
+    sums: dict[FindingKind, int] = {}
+    for cluster_counts in counts.values():
+        for kind, count in cluster_counts.items():
+            sums[kind] = sums.get(kind, 0) + count
+    return _order_counts(sums)
+
+
+def _order_counts(counts: Mapping[FindingKind, int]) -> KindCounts:
+    return {kind: counts[kind] for kind in FindingKind if kind in counts}
+
+
+def build_heat_map(summary: DataFrame) -> tuple[HeatCell, ...]:
+    """How often which path is found where, for the most frequent paths. Raises KdeclareError."""
+    by_path = summary.groupBy("path").agg(f.sum("count").alias("all")).orderBy(f.desc("all"), "path")
+    top_paths = by_path.limit(_MAX_HEAT_PATHS).select(f.col("path").alias("top"))
+    cells = (
+        summary.join(f.broadcast(top_paths), f.col("path").eqNullSafe(f.col("top")))
+        .groupBy("cluster", "path")
+        .agg(f.sum("count").alias("count"))
+        .orderBy("cluster", "path")
+    )
+    with translate_spark_errors():
+        return tuple(HeatCell(row["cluster"], row["path"], row["count"]) for row in cells.collect())
+
+
+def select_worst(findings: DataFrame, count: int) -> tuple[AuditRow, ...]:
+    """The first findings in the order in which people want to read them. Raises KdeclareError."""
+    is_known = f.col("status") != "new"
+    ordered = findings.orderBy(_build_severity_column(), is_known, "cluster", "kind", "name", "path")
+    with translate_spark_errors():
+        rows = ordered.limit(count).collect()
+    return tuple(map(_build_audit_row, rows))
+
+
+def _build_severity_column() -> Column:
+    ranks = f.create_map(*(f.lit(x) for rank, kind in enumerate(FindingKind) for x in (str(kind), rank)))
+    return ranks[f.col("finding")]
+
+
+def _build_audit_row(row: Row) -> AuditRow:
+    values: dict[str, Any] = {name: row[name] for name in AuditRow.__dataclass_fields__}
+    return AuditRow(
+        **{
+            **values,
+            "taken_at": _to_utc(row["taken_at"]),
+            "first_seen": _to_utc(row["first_seen"]),
+            "finding": FindingKind(row["finding"]),
+            "labels": dict(row["labels"] or {}),
+        }
+    )
+
+
+def count_known(findings: DataFrame) -> int:
+    """How many of the findings the earlier audit had, too. Raises KdeclareError."""
+    return count_rows(findings.where("status = 'known'"))
+
+
+def count_rows(table: DataFrame) -> int:
+    """How many there are. Raises KdeclareError."""
+    with translate_spark_errors():
+        return table.count()
+
+
+def count_rows_by_cluster(table: DataFrame) -> dict[str, int]:
+    """How many each cluster has. Raises KdeclareError."""
+    with translate_spark_errors():
+        return {row["cluster"]: row["count"] for row in table.groupBy("cluster").count().collect()}
+
+
+def _find_version(body: str | None) -> str | None:
+    return json.loads(body).get("version") if body else None
+
+
+def _to_utc(time: datetime) -> datetime:
+    """Spark gives local times without a zone."""
+    return time.astimezone(UTC)

@@ -1,0 +1,263 @@
+"""Spark's exceptions as errors for people: the gist in a sentence, and what can be done."""
+
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+
+_MAX_CAUSES = 20
+"""Causes looked at; a chain may bite its own tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One exception: its class with its package, and its message (empty if it has none)."""
+
+    kind: str
+    message: str
+
+
+def list_causes(problem: BaseException) -> tuple[Cause, ...]:
+    """The exception itself and what caused it, down to the root; Java's where it came from there."""
+    # py4j and pyspark keep the Java exception under different names.
+    java_exception: Any = getattr(problem, "java_exception", None) or getattr(problem, "_origin", None)
+    if not isinstance(java_exception, JavaObject):
+        return (Cause(type(problem).__name__, str(problem)),)
+    chain: list[Cause] = []
+    try:
+        while java_exception is not None and len(chain) < _MAX_CAUSES:
+            chain.append(Cause(java_exception.getClass().getName(), java_exception.getMessage() or ""))
+            java_exception = java_exception.getCause()
+    except (Py4JError, OSError):  # the JVM is gone: what it said before is all there is
+        chain = chain or [Cause(type(problem).__name__, "")]  # its text too would be asked of the JVM
+    return tuple(chain)
+
+
+def mask_uri_passwords(text: str) -> str:
+    """Without a password that somebody put into a URI."""
+    return re.sub(r"//[^/@:\s]*:[^/@\s]*@", "//", text)
+
+
+class SparkError(KdeclareError):
+    """A failure of which Spark's log may tell more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownFailure:
+    """A failure that is known by what Spark says; ``detail`` may hold the groups of ``said`` and ``root``."""
+
+    said: re.Pattern[str]
+    code: str
+    summary: str
+    detail: str
+    hint: str
+
+
+def _build_known_failure(pattern: str, code: str, summary: str, detail: str, hint: str) -> _KnownFailure:
+    return _KnownFailure(re.compile(pattern, re.DOTALL), code, summary, detail, hint)
+
+
+_ACCESS_HINT = "Check the location, and that whoever runs Spark may read and write there."
+_FILE_PATTERN = r"reading file (?P<file>\S.*?)\.\s"
+_MEMORY_HINT = (
+    "Give Spark more memory (--conf spark.driver.memory=8g, spark.executor.memory), or smaller tasks."
+)
+
+_KNOWN_FAILURES = (
+    _build_known_failure(
+        r"No space left on device|Disk quota exceeded|File too large",
+        "disk-full",
+        "No space left",
+        "Spark could not write: {root}.",
+        "Free some space where results go and where Spark keeps its own files (spark.local.dir).",
+    ),
+    _build_known_failure(
+        r"Permission denied|AccessControlException|AccessDeniedException|Status Code: 403"
+        r"|Mkdirs failed to create|Read-only file system",
+        "no-access",
+        "Spark may not read or write there",
+        "Spark was not let: {root}.",
+        _ACCESS_HINT,
+    ),
+    _build_known_failure(
+        r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\].*?" + _FILE_PATTERN,
+        "cannot-read",
+        "A file is not there",
+        "{file} is not there any more.",
+        "Was it deleted meanwhile? Run the command again.",
+    ),
+    _build_known_failure(
+        r"\[FAILED_READ_FILE[^]]*\].*?" + _FILE_PATTERN,
+        "damaged-file",
+        "A file is damaged",
+        "{file} cannot be read as what it was written as: {root}.",
+        "Restore the file, or delete the snapshot or audit that it belongs to.",
+    ),
+    _build_known_failure(
+        r"\[PATH_NOT_FOUND\] Path does not exist: (?P<file>\S.*?)\.\s",
+        "cannot-read",
+        "A file is not there",
+        "There is nothing at {file}.",
+        _ACCESS_HINT,
+    ),
+    _build_known_failure(
+        r"No FileSystem for scheme|ClassNotFoundException: (?:Class )?\S*FileSystem\b",
+        "spark-no-file-system",
+        "Spark does not know this kind of location",
+        "Spark cannot reach the location: {root}.",
+        "Add its connector, as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION.",
+    ),
+    _build_known_failure(
+        r"PYTHON_VERSION_MISMATCH|Python in worker has different version",
+        "python-mismatch",
+        "Executors run another Python",
+        "The executors' Python has another version than the one that runs kdeclare.",
+        "Set PYSPARK_PYTHON to a Python of the same minor version, which is on every executor.",
+    ),
+    _build_known_failure(
+        r'Cannot run program "(?P<file>[^"]+)"',
+        "python-missing",
+        "Executors do not find Python",
+        "There is no {file} where tasks run.",
+        "Set PYSPARK_PYTHON to a Python with kdeclare's dependencies, which is on every executor.",
+    ),
+    _build_known_failure(
+        r"ModuleNotFoundError: No module named '(?P<file>[^']+)'",
+        "python-missing",
+        "Executors lack a Python package",
+        "The Python of a task has no package {file}.",
+        "Install kdeclare's dependencies there, or set PYSPARK_PYTHON to a Python that has them.",
+    ),
+    _build_known_failure(
+        r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), and the Python of a task "
+        r"(?P<found>[^\n]*?)\.\s",
+        "provider-missing",
+        "A provider is missing where a task runs",
+        "This command uses the provider {provider}, and the Python of a task {found}.",
+        "Install the same version of its distribution on every executor, or uninstall it here.",
+    ),
+    _build_known_failure(
+        r"OutOfMemoryError|exceeds? (?:spark\.)?(?:driver\.)?maxResultSize",
+        "out-of-memory",
+        "Spark ran out of memory",
+        "Spark ran out of memory: {root}.",
+        _MEMORY_HINT,
+    ),
+    _build_known_failure(
+        r"Python worker exited unexpectedly|ExecutorLostFailure|Executor lost|exited caused by one of the",
+        "worker-died",
+        "A task's process died",
+        "A task's Python process, or the executor around it, died before the task was done.",
+        f"Most often the machine had no memory left. {_MEMORY_HINT}",
+    ),
+    _build_known_failure(
+        r"Could not parse Master URL|Master must either|Invalid master URL",
+        "bad-master",
+        "Spark does not know this master",
+        "Spark does not know this master: {root}.",
+        "Give local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT.",
+    ),
+    _build_known_failure(
+        r"All masters are unresponsive|Connection refused|UnknownHostException|NoRouteToHost"
+        r"|Failed to connect|stopped SparkContext|SparkContext was shut down",
+        "spark-unreachable",
+        "Spark cannot be reached",
+        "Spark or its storage cannot be reached: {root}.",
+        "Check the address of the master and of the location, and the network between.",
+    ),
+)
+
+_JVM_DIED = error(
+    "spark-died",
+    "Spark's JVM has ended",
+    "Spark's JVM ended in the middle of the work.",
+    hint=f"Most often it had no memory left. {_MEMORY_HINT}",
+)
+_EXCEPTION_LINE = re.compile(r"^\s*(?P<said>[A-Za-z_][\w.]*(?:: .*)?)$")
+
+
+@contextmanager
+def translate_spark_errors() -> Iterator[None]:
+    """Turn an exception of Spark's in the block into a SparkFailure, whose cause it is.
+
+    Codes: ``damaged-file``, ``cannot-read``, ``no-access``, ``disk-full``, ``spark-unreachable``,
+    ``python-mismatch`` and more of the kind; ``internal-error`` for a bug in what tasks run.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        raise SparkError(_build_diagnostic(problem)) from problem
+    except ConnectionError as problem:
+        if not _is_py4j_error(problem):
+            raise
+        raise SparkError(_JVM_DIED) from problem
+
+
+def _is_py4j_error(problem: ConnectionError) -> bool:
+    """Whether it is the JVM that cannot be connected to."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    return bool(frames) and "py4j" in Path(frames[-1].filename).parts
+
+
+def _build_diagnostic(problem: BaseException) -> Diagnostic:
+    if isinstance(problem, Py4JError) and not isinstance(problem, Py4JJavaError):
+        return _JVM_DIED
+    chain = list_causes(problem)
+    text = "\n".join(f"{cause.kind}: {cause.message}" for cause in chain)
+    for failure in _KNOWN_FAILURES:
+        match = failure.said.search(text)
+        if match is not None:
+            groups = {name: _decode_uri(value) for name, value in match.groupdict().items()}
+            detail = failure.detail.format(root=_explain_root_cause(chain), **groups)
+            return error(failure.code, failure.summary, _format_paths(detail), hint=failure.hint)
+    exception = _find_python_exception(text)
+    if exception is not None:
+        detail_text = f"This should not have happened: a task raised {exception}."
+        return error("internal-error", "Internal error", _format_paths(detail_text), hint="Please report it.")
+    return error(
+        "spark-failed", "Spark failed", _format_paths(f"Spark failed: {_explain_root_cause(chain)}.")
+    )
+
+
+def _explain_root_cause(chain: Sequence[Cause]) -> str:
+    """What the deepest cause with a message says, in one line without Spark's own codes."""
+    deepest_cause = next((cause for cause in reversed(chain) if cause.message.strip()), chain[0])
+    line = next((line.strip() for line in deepest_cause.message.splitlines() if line.strip()), "")
+    line = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+;?$|\s*\(exists=.*\)$", "", line)
+    return (line or deepest_cause.kind.rpartition(".")[2]).rstrip(". ")
+
+
+def _decode_uri(text: str) -> str:
+    """What Spark has as a URI, as people write it."""
+    return unquote(text) if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text) else text
+
+
+def _format_paths(text: str) -> str:
+    """Paths of this machine as paths, and nobody's password."""
+    return mask_uri_passwords(re.sub(r"\bfile:/{1,3}", "/", text))
+
+
+def _find_python_exception(text: str) -> str | None:
+    """The last line of a task's Python traceback; None where there is none."""
+    _, marker, traceback_text = text.rpartition("Traceback (most recent call last):")
+    if not marker:
+        return None
+    lines = [
+        line
+        for line in traceback_text.splitlines()
+        if line.strip() and not line.lstrip().startswith("SQLSTATE")
+    ]
+    exception_lines = [
+        line.strip().rstrip(".") for line in lines if _EXCEPTION_LINE.match(line) and "File " not in line
+    ]
+    return exception_lines[0] if exception_lines else "an exception"

@@ -1,0 +1,334 @@
+"""What documents look like, as pydantic models, and the validation of one document: of manifests around
+their spec, and of files that hold one document and are no manifests (projects, fleets).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
+from kdeclare.core.provider.registry import find_api_version, list_api_versions
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME, DesiredResource, SpecProblem
+from kdeclare.core.resources.raw_text import RawText
+from kdeclare.core.suggestions import format_alternatives, format_suggestion
+from kdeclare.manifests.model_fields import is_showable
+from kdeclare.manifests.reading_modes import build_document_modes, build_spec_modes
+from kdeclare.manifests.schema_errors import build_diagnostics, find_affected_fields
+from kdeclare.manifests.syntax.node_reader import KAFKA, UNIFORM, VALUE, Modes, NodeReader, has_broken_value
+from kdeclare.manifests.syntax.nodes import (
+    compose,
+    find_child,
+    find_node,
+    find_path,
+    find_position,
+    find_position_within,
+)
+from kdeclare.manifests.syntax.substitution import Variable, has_reference
+
+_MISPLACED_KIND_HINTS = {
+    "PolicyTest": "Keep tests of policies outside of the manifests; kdeclare policy test FILE runs them.",
+}
+"""Where documents belong that are no manifests of a project."""
+
+
+TextMap = Annotated[
+    dict[str, str],
+    RawText(),
+    Field(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}}),
+]
+"""A mapping whose scalars are read as the text that stands there."""
+
+
+class Metadata(BaseModel):
+    """``metadata`` of every manifest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    # read as the text that stands there, so an editor may see a number
+    name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
+    labels: TextMap = {}
+
+
+class Declarable(Protocol):
+    """What a document can declare, as far as reading it goes: a kind of resource, or a kind of rule."""
+
+    name: str
+    spec: type[BaseModel]
+
+    def parse(self, name: str, spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
+        """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
+
+
+class Envelope(BaseModel):
+    """A manifest of whatever kind; the model of one kind narrows ``apiVersion``, ``kind`` and ``spec``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    apiVersion: Literal["kdeclare/v1"]  # noqa: N815
+    kind: str
+    metadata: Metadata
+    spec: Any
+
+
+def build_envelope_model(kind: Declarable) -> type[Envelope]:
+    """The model of whole documents of a kind."""
+    version: Any = Literal[find_api_version(kind.name)]
+    name: Any = Literal[kind.name]
+    return create_model(
+        kind.name, __base__=Envelope, apiVersion=(version, ...), kind=(name, ...), spec=(kind.spec, ...)
+    )
+
+
+class DocumentValidator:
+    """Validates documents of the known kinds."""
+
+    def __init__(self, kinds: Mapping[str, Declarable]) -> None:
+        self._kinds = kinds
+        self._models: dict[str, type[Envelope]] = {}
+        self._modes: dict[str, Modes] = {}
+
+    def check(
+        self, data: Any, root: Node, *, readable: bool
+    ) -> tuple[DesiredResource | None, list[Diagnostic]]:
+        """What the document ``data`` declares, if it is one, and everything that is wrong with it.
+
+        readable: False where scalars could not be read; the kind is asked of the other fields only then.
+        """
+        if not isinstance(data, dict):
+            return None, [build_not_a_manifest_error(root)]
+        kind = self._kinds.get(data.get("kind", "")) if isinstance(data.get("kind"), str) else None
+        if kind is None:
+            return None, self._check_without_kind(data, root)
+        model = self._get_model(kind)
+        problems: list[Diagnostic] = []
+        wrong_fields: set[str | int] | None = set()
+        try:
+            manifest = model.model_validate(data, strict=True)
+        except ValidationError as e:
+            problems = [_add_group_hint(p, kind, data) for p in build_diagnostics(e, model, data, root)]
+            wrong_fields = find_affected_fields(e)
+        else:
+            if readable:
+                name = manifest.metadata.name
+                body, kind_problems = kind.parse(name, manifest.spec)
+                declared = DesiredResource(
+                    ResourceId(kind.name, name), body, manifest.metadata.labels, find_position(root, NAME)
+                )
+                return declared, [
+                    _locate_problem(problem, root, kind) for problem in kind_problems
+                ] if kind_problems else []
+        if wrong_fields is not None:
+            problems += _check_valid_fields(kind, data, wrong_fields, root)
+        return None, problems
+
+    def find_modes(self, root: Node, reader: NodeReader) -> Modes:
+        """How to read a document; its kind may stand after its spec. One of no known kind has only values."""
+        kind = self._find_kind(root, reader)
+        if kind is None:
+            return build_document_modes(UNIFORM[VALUE])
+        modes = self._modes.get(kind.name)
+        if modes is None:
+            modes = self._modes[kind.name] = build_document_modes(build_spec_modes(kind.spec))
+        return modes
+
+    def can_show(self, root: Node, node: Node) -> bool:
+        """Whether a message may repeat a scalar of a document: its model says that it is no secret."""
+        declarable = self._find_kind(root)
+        path = find_path(root, node)
+        return path is not None and is_showable(
+            Envelope if declarable is None else self._get_model(declarable), path
+        )
+
+    def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
+        """reader: of references, as a kind can be one."""
+        pair = find_child(root, "kind")
+        if pair is None or not isinstance(pair[1], ScalarNode):
+            return None
+        text = pair[1].value
+        return self._kinds.get(reader.peek(pair[1]) if reader and has_reference(text) else text)
+
+    def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
+        """What is wrong with a document's kind."""
+        return [] if kind in self._kinds else [build_unknown_kind_error(kind, self._kinds, root)]
+
+    def _get_model(self, kind: Declarable) -> type[Envelope]:
+        model = self._models.get(kind.name)
+        if model is None:
+            model = self._models[kind.name] = build_envelope_model(kind)
+        return model
+
+    def _check_without_kind(self, data: dict[Any, Any], root: Node) -> list[Diagnostic]:
+        problems: list[Diagnostic] = []
+        if isinstance(data.get("kind"), str):
+            problems.append(build_unknown_kind_error(data["kind"], self._kinds, root))
+        versions: Any = Literal[list_api_versions()]
+        model = create_model("Envelope", __base__=Envelope, apiVersion=(versions, ...))
+        try:
+            model.model_validate(data, strict=True)
+        except ValidationError as e:
+            problems += [_add_provider_hint(p, data) for p in build_diagnostics(e, model, data, root)]
+        return problems
+
+
+def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
+    """Add where to look if no installed provider has the group of a document."""
+    version = data.get("apiVersion")
+    if problem.subject != "apiVersion" or problem.hint or not isinstance(version, str):
+        return problem
+    group = version.partition("/")[0]
+    if group in {known.partition("/")[0] for known in list_api_versions()}:
+        return problem
+    return replace(
+        problem, hint=f"No installed provider has the group '{group}'; 'kdeclare providers' lists them."
+    )
+
+
+def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
+    """Add what to write where a document has a kind of one group, and another ``apiVersion`` or none."""
+    if problem.subject != "apiVersion":
+        return problem
+    version = find_api_version(kind.name)
+    if problem.code == "missing-field":
+        return replace(problem, hint=f"Write 'apiVersion: {version}'.")
+    if problem.code != "bad-value":
+        return problem
+    if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
+        return problem  # another version of its group
+    return replace(problem, hint=f"Write 'apiVersion: {version}': {kind.name} is a kind of that group.")
+
+
+def _check_valid_fields(
+    kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
+) -> list[Diagnostic]:
+    """What the kind says of the fields that are well, so that all problems are told at once."""
+    spec, metadata = data.get("spec"), data.get("metadata")
+    if not isinstance(spec, dict):
+        return []
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    valid_fields = {
+        key: value for key, value in spec.items() if key not in wrong_fields and not has_broken_value(value)
+    }
+    try:
+        parsed = kind.spec.model_validate(valid_fields, strict=True)
+    except ValidationError:
+        return []
+    _, kind_problems = kind.parse(name if isinstance(name, str) else "", parsed)
+    return [
+        _locate_problem(problem, root, kind)
+        for problem in kind_problems
+        if _is_certain(problem, named=bool(name))
+    ]
+
+
+def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
+    """Whether it is true however the fields that could not be read turn out.
+
+    What is said of the spec as a whole, or of a field that lacks its neighbours, may not be.
+    """
+    return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
+
+
+def build_not_a_manifest_error(root: Node) -> Diagnostic:
+    """For a document that is no mapping."""
+    return error(
+        "not-a-manifest",
+        "Not a manifest",
+        "A manifest is a mapping with apiVersion, kind, metadata and spec.",
+        place=find_position(root, ()),
+    )
+
+
+def build_unknown_kind_error(kind: str, kinds: Mapping[str, Declarable], root: Node) -> Diagnostic:
+    """For a document of a kind that there is not."""
+    return error(
+        "unknown-kind",
+        "Unknown kind",
+        f"'{kind}' is not a kind of resource.",
+        hint=_MISPLACED_KIND_HINTS.get(kind)
+        or format_suggestion(kind, kinds)
+        or f"Kinds are {format_alternatives(kinds)}.",
+        place=find_position(root, ("kind",)),
+        subject=kind,
+    )
+
+
+def _locate_problem(problem: SpecProblem, root: Node, kind: Declarable) -> Diagnostic:
+    path = problem.path
+    full_path = path if path == NAME else ("spec", *path)
+    if problem.offset is not None and (text_node := find_node(root, full_path)) is not None:
+        return replace(problem.diagnostic, place=find_position_within(text_node, problem.offset))
+    # a key of a config mapping is what people look for, not its value
+    return replace(problem.diagnostic, place=find_position(root, full_path, key=_is_setting_path(path, kind)))
+
+
+def _is_setting_path(path: tuple[str | int, ...], kind: Declarable) -> bool:
+    """Whether it leads to one of the texts of a field, which have names that the model does not know."""
+    return len(path) == 2 and path != NAME and build_spec_modes(kind.spec).get_modes_below(path[0]).is_text
+
+
+M = TypeVar("M", bound=BaseModel)
+_URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+
+
+def load_document(path: Path, kind: str, read_hint: str) -> Node:
+    """The one document of a file that is no manifest. Raises KdeclareError.
+
+    read_hint: the hint for a file that cannot be read.
+    """
+    file = str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise KdeclareError(
+            error(
+                "unreadable-file",
+                f"{kind} file cannot be read",
+                f"'{file}' cannot be read: {(e.strerror or 'it cannot be opened').lower()}.",
+                hint=read_hint,
+            )
+        ) from None
+    problems: list[Diagnostic] = []
+    documents = list(compose(file, data, problems))
+    if not problems and len(documents) != 1:
+        error_position = find_position(documents[1], ()) if documents else SourcePosition(file, 1, 1)
+        detail = f"It holds {len(documents)} documents." if documents else "It is empty."
+        hint = f"A {kind.lower()} file holds one document, of kind {kind}."
+        code, summary = f"bad-{kind.lower()}", f"Not a {kind.lower()} file"
+        problems.append(error(code, summary, detail, hint=hint, place=error_position))
+    if not problems and not isinstance(documents[0], MappingNode):
+        problems.append(build_not_a_manifest_error(documents[0]))
+    if problems:
+        raise KdeclareError(*problems)
+    return documents[0]
+
+
+def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
+    """A document as its model has it. Raises KdeclareError with all that is wrong."""
+    reader.shows = lambda node: (path := find_path(root, node)) is not None and is_showable(model, path)
+    data = reader.read(root)
+    problems = list(reader.problems)
+    try:
+        manifest = model.model_validate(data, strict=True)
+    except ValidationError as e:
+        problems += build_diagnostics(e, model, data, root)
+        raise KdeclareError(*sort_diagnostics(problems)) from None
+    if problems:
+        raise KdeclareError(*sort_diagnostics(problems))
+    return manifest
+
+
+def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable]:
+    """Read twice, as a number's text as written cannot be had from the number."""
+    if node is None:
+        return {}
+    values, texts = reader.read(node), reader.read(node, UNIFORM[KAFKA])
+    return {str(name): Variable(value, texts[name]) for name, value in values.items()}
+
+
+def resolve_location(folder: Path, state: str) -> str:
+    """Where a state is that a file in ``folder`` names: a folder or a URI."""
+    return state if _URI.match(state) else str(folder / state)

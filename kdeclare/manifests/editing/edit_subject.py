@@ -1,0 +1,160 @@
+"""The resource whose manifest is edited, and what of it is never edited."""
+
+from collections.abc import Iterator, Mapping
+
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.capabilities import Editable
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, NodePath, PutEdit
+from kdeclare.manifests.editing.text_splice import is_null
+from kdeclare.manifests.provenance import Source, SourceDocument
+from kdeclare.manifests.schema_errors import format_path
+from kdeclare.manifests.syntax.node_reader import NodeReader
+from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
+from kdeclare.manifests.syntax.substitution import find_reference_names
+
+_REFERENCE_ORIGINS = {"env": "the environment kdeclare runs in gives it", "file": "a file gives it"}
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedEdit:
+    """An edit of one document."""
+
+    document: SourceDocument
+    edit: Edit
+
+
+@dataclass(frozen=True, slots=True)
+class EditSubject:
+    """One resource.
+
+    kind: says what its manifests mean. variables: where the project file gives them.
+    """
+
+    id: ResourceId
+    source: Source
+    reader: NodeReader
+    kind: Editable
+    variables: Mapping[str, SourcePosition]
+
+    def is_declared(self, path: NodePath) -> bool:
+        """Whether its own documents say something at a path within the spec; null says nothing."""
+        node = self.source.at(("spec", *path))
+        return node is not None and not is_null(node)
+
+    def edited(self, document: SourceDocument, edit: Edit) -> LocatedEdit:
+        """The edit, where it may be made.
+
+        Raises KdeclareError (``aliased-field``, ``field-by-reference``).
+        """
+        self._validate_not_shared(document, edit.path)
+        node = find_node(document.root, edit.path)
+        if isinstance(edit, PutEdit) and node is not None:
+            self._validate_not_reference(document, edit.path, node)
+        return LocatedEdit(document, edit)
+
+    def split_elements(self, node: Node) -> list[str]:
+        """The elements of a list, written as a list or as one text with commas."""
+        value = self.reader.peek(node)
+        parts = value.split(",") if isinstance(value, str) else value or []
+        return [part.strip() for part in parts if part.strip()]
+
+    def replace_elements(
+        self, document: SourceDocument, path: NodePath, node: Node, elements: list[str]
+    ) -> Iterator[LocatedEdit]:
+        """Edits that make a list, of which the order says nothing, have certain elements, in its own form."""
+        texts = self.split_elements(node)
+        if set(texts) == set(elements):
+            return
+        kept_elements = [element for element in texts if element in elements]
+        new_elements = [element for element in elements if element not in texts]
+        if isinstance(node, ScalarNode):
+            yield self.edited(document, PutEdit(path, ",".join([*kept_elements, *new_elements])))
+            return
+        for element in new_elements:
+            yield self.edited(document, AppendEdit(path, element))
+        for index in reversed(range(len(texts))):
+            if texts[index] not in elements:
+                yield self.edited(document, DropEdit((*path, index)))
+
+    def _validate_not_shared(self, document: SourceDocument, path: NodePath) -> None:
+        shared = _find_shared_nodes(document.root)
+        path_nodes = [find_node(document.root, path[:n]) for n in range(len(path) + 1)]
+        target_node = path_nodes[-1]
+        affected_nodes = [node for node in path_nodes if node is not None] + (
+            [*_walk_nodes(target_node)] if target_node is not None else []
+        )
+        shared_node = next((node for node in affected_nodes if id(node) in shared), None)
+        if shared_node is None:
+            return
+        raise KdeclareError(
+            error(
+                "aliased-field",
+                "Field shared by an alias",
+                f"'{format_path(path)}' of {self.id} has part in an anchor (&) and its aliases (*), "
+                f"at {get_position(shared_node)}: to edit it would change more than this field.",
+                hint="Write the values out in place of the alias, or change the manifest by hand.",
+                place=_find_key_position(document, path),
+                resource=str(self.id),
+                subject=format_path(path),
+            )
+        )
+
+    def _validate_not_reference(self, document: SourceDocument, path: NodePath, node: Node) -> None:
+        scalars = [scalar for scalar in _walk_nodes(node) if isinstance(scalar, ScalarNode)]
+        names = [name for scalar in scalars for name in find_reference_names(scalar.value)]
+        if not names:
+            return
+        origin, _, name = names[0].partition(".")
+        definition_position = self.variables.get(name) if origin == "var" else None
+        origin_text = (
+            f"it is defined at {definition_position}"
+            if definition_position
+            else _REFERENCE_ORIGINS.get(origin, "it is defined elsewhere")
+        )
+        raise KdeclareError(
+            error(
+                "field-by-reference",
+                "Value is a reference",
+                f"'{format_path(path)}' of {self.id} is written as ${{{names[0]}}}, "
+                f"which may stand elsewhere, "
+                f"too; {origin_text}.",
+                hint="Change it there, or write a value of its own in place of the reference.",
+                place=_find_key_position(document, path),
+                resource=str(self.id),
+                subject=format_path(path),
+            )
+        )
+
+
+def _find_key_position(document: SourceDocument, path: NodePath) -> SourcePosition:
+    return find_position(document.root, path, key=True)
+
+
+def _walk_nodes(root: Node) -> Iterator[Node]:
+    """A node and all below it; what is aliased, once for each place where it stands."""
+    yield root
+    if not isinstance(root, ScalarNode):
+        for item in root.value:
+            for node in item if isinstance(root, MappingNode) else (item,):
+                yield from _walk_nodes(node)
+
+
+def _find_shared_nodes(root: Node) -> frozenset[int]:
+    """The nodes that stand in several places; by identity, as nodes are not hashable by value."""
+    visited: set[int] = set()
+    shared: set[int] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) in visited:
+            shared.add(id(node))
+            continue
+        visited.add(id(node))
+        if not isinstance(node, ScalarNode):
+            for item in node.value:
+                pending.extend(item if isinstance(node, MappingNode) else (item,))
+    return frozenset(shared)

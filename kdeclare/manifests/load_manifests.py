@@ -1,0 +1,313 @@
+"""The manifests of a project in one environment as desired resources, with all that is wrong with them."""
+
+import gc
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from yaml.nodes import Node, ScalarNode
+
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, sort_diagnostics
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Kind
+from kdeclare.manifests.checks import ResourceCheck, build_duplicate_resource_error, check_name_scope
+from kdeclare.manifests.defaults import DEFAULTS, Defaults, DefaultsKind, Layers, collect_inherited_defaults
+from kdeclare.manifests.document_models import Declarable, DocumentValidator
+from kdeclare.manifests.overlays import Overlays, identify
+from kdeclare.manifests.project import PROJECT_FILE, Project, find_manifest_roots
+from kdeclare.manifests.rule_filter import RuleFilter
+from kdeclare.manifests.syntax.files import FileContents, FileFinder
+from kdeclare.manifests.syntax.node_reader import NodeReader
+from kdeclare.manifests.syntax.nodes import compose
+from kdeclare.manifests.syntax.substitution import ReferenceContext
+
+_BATCH_SIZE = 16
+"""Documents composed before they are worked on: changing between the two for each costs a sixth more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedManifests:
+    """What the manifests say.
+
+    desired: what has a spec of the right shape, in the order of files and documents; the kind may still
+        have found errors in it, which are among the diagnostics.
+    complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
+    files: how many were read, overlays included; not those that were only looked through for rules.
+    rules: what holds for all of the project, in the order of names; errors as in ``desired``. Defaults are
+        not among them: they are in what is desired.
+    layers: what the resource is made of that was asked for, if it is desired.
+    """
+
+    desired: tuple[DesiredResource, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    complete: bool
+    files: int
+    rules: tuple[DesiredResource, ...] = ()
+    layers: Layers | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the desired state cannot be relied on."""
+        return any(d.is_error for d in self.diagnostics)
+
+
+def load_project_manifests(
+    project: Project,
+    paths: Sequence[Path] | None,
+    kinds: Mapping[str, Kind],
+    environ: Mapping[str, str],
+    checks: Iterable[ResourceCheck] = (),
+    rules: Mapping[str, Declarable] | None = None,
+    replacements: Mapping[str, bytes | None] | None = None,
+    traced_resource: ResourceId | None = None,
+) -> LoadedManifests:
+    """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
+
+    paths: files or folders, relative to where one stands; None or empty for all of the project.
+    checks: between the resources, run on those that are valid.
+    rules: kinds whose documents declare no resource but hold for the whole project: they are looked for
+        in all of it even where ``paths`` are given.
+    replacements: what files are taken to hold in place of what is on the disk, to see what writing it would
+        make of the project; None for a file that would be gone. Files that are not there yet count as found.
+    traced_resource: the resource of which the documents are wanted.
+    """
+    all_roots = find_manifest_roots(project) if project.file is not None else ()
+    with _pause_garbage_collection():
+        loader = _Loader(project, kinds, environ, rules or {}, replacements or {}, traced_resource)
+        loader.all_overlays()
+        loader.find(paths or all_roots, all_roots if paths else ())
+        loader.load_defaults()
+        loader.manifests()
+        if paths:
+            loader.search()
+        elif project.file is None:
+            loader.diagnostics.append(_build_no_project_error())
+        else:
+            loader.load_new_files()
+            loader.diagnostics += [*loader.overlays.unused(), *loader.defaults.unused()]
+    desired = loader.desired
+    loader.diagnostics += [problem for check in checks for problem in check(desired)]
+    loader.diagnostics += check_name_scope(desired, project.scope, kinds)
+    diagnostics = sort_diagnostics(
+        dict.fromkeys(loader.diagnostics)
+    )  # an overlay's can be met in what it makes, too
+    project_rules = loader.sort_rules()
+    return LoadedManifests(tuple(desired), diagnostics, not paths, loader.count, project_rules, loader.layers)
+
+
+def load_rules(
+    project: Project, rules: Mapping[str, Declarable], environ: Mapping[str, str]
+) -> tuple[tuple[DesiredResource, ...], tuple[Diagnostic, ...]]:
+    """What holds for the whole project, and what is wrong with it, for whoever needs no manifests.
+
+    A project without a file has none.
+    """
+    with _pause_garbage_collection():
+        loader = _Loader(project, {}, environ, rules, {})
+        loader.all_overlays(rules_only=True)
+        loader.find((), find_manifest_roots(project) if project.file is not None else ())
+        loader.search()
+    return loader.sort_rules(), sort_diagnostics(loader.diagnostics)
+
+
+@contextmanager
+def _pause_garbage_collection() -> Iterator[None]:
+    """Nodes and bodies hold no cycles: looking for some takes up to a fifth of a large load."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Loader:
+    """Goes through the files one by one; nodes live only as long as they are being worked on."""
+
+    def __init__(
+        self,
+        project: Project,
+        kinds: Mapping[str, Kind],
+        environ: Mapping[str, str],
+        rules: Mapping[str, Declarable],
+        replacements: Mapping[str, bytes | None],
+        traced_resource: ResourceId | None = None,
+    ) -> None:
+        self.desired: list[DesiredResource] = []
+        self.diagnostics: list[Diagnostic] = []
+        self.overlays = Overlays()
+        self.defaults = Defaults(kinds)
+        self.count = 0
+        self.layers: Layers | None = None
+        self._traced_resource = traced_resource
+        self._project = project
+        self._contents = FileContents(replacements)
+        self._reference_context = ReferenceContext(
+            project.folder, environ, project.environment.variables, limits=project.limits, root=project.folder
+        )
+        self._reader = NodeReader(self._reference_context)
+        known_kinds = {**kinds, **rules}
+        self._validator = DocumentValidator(
+            {**known_kinds, DEFAULTS: DefaultsKind(kinds)} if kinds else known_kinds
+        )
+        self._rule_filter = RuleFilter((*rules, DEFAULTS) if kinds else rules, self._reader)
+        self._rules: list[DesiredResource] = []
+        self._rule_files: set[str] = set()
+        self._files = FileFinder(project.file, project.all_overlays, project.stated)
+        self._requested_files: list[str] = []
+        self._other_files: list[str] = []
+        self._places: dict[ResourceId, SourcePosition | None] = {}
+
+    def find(self, asked: Sequence[Path], rest: Sequence[Path]) -> None:
+        """Find the files: those to load, and what else there is that only rules are looked for in."""
+        self._requested_files = [*self._files.find(asked)]
+        told = self._files.diagnostics[:]
+        self._other_files = [*self._files.find(rest)]
+        more = self._files.diagnostics[len(told) :]
+        self.diagnostics += [*told, *(d for d in more if d.is_error and d not in told)]
+
+    def manifests(self) -> None:
+        """Load the files."""
+        self._load_files(self._requested_files)
+
+    def load_new_files(self) -> None:
+        """Load the files that are not there yet."""
+        self._load_files(self._contents.new())
+
+    def _load_files(self, files: Iterable[str]) -> None:
+        documents = (root for file in files for root in self._compose_documents(file))
+        while batch := list(islice(documents, _BATCH_SIZE)):
+            for root in batch:
+                self._load_document(root)
+
+    def search(self) -> None:
+        """Look through the rest of the project for rules; what else is wrong there is not told."""
+        given = {os.path.realpath(file) for file in self._rule_files}
+        for file in self._other_files:
+            if given and os.path.realpath(file) in given:
+                continue
+            for root in self._compose_documents(file, rules_only=True):
+                self._load_document(root)
+
+    def sort_rules(self) -> tuple[DesiredResource, ...]:
+        """The rules, in an order that does not depend on where they were found."""
+        return tuple(sorted(self._rules, key=lambda rule: rule.id))
+
+    def all_overlays(self, *, rules_only: bool = False) -> None:
+        """Read the overlays, which must be known before the manifests; rules have none."""
+        for path in self._project.environment.overlays:
+            files = FileFinder(self._project.file, stated=self._project.stated)
+            for file in files.find((path,)):
+                # all of a folder is one overlay: the same resource in two of its files has no order
+                documents = [root for root, _ in self._compose_file(file, rules_only=rules_only)]
+                resources = [root for root in documents if self._rule_filter.find_rule_kind(root) is None]
+                self.diagnostics += self._rule_filter.check_overlaid_rules(documents)
+                if not rules_only:
+                    self.diagnostics += self.overlays.add(resources, self._reader)
+            self.diagnostics += files.diagnostics
+
+    def load_defaults(self) -> None:
+        """Read the Defaults of the whole project, which must be known before what they are for.
+
+        What else is wrong with the files is told when they are loaded.
+        """
+        rule_filter = RuleFilter((DEFAULTS,), self._reader)
+        visited: set[str] = set()
+        for file in (*self._requested_files, *self._other_files):
+            data = self._contents.read_ahead(file)
+            if (
+                data is None
+                or not rule_filter.has_kind_name(data)
+                or (real_path := os.path.realpath(file)) in visited
+            ):
+                continue
+            visited.add(real_path)
+            for root in compose(file, data, []):
+                if rule_filter.find_rule_kind(root) is not None:
+                    self.diagnostics += self.defaults.add(root, self._reader)
+
+    def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
+        """The documents of a file, each with whether a kind of rules is spelt out in the file."""
+        data = self._contents.of(file, self.diagnostics)
+        if data is None or (rules_only and not self._rule_filter.passes(data)):
+            return
+        self.count += not rules_only
+        is_spelled_out = self._rule_filter.has_kind_name(data)
+        for root in compose(file, data, self.diagnostics):
+            if not _is_empty(root):
+                yield root, is_spelled_out
+
+    def _compose_documents(self, file: str, *, rules_only: bool = False) -> Iterable[Node]:
+        for root, is_spelled_out in self._compose_file(file, rules_only=rules_only):
+            kind = self._rule_filter.find_rule_kind(root)
+            if kind is not None:
+                self._rule_files.add(file)
+                self.diagnostics += self._rule_filter.hidden(kind, root, seen=is_spelled_out)
+            elif rules_only:
+                self.diagnostics += self._rule_filter.check_misspelled_kind(root, self._validator)
+            if kind != DEFAULTS and (kind is not None or not rules_only):
+                yield root
+
+    def _load_document(self, root: Node) -> None:
+        reader = self._reader
+        if self._project.file is None:
+            self._reference_context.folder = os.path.dirname(root.start_mark.name)  # noqa: PTH120  # cheap
+        base = merged = root
+        if self.overlays or self.defaults:
+            resource = identify(root, reader)
+            merged = self.overlays.applied(resource, root)
+            root, contradictions = self.defaults.beneath(resource, merged, reader)
+            self.diagnostics += contradictions
+        reader.shows = partial(self._validator.can_show, root)
+        data = reader.read(root, self._validator.find_modes(root, reader))
+        declared, problems = self._validator.check(data, root, readable=not reader.broken)
+        if reader.problems or problems:
+            self._add_diagnostics(reader.problems + problems, data)
+            reader.problems, reader.broken = [], False
+        if declared is None:
+            return
+        resource, source = declared.id, declared.source
+        is_rule = resource.kind in self._rule_filter.kinds
+        if resource in self._places:
+            first_position = self._places[resource]
+            self.diagnostics.append(
+                build_duplicate_resource_error(resource, source, first_position, is_rule=is_rule)
+            )
+            return
+        self._places[resource] = source
+        if resource == self._traced_resource:
+            inherited_defaults = collect_inherited_defaults(resource, merged, self.defaults, reader)
+            self.layers = Layers(base, self.overlays.of(resource), inherited_defaults)
+        target = self._rules if is_rule else self.desired
+        target.append(declared)
+
+    def _add_diagnostics(self, problems: Iterable[Diagnostic], data: object) -> None:
+        name = _find_resource_name(data)
+        self.diagnostics += [replace(p, resource=name) if p.resource is None else p for p in problems]
+
+
+def _is_empty(root: Node) -> bool:
+    return isinstance(root, ScalarNode) and not root.value and not root.style and root.tag is None
+
+
+def _find_resource_name(data: object) -> str | None:
+    if not isinstance(data, dict) or not isinstance(data.get("metadata"), dict):
+        return None
+    kind, name = data.get("kind"), data["metadata"].get("name")
+    has_name = isinstance(kind, str) and isinstance(name, str) and kind and name
+    return f"{kind}/{name}" if has_name and f"{kind}{name}".isprintable() else None
+
+
+def _build_no_project_error() -> Diagnostic:
+    return error(
+        "no-project",
+        "Nothing to load",
+        f"There is no '{PROJECT_FILE}' here, and no PATH was given.",
+        hint="Give files or folders with manifests, or a project file with --project.",
+    )

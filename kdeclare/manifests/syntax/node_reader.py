@@ -1,0 +1,424 @@
+"""Composed nodes to plain data: scalars resolved, references substituted, mappings checked.
+
+Plain scalars mean what YAML 1.2's core schema says. PyYAML, Go's YAML 2 and many editors follow 1.1, newer
+tools 1.2: a scalar that the two read differently is refused, as half of the readers of a manifest would take
+it for something that it is not.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.manifests.syntax.nodes import get_position
+from kdeclare.manifests.syntax.substitution import (
+    ReferenceContext,
+    UnresolvedReference,
+    has_reference,
+    is_single_reference,
+    substitute,
+)
+
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_OLD_TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"))
+_OLD_BOOLS = _OLD_TRUE | frozenset(("n", "N", "no", "No", "NO", "off", "Off", "OFF"))
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?")
+_UNDERSCORES = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?)")
+_BINARY = re.compile(r"[-+]?0b[01]+")
+_SEXAGESIMAL = re.compile(r"[-+]?(?:[1-9][0-9_]*(?::[0-5]?[0-9])+|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)")
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d|\d{4}-\d\d?-\d\d?(?:[Tt]|[ \t]+)\d\d?:\d\d:\d\d(?:\.\d*)?"
+    r"(?:[ \t]*(?:Z|[-+]\d\d?(?::?\d\d)?))?"
+)
+
+_MAX_DIGITS = 400  # Python refuses to convert thousands of them, and no config has as many
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousScalar:
+    """A plain scalar that YAML 1.1 and 1.2 read differently.
+
+    what: what is odd about it, as the end of a sentence.
+    hint: what to write, as far as it can be said without repeating the scalar.
+    exact: the same, with the number that was probably meant.
+    shown: whether the scalar is one of a few words, and so cannot be a secret.
+    """
+
+    what: str
+    hint: str
+    exact: str
+    shown: bool = False
+
+
+Meaning = tuple[Any, str | None]
+"""The value, and the text that a Kafka config with this value gets (None is null)."""
+
+
+def parse_scalar(text: str) -> Meaning | AmbiguousScalar:
+    """What an untagged plain scalar stands for."""
+    if text in _NULLS:
+        return None, None
+    if text in _BOOLS:
+        return _BOOLS[text], text.lower()
+    if text in _OLD_BOOLS:
+        boolean_text = "true" if text in _OLD_TRUE else "false"
+        hint = f"Write {boolean_text}, or put it in quotes if the text is meant."
+        return AmbiguousScalar("is a boolean in YAML 1.1 and text in YAML 1.2", hint, hint, shown=True)
+    if text[0] not in "-+.0123456789":
+        return text, text
+    return _parse_number(text)
+
+
+def _parse_number(text: str) -> Meaning | AmbiguousScalar:
+    if len(text) > _MAX_DIGITS:
+        return text, text
+    if _INT.fullmatch(text):
+        return int(text), text
+    if _FLOAT.fullmatch(text):
+        return float(text), text
+    if _BASED.fullmatch(text):
+        return int(text, 0), text
+    if _SPECIAL.fullmatch(text):
+        return float(text.replace(".", "")), text
+    return _find_ambiguous_number(text) or (text, text)
+
+
+def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
+    quote_hint = "or put it in quotes if the text is meant."
+    if _LEADING_ZERO.fullmatch(text):
+        number_text = text.lstrip("+-").lstrip("0")
+        sign = "-" if text.startswith("-") else ""
+        number_text = f"{sign}{number_text if number_text[:1].isdigit() else '0' + number_text}"
+        return AmbiguousScalar(
+            "is octal in YAML 1.1 and decimal in YAML 1.2",
+            f"Write it without the leading zero, {quote_hint}",
+            f"Write {number_text}, {quote_hint}",
+        )
+    if _BINARY.fullmatch(text):
+        return AmbiguousScalar(
+            "is a binary number in YAML 1.1 and text in YAML 1.2",
+            f"Write it as a decimal number, {quote_hint}",
+            f"Write {int(text, 0)}, {quote_hint}",
+        )
+    if "_" in text and _UNDERSCORES.fullmatch(text):
+        return AmbiguousScalar(
+            "is a number in YAML 1.1 and text in YAML 1.2",
+            f"Write it without underscores, {quote_hint}",
+            f"Write {text.replace('_', '')}, {quote_hint}",
+        )
+    if _SEXAGESIMAL.fullmatch(text):
+        hint = "Put it in quotes, or write the number that is meant."
+        return AmbiguousScalar("is a number of base 60 in YAML 1.1 and text in YAML 1.2", hint, hint)
+    if _TIMESTAMP.fullmatch(text):
+        hint = "Put it in quotes."
+        return AmbiguousScalar("is a date in YAML 1.1 and text in YAML 1.2", hint, hint)
+    return None
+
+
+VALUE: Final = 0
+"""Scalars become what they mean: null, booleans, numbers, text."""
+TEXT: Final = 1
+"""Scalars stay text as written (null stays null)."""
+KAFKA: Final = 2
+"""The same; and as the text can be a secret, no message repeats it."""
+
+
+class Modes:
+    """How a value is read that is a mapping or a list.
+
+    mode: of scalars in it. scalars: of fields whose scalars are read in another mode. fields: of what is a
+    mapping or a list itself, by key. rest: of what is one under any other key, or in a list.
+    """
+
+    __slots__ = ("fields", "mode", "rest", "scalars")
+
+    def __init__(
+        self, mode: int, fields: Mapping[str | int, "Modes"] | None = None, rest: "Modes | None" = None
+    ) -> None:
+        self.mode = mode
+        self.scalars: Mapping[str | int, int] | None = None
+        self.fields: Mapping[str | int, Modes] = fields or {}
+        self.rest: Modes = rest or self
+
+    def get_mode(self, key: str | int) -> int:
+        """Return the mode of a scalar under a key."""
+        return self.mode if self.scalars is None else self.scalars.get(key, self.mode)
+
+    def get_modes_below(self, key: str | int) -> "Modes":
+        """Return how a mapping or a list under a key is read."""
+        return self.fields.get(key, self.rest)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every scalar in it, at any depth, stays text."""
+        return self in (UNIFORM[TEXT], UNIFORM[KAFKA])
+
+
+UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
+"""By mode: all scalars at any depth are read in it."""
+
+
+def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
+    """Return how to read documents in which fields of these names have a mode at any depth."""
+    uniform_modes = [Modes(mode) for mode in (VALUE, TEXT, KAFKA)]
+    fields = {name: uniform_modes[mode] for name, mode in table.items()}
+    for modes in uniform_modes:
+        modes.fields = fields
+    return uniform_modes[VALUE]
+
+
+_PROJECT_MODES: Final = build_modes_by_name(
+    {"metadata": TEXT, "labels": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
+)
+"""Of projects, and of tests of policies. Manifests are read as their kind's model has it."""
+
+_STR_TAG = "tag:yaml.org,2002:str"
+_NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
+_CACHED = 20_000
+
+
+class BrokenScalar:
+    """What a scalar with an error of its own is read as, so that nothing is said of it twice."""
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+BROKEN: Final = BrokenScalar()
+
+
+def has_broken_value(value: Any) -> bool:
+    """Whether something in a value could not be read."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return any(map(has_broken_value, value)) if isinstance(value, list) else value is BROKEN
+
+
+class NodeReader:
+    """Reads documents one after another.
+
+    context: what references mean; None leaves them as they are.
+    modes: how documents are read of which nothing else is said.
+    problems: of the documents read since it was last cleared.
+    broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
+    shows: whether messages may repeat the scalar of a node. Where nothing says so, it may be a secret.
+    """
+
+    def __init__(self, context: ReferenceContext | None, modes: Modes = _PROJECT_MODES) -> None:
+        self.scope = context
+        self.problems: list[Diagnostic] = []
+        self.broken = False
+        self.shows: Callable[[Node], bool] = lambda _: False
+        self._meanings: dict[str, tuple[Any, str | None, str | None]] = {}  # indexed by mode
+        self._keys: dict[str, str | int] = {}
+        self._modes = modes
+
+    def read(self, node: Node, modes: Modes | None = None) -> Any:
+        """The data of a node; a scalar alone is read in the mode of scalars."""
+        modes = modes or self._modes
+        if node.__class__ is ScalarNode:
+            return self._read_scalar(node, modes.mode)
+        if node.tag is not None:
+            self._check_tag(node)
+        return (
+            self._read_mapping(node, modes)
+            if node.__class__ is MappingNode
+            else self._read_sequence(node, modes)
+        )
+
+    def peek(self, node: Node) -> Any:
+        """The text of a node, or what else it is, without a word about what is wrong with it."""
+        return self._read_aside(node, UNIFORM[TEXT])[0]
+
+    def read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
+        """The data of a node and what is wrong with it, apart from the document that is being read."""
+        return self._read_aside(node, modes)
+
+    def check_node(self, node: Node) -> list[Diagnostic]:
+        """What is wrong with a node, for whoever does not read it now."""
+        return self._read_aside(node, self._modes)[1]
+
+    def find_duplicate_keys(self, node: Node) -> list[Diagnostic]:
+        """The keys that stand twice in one of the mappings of a node."""
+        return [problem for problem in self.check_node(node) if problem.code == "duplicate-key"]
+
+    def _read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
+        problem_count, was_broken = len(self.problems), self.broken
+        value = self.read(node, modes)
+        problems = self.problems[problem_count:]
+        del self.problems[problem_count:]
+        self.broken = was_broken
+        return value, problems
+
+    def _read_mapping(self, node: Node, modes: Modes) -> dict[str | int, Any]:
+        # one pass over all nodes of all manifests: the common cases stay in this loop
+        meanings, keys = self._meanings, self._keys
+        mode, scalars, fields, rest = modes.mode, modes.scalars, modes.fields, modes.rest
+        data: dict[str | int, Any] = {}
+        for k, v in node.value:
+            if k.__class__ is ScalarNode and not k.style and k.tag is None and k.value in keys:
+                key = keys[k.value]
+            elif (parsed_key := self._read_key(k)) is not None:
+                key = parsed_key
+            else:
+                continue
+            if v.__class__ is ScalarNode:
+                text = v.value
+                scalar_mode = mode if scalars is None else scalars.get(key, mode)
+                if not v.style and v.tag is None and text in meanings:
+                    data[key] = meanings[text][scalar_mode]
+                    continue
+                value = self._read_scalar(v, scalar_mode)
+                if value is BROKEN and scalar_mode:
+                    continue
+                data[key] = value
+            else:
+                data[key] = self.read(v, fields.get(key, rest))
+        if len(data) < len(node.value):
+            self._check_duplicates(node.value)
+        return data
+
+    def _read_sequence(self, node: Node, modes: Modes) -> list[Any]:
+        mode, rest = modes.mode, modes.rest
+        values = [
+            self._read_scalar(item, mode) if item.__class__ is ScalarNode else self.read(item, rest)
+            for item in node.value
+        ]
+        return [value for value in values if value is not BROKEN] if mode else values
+
+    def _read_scalar(self, node: ScalarNode, mode: int) -> Any:
+        text: str = node.value
+        if node.tag is not None:
+            self._check_tag(node)
+        if has_reference(text) and self.scope is not None:
+            return self._substitute_scalar(node, mode, self.scope)
+        if node.style or node.tag == _STR_TAG:
+            return text
+        meaning = parse_scalar(text)
+        if isinstance(meaning, AmbiguousScalar):
+            return self._report_ambiguous(node, meaning, mode)
+        if len(self._meanings) < _CACHED and not has_reference(text):
+            self._meanings[text] = (*meaning, meaning[1])
+        return meaning[1 if mode else 0]
+
+    def _substitute_scalar(self, node: ScalarNode, mode: int, context: ReferenceContext) -> Any:
+        try:
+            value = substitute(node.value, context, as_text=bool(mode))
+        except UnresolvedReference as e:
+            return self._report_problem(replace(e.diagnostic, place=get_position(node)), mode)
+        if mode or node.style or not isinstance(value, Referenced) or not is_single_reference(node.value):
+            return value
+        # as an environment holds only text, ``partitions: ${env.N}`` is read as if N's text stood there
+        meaning = parse_scalar(value)
+        if isinstance(meaning, AmbiguousScalar) or not isinstance(meaning[0], int | float):
+            return value
+        return meaning[0]
+
+    def _report_ambiguous(self, node: ScalarNode, meaning: AmbiguousScalar, mode: int) -> Any:
+        is_shown = meaning.shown or (mode != KAFKA and self.shows(node))
+        subject = f"'{node.value}'" if is_shown else "This value"
+        return self._report_problem(
+            error(
+                "ambiguous-scalar",
+                "Plain scalar with two meanings",
+                f"{subject} {meaning.what}.",
+                hint=meaning.exact if is_shown else meaning.hint,
+                place=get_position(node),
+            ),
+            mode,
+        )
+
+    def _report_problem(self, problem: Diagnostic, mode: int) -> Any:
+        self.problems.append(problem)
+        if not mode:
+            self.broken = True
+        return BROKEN
+
+    def _read_key(self, node: Node) -> str | int | None:
+        """A key that was not met before; None where it is none, which is a problem."""
+        if not isinstance(node, ScalarNode):
+            self._report_bad_key(node, "is a list or a mapping")
+            return None
+        text: str = node.value
+        if node.tag is not None:
+            self._check_tag(node)
+        if node.style or node.tag == _STR_TAG:
+            return text
+        if text == "<<":
+            self.problems.append(
+                error(
+                    "merge-key",
+                    "Merge keys are not supported",
+                    "'<<' belongs to YAML 1.1; YAML 1.2 has no merge keys.",
+                    hint="Write the fields out, or use an overlay.",
+                    place=get_position(node),
+                )
+            )
+            return None
+        meaning = parse_scalar(text)
+        if isinstance(meaning, AmbiguousScalar):
+            self._report_bad_key(node, f"'{text}' {meaning.what}")
+            return None
+        value = meaning[VALUE]
+        if isinstance(value, bool | float) or value is None:
+            self._report_bad_key(node, "is null" if value is None else f"'{text}' is no text")
+            return None
+        key: str | int = value
+        if node.tag is None and len(self._keys) < _CACHED:
+            self._keys[text] = key
+        return key
+
+    def _report_bad_key(self, node: Node, reason: str) -> None:
+        self.problems.append(
+            error(
+                "bad-key",
+                "Key is no text",
+                f"The key {reason}.",
+                hint="Put it in quotes if the text is meant.",
+                place=get_position(node),
+            )
+        )
+
+    def _check_tag(self, node: Node) -> None:
+        if node.tag in _NATIVE_TAGS:
+            return
+        self.problems.append(
+            error(
+                "unsupported-tag",
+                "YAML tags are not supported",
+                "A tag ('!…') says nothing here.",
+                hint="Take the tag out; put the value in quotes if text is meant.",
+                place=get_position(node),
+            )
+        )
+
+    def _check_duplicates(self, pairs: Sequence[tuple[Node, Node]]) -> None:
+        first_keys: dict[str | int, Node] = {}
+        for key, _ in pairs:
+            if not isinstance(key, ScalarNode):
+                continue
+            text: str = key.value
+            first = first_keys.setdefault(text if key.style else self._keys.get(text, text), key)
+            if first is not key:
+                self.problems.append(
+                    error(
+                        "duplicate-key",
+                        "Key given twice",
+                        f"'{key.value}' stands in this mapping already, in line {get_position(first).line}.",
+                        hint="Take one of the two out.",
+                        place=get_position(key),
+                        subject=key.value,
+                    )
+                )

@@ -1,0 +1,384 @@
+"""Requests about resources of a `PolicySubject`: states are plain values by field."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from typing import NoReturn, TypeVar, get_args, get_origin
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.live.collector import Selection
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import LiveState
+from kdeclare.core.provider.registry import find_principal, find_provider, get_operation_type
+from kdeclare.core.resources.changes import FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Kind
+from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.policy_subjects import (
+    LabelSet,
+    OfflineRequest,
+    PolicyAction,
+    PolicyEffect,
+    PolicySubject,
+    PolicyViolation,
+    PolicyWords,
+    ReviewInputs,
+    UnavailableTracker,
+    find_policy_action,
+    is_text_mapping,
+)
+from kdeclare.engine.observation import observe
+
+Values = Mapping[str, object]
+_T = TypeVar("_T")
+
+
+class PlainState(Mapping[str, object]):
+    """The fields of a resource. Collections that are not stated are empty."""
+
+    def __init__(
+        self,
+        words: PolicyWords,
+        values: Values,
+        raise_missing: Callable[[str], NoReturn],
+        *,
+        is_partial: bool = False,
+    ) -> None:
+        """missing: raises what is to be said of a field that is not known.
+
+        is_partial: whether collections may hold more than that, so that they are not known either.
+        """
+        self._words, self._values, self._raise_missing, self._is_partial = (
+            words,
+            values,
+            raise_missing,
+            is_partial,
+        )
+
+    def __getitem__(self, name: str) -> object:
+        value, policy_field = self._values.get(name), self._words.fields[name]
+        collection_type = get_origin(policy_field.value_type)
+        if collection_type is not None:
+            return (
+                self._raise_missing(name)
+                if self._is_partial
+                else value
+                if value is not None
+                else collection_type()
+            )
+        if value is None and policy_field.nullable and not self._is_partial:
+            return None
+        return self._raise_missing(name) if value is None else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words.fields)
+
+    def __len__(self) -> int:
+        return len(self._words.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEffect:
+    """What an operation makes of one resource."""
+
+    created: bool = False
+    deleted: bool = False
+    fields: tuple[FieldChange, ...] = ()
+
+
+def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEffect]) -> Values:
+    """Return the fields of a resource after these effects."""
+    result = dict(values)
+    for change in (change for effect in effects for change in effect.fields):
+        name, dot, key = change.path.partition(".")
+        policy_field = words.fields.get(name)
+        if policy_field is None:
+            continue
+        if not dot:
+            result[name] = change.after
+            continue
+        old_value = result.get(name)
+        entries: dict[object, object] = dict(old_value) if isinstance(old_value, Mapping) else {}
+        element: object = int(key) if get_args(policy_field.value_type)[:1] == (int,) else key
+        entries.pop(element, None)
+        if change.after is not None:
+            is_text = get_args(policy_field.value_type)[1:] == (str,)
+            entries[element] = _as_text(change.after) if is_text else change.after
+        result[name] = entries
+    return result
+
+
+def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
+    """Return all that is stated, in the words of `PolicyRequest.changed`."""
+    field_names: set[str] = set()
+    for name, value in values.items():
+        policy_field = words.fields.get(name)
+        if policy_field is not None and value is not None:
+            is_keyed = isinstance(value, Mapping) and is_text_mapping(policy_field)
+            field_names |= (
+                {f"{name}.{key}" for key in value} if is_keyed and isinstance(value, Mapping) else {name}
+            )
+    return frozenset(field_names)
+
+
+@dataclass(frozen=True)
+class PlainRequest:
+    """What is done to one resource; see `PolicyRequest`.
+
+    find_before, find_after: the states, where the action has them. find_principal: asks who kdeclare is.
+    """
+
+    action: PolicyAction
+    name: str
+    labels: LabelSet
+    labels_before: LabelSet
+    changed: frozenset[str]
+    find_before: Callable[[], PlainState]
+    find_after: Callable[[], PlainState]
+    find_principal: Callable[[], str | None]
+    withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the system takes kdeclare for."""
+        return self.find_principal()
+
+    @cached_property
+    def pre_request_state(self) -> PlainState | None:
+        """As it is; None on CREATE."""
+        return None if self.action is PolicyAction.CREATE else self.find_before()
+
+    @cached_property
+    def post_request_state(self) -> PlainState | None:
+        """As it will be; None on DELETE."""
+        return None if self.action is PolicyAction.DELETE else self.find_after()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredRequest(OfflineRequest):
+    """What applying a manifest will ask for; with ``created`` as if the resource were not there yet."""
+
+    name: str
+    labels: LabelSet
+    words: PolicyWords
+    values: Values
+    created: bool
+    withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All that is stated, on CREATE."""
+        return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
+
+    @property
+    def post_request_state(self) -> PlainState:
+        """As declared; collections of a resource that is there already may hold more than that."""
+        is_partial = not self.created
+        return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDeclaredSubject:
+    """What a manifest says of its own resource; see `DeclaredSubject`."""
+
+    name: str
+    words: PolicyWords
+    values: Values
+
+    def make_request(self, labels: LabelSet, *, created: bool) -> DeclaredRequest:
+        """Return what applying the manifest asks for."""
+        return DeclaredRequest(self.name, labels, self.words, self.values, created)
+
+
+class PlainReview:
+    """The requests about all resources of one kind; see `Review`."""
+
+    def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
+        self._kind, self._subject, self._inputs = kind, subject, inputs
+        self._words = subject.policy_words
+        self._accepted: dict[str, tuple[PlainEffect, ...]] = {}
+        self._is_reading = False
+        self.fault: Fault | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the system is being asked for something."""
+        return self._is_reading
+
+    def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
+        """Return what these effects ask for, on what has been accepted before."""
+        earlier_effects, own_effects = self._accepted.get(name, ()), _filter_plain_effects(effects)
+        action = find_policy_action(effects)
+
+        def compute_before() -> Values:
+            return apply_effects(self._words, self._read_values(name), earlier_effects)
+
+        def compute_after() -> Values:
+            values_before = {} if action is PolicyAction.CREATE else compute_before()
+            return apply_effects(self._words, values_before, own_effects)
+
+        return PlainRequest(
+            action,
+            name,
+            self._inputs.labels.get(name, {}),
+            self._inputs.applied.get(name, {}),
+            frozenset(change.path for effect in own_effects for change in effect.fields),
+            lambda: self._build_state(name, compute_before()),
+            lambda: self._build_state(name, compute_after()),
+            lambda: self._principal,
+        )
+
+    def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
+        """Keep what was not denied."""
+        self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
+
+    def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
+        """Return a request for a resource as it is."""
+        labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
+        is_creation = action is PolicyAction.CREATE
+        return PlainRequest(
+            action,
+            name,
+            labels,
+            {} if is_creation else labels,
+            list_fields(self._words, values) if is_creation else frozenset(),
+            lambda: self._build_state(name, values),
+            lambda: self._build_state(name, values),
+            lambda: self._principal,
+        )
+
+    def _read_values(self, name: str) -> Values:
+        inputs, resource = self._inputs, ResourceId(self._kind.name, name)
+        desired, owned = inputs.desired.get(name), inputs.owned.get(name)
+        values = self._subject.describe_live(resource, desired, self._live, owned)
+        if values is None:
+            raise PolicyViolation(f"{resource} is not there any more, so it cannot be judged.")
+        return values
+
+    @cached_property
+    def _live(self) -> LiveState:
+        """What the plan has read, else what is read now for all that are judged together."""
+        inputs = self._inputs
+        if inputs.live is not None:
+            return inputs.live
+        names = {name for judged in inputs.subjects.values() for name in judged}
+        selections = select_known(self._kind, names, inputs.desired, inputs.owned)
+        return self._read(lambda: observe(inputs.connections, selections))
+
+    @cached_property
+    def _principal(self) -> str | None:
+        return self._read(self._find_principal)
+
+    def _find_principal(self) -> str | None:
+        return find_principal(self._inputs.connections, self._kind.name)
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        self._is_reading = True
+        try:
+            return read()
+        except Fault as fault:
+            self.fault = fault
+            raise
+        finally:
+            self._is_reading = False
+
+    def _build_state(self, name: str, values: Values) -> PlainState:
+        def raise_missing(field_name: str) -> NoReturn:
+            resource = ResourceId(self._kind.name, name)
+            raise PolicyViolation(f"'{field_name}' of {resource} is not known, so it cannot be judged.")
+
+        return PlainState(self._words, values, raise_missing)
+
+
+class SnapshotReview(PlainReview):
+    """The requests about live resources of a snapshot, which has them as they were."""
+
+    def _find_principal(self) -> str | None:
+        """Not known where the system has principals: None would say that kdeclare is not authenticated."""
+        provider = find_provider(self._kind.name)
+        if provider is not None and provider.find_principal is not None:
+            raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not say who took it.")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSubjects:
+    """Makes the requests about resources of a kind that does not make them itself."""
+
+    kind: Kind
+    subject: PolicySubject
+
+    @property
+    def policy_words(self) -> PolicyWords:
+        """What a rule about the kind can speak of."""
+        return self.subject.policy_words
+
+    def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
+        """What the manifest of a resource of this kind states."""
+        if desired.id.kind != self.kind.name:
+            return {}
+        values = self.subject.describe_declared(desired)
+        return {desired.id.name: PlainDeclaredSubject(desired.id.name, self.policy_words, values)}
+
+    def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
+        """What the operation type says that it creates, deletes and changes."""
+        operation_type = get_operation_type(op)
+        if operation_type.is_auxiliary:
+            return {}
+        changed = {op.resource, *operation_type.find_changed_resources(op)}
+        subjects = {id_ for id_ in changed if id_.kind == self.kind.name}
+        if not subjects:
+            return {}
+        created, object_id = operation_type.find_created_resource(op), operation_type.find_object(op)
+        fields = operation_type.fields(op)
+        return {
+            id_.name: PlainEffect(created == id_, operation_type.deletes and object_id == id_, fields)
+            for id_ in sorted(subjects)
+        }
+
+    def start_review(self, inputs: ReviewInputs) -> PlainReview:
+        """Begin to make requests about resources that are judged together."""
+        return PlainReview(self.kind, self.subject, inputs)
+
+    def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
+        """Begin to make requests about live resources of a snapshot. ``inputs`` have its live state."""
+        return SnapshotReview(self.kind, self.subject, inputs)
+
+    def find_existing(
+        self,
+        names: Collection[str],
+        desired: Mapping[str, DesiredResource],
+        live: LiveState,
+        owned: Mapping[str, OwnedRecord],
+    ) -> list[str]:
+        """Return the names of the resources that exist."""
+        resources = {name: ResourceId(self.kind.name, name) for name in names}
+        return [
+            name
+            for name, resource in resources.items()
+            if self.subject.describe_live(resource, desired.get(name), live, owned.get(name)) is not None
+        ]
+
+
+def select_known(
+    kind: Kind,
+    names: Collection[str],
+    desired: Mapping[str, DesiredResource],
+    owned: Mapping[str, OwnedRecord],
+) -> tuple[Selection, ...]:
+    """Return what must be read to see resources of a kind that are declared or owned."""
+    bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
+    return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
+
+
+def _filter_plain_effects(effects: Sequence[PolicyEffect]) -> tuple[PlainEffect, ...]:
+    return tuple(effect for effect in effects if isinstance(effect, PlainEffect))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_as_text, value))
+    if isinstance(value, dict):
+        return ""  # a secret, of which only the reference is known
+    return str(value).lower() if isinstance(value, bool) else str(value)

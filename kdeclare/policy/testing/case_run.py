@@ -1,0 +1,153 @@
+"""Putting cases before the policies: what is said, and whether it is what was expected."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kdeclare.core.diagnostics import Diagnostic, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.plans.plan import Verdict, VerdictOutcome
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.policy_subjects import PolicyRequest, PolicyViolation
+from kdeclare.core.suggestions import format_suggestion
+from kdeclare.policy.cel.rule import RuleEvaluationError
+from kdeclare.policy.configured_policy import ConfiguredPolicy, Policy
+from kdeclare.policy.isolation import PolicyEvaluator
+from kdeclare.policy.testing.case_requests import MissingCaseField
+from kdeclare.policy.testing.cases import Case
+
+_SEVERITY_ORDER = tuple(VerdictOutcome)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What came of a case.
+
+    outcome: the worst of the verdicts, allow if nobody is asked; None where a policy could not say.
+    problems: what went wrong beside a verdict that was not expected, as sentences.
+    """
+
+    case: Case
+    outcome: VerdictOutcome | None
+    verdicts: tuple[Verdict, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is as expected."""
+        return self.outcome is self.case.expect and not self.problems
+
+
+def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPolicy]) -> list[Diagnostic]:
+    """An error for each case that names a policy that there is not."""
+    policy_names = [item.name for item in policies]
+    return [
+        error(
+            "unknown-policy",
+            "No such policy",
+            f"The case '{case.name}' is about '{case.policy}', and the project has no such policy.",
+            hint=format_suggestion(case.policy, policy_names)
+            or f"The policies are {', '.join(policy_names) or 'none'}.",
+            place=case.policy_place,
+            subject=case.policy,
+        )
+        for case in cases
+        if case.policy is not None and case.policy not in policy_names
+    ]
+
+
+def run_cases(
+    policies: Sequence[ConfiguredPolicy], cases: Iterable[Case], limit_s: float | None = None
+) -> tuple[CaseResult, ...]:
+    """Ask the policies about each case, just as a plan asks them; the results in the same order.
+
+    A policy that fails denies in a plan, but no case can expect it to: neither does it pass.
+    """
+    observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
+    with PolicyEvaluator(limit_s) as evaluator:
+        return tuple(_run_case(observed_policies, case, evaluator) for case in cases)
+
+
+class _ObservedPolicy:
+    """A policy, and whether it has answered by itself."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.answered = False
+
+    def close(self) -> None:
+        """Whoever has made the policy closes it."""
+
+    def validate(self, request: PolicyRequest) -> Any:  # what it should not return counts as well
+        validate: Callable[..., object] = self._policy.validate
+        try:
+            returned = validate(request)
+        except RuleEvaluationError:
+            raise
+        except PolicyViolation:
+            self.answered = True
+            raise
+        self.answered = returned is None
+        return returned
+
+
+def _run_case(
+    observed_policies: Sequence[tuple[ConfiguredPolicy, _ObservedPolicy]],
+    case: Case,
+    evaluator: PolicyEvaluator,
+) -> CaseResult:
+    verdicts: list[Verdict] = []
+    unanswered: list[str] = []
+    for item, policy in observed_policies:
+        is_selected = case.policy in (None, item.name)
+        if not is_selected or item.kind != case.kind or not item.covers(case.request):
+            continue
+        policy.answered = False
+        case.request.withholding.forget()
+        try:
+            message = evaluator.ask(replace(item, policy=policy), case.request)
+            case.request.withholding.tell()  # also where the policy has caught it
+        except MissingCaseField as missing_field:
+            unanswered.append(
+                f"policy {item.name} asks for '{missing_field.what}', which the case does not give"
+            )
+            continue
+        if not policy.answered:
+            unanswered.append(message or f"policy {item.name} did not answer")
+            continue
+        verdicts.append(_build_verdict(item, case, message))
+    if unanswered:
+        return CaseResult(case, None, tuple(verdicts), tuple(unanswered))
+    outcome = max((v.outcome for v in verdicts), key=_SEVERITY_ORDER.index, default=VerdictOutcome.ALLOW)
+    problems = _explain_missing_message(case, outcome, verdicts) + _explain_evaluation(case, verdicts)
+    return CaseResult(case, outcome, tuple(verdicts), problems)
+
+
+def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """Who is asked, or that nobody is, where the case expects the opposite."""
+    policy_names = [v.policy for v in verdicts]
+    if case.asked is None or case.asked == bool(policy_names):
+        return ()
+    if policy_names:
+        return (f"{', '.join(policy_names)} {'is' if len(policy_names) == 1 else 'are'} asked about this",)
+    if case.policy is None:
+        return ("no policy is asked about this",)
+    return (f"policy {case.policy} is not asked about this, by its actions or its selector",)
+
+
+def _build_verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> Verdict:
+    resource = str(ResourceId(case.kind, case.request.name))
+    if message is None:
+        return Verdict(item.name, resource, VerdictOutcome.ALLOW)
+    return Verdict(item.name, resource, item.outcome, message)
+
+
+def _explain_missing_message(
+    case: Case, outcome: VerdictOutcome, verdicts: Iterable[Verdict]
+) -> tuple[str, ...]:
+    """That none of the deciding verdicts says what was expected, if so."""
+    if case.message is None or outcome is not case.expect:
+        return ()
+    if any(v.outcome is outcome and case.message in v.message for v in verdicts):
+        return ()
+    return (f"no message has '{case.message}' in it",)

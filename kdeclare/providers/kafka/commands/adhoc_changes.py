@@ -1,0 +1,347 @@
+"""Changing topics and configs ad hoc, many in one request (KIP-4)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from kdeclare.app.adhoc.references import resolve_references
+from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
+from kdeclare.app.apply import ApplyOptions
+from kdeclare.app.workspace import Workspace
+from kdeclare.core.diagnostics import Diagnostic, SourcePosition, error, warning
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.parts import LiveState
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.manifests.syntax.substitution import UnresolvedReference
+from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
+from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
+from kdeclare.providers.kafka.connection import KafkaConnection
+from kdeclare.providers.kafka.ids import is_topic
+from kdeclare.providers.kafka.live import KafkaState, Topic
+from kdeclare.providers.kafka.port import Cluster
+from kdeclare.providers.kafka.topic.adhoc_request import (
+    AdhocTopicRequest,
+    build_altered_topic,
+    build_created_topic,
+)
+from kdeclare.providers.kafka.topic.diff import list_target_replicas
+from kdeclare.providers.kafka.topic.spec import TopicBody
+from kdeclare.report.adhoc import AdhocLabels, AdhocResult
+from kdeclare.report.elements.values import format_count, join_nonempty
+
+Ask = Callable[[Cluster], AdhocRequest]
+"""Makes of the command line what is asked for, given what the cluster has."""
+
+BodyOf = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
+"""What an instruction makes of its topic, and what is wrong with it."""
+
+WORDS = AdhocLabels(
+    ongoing="replicas are on their way",
+    follow_hint="'kdeclare status --watch' follows the moves.",
+    look_hint="'kdeclare topic describe' shows what is there.",
+)
+_THERE = "It is there already."
+_GONE = "It is not there."
+
+
+def create_topics(
+    workspace: Workspace,
+    asked: Sequence[AdhocTopicRequest],
+    options: AdhocOptions,
+    how: ApplyOptions,
+    *,
+    if_not_exists: bool,
+) -> AdhocResult | None:
+    """Create topics; None when the person said no.
+
+    if_not_exists: leave those out that are there, instead of failing for them. Raises KdeclareError.
+    """
+
+    def ask(cluster: Cluster) -> AdhocRequest:
+        wanted = _Draft()
+        there = cluster.topics([item.topic for item in asked])
+        for item in wanted.last_of(asked):
+            if item.topic in there and if_not_exists:
+                wanted.left_out[str(item.resource)] = _THERE
+            elif item.topic in there:
+                wanted.fail(item.resource, _exists(item))
+            else:
+                wanted.add(workspace, item, build_created_topic)
+        return wanted.done()
+
+    return run_adhoc(workspace, _command(ask), options, how)
+
+
+def alter_topics(
+    workspace: Workspace,
+    asked: Sequence[AdhocTopicRequest],
+    options: AdhocOptions,
+    how: ApplyOptions,
+    *,
+    if_exists: bool,
+) -> AdhocResult | None:
+    """Change topics as KIP-4 has it; None when the person said no.
+
+    A name can be a regular expression (see `topic_selection`): then all topics of such names are meant.
+    if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
+    """
+
+    def ask(cluster: Cluster) -> AdhocRequest:
+        wanted = _Draft()
+        there = _find_existing(cluster, [item.topic for item in asked])
+        items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
+        for item in wanted.last_of(items):
+            topic = there.topics.get(item.topic)
+            if topic is not None:
+                wanted.add(
+                    workspace, item, partial(build_altered_topic, partition_count=len(topic.partitions))
+                )
+            else:
+                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic, item.place))
+        return wanted.done()
+
+    return run_adhoc(workspace, _command(ask), options, how)
+
+
+def delete_topics(
+    workspace: Workspace, names: Sequence[str], options: AdhocOptions, how: ApplyOptions, *, if_exists: bool
+) -> AdhocResult | None:
+    """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
+
+    def ask(cluster: Cluster) -> AdhocRequest:
+        wanted = _Draft()
+        there = _find_existing(cluster, names)
+        for item in wanted.last_of(AdhocTopicRequest(name) for text in names for name in there.meant(text)):
+            if item.topic in there.topics:
+                wanted.removals.add(item.resource)
+            else:
+                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic))
+        return wanted.done()
+
+    return run_adhoc(workspace, _command(ask), options, how)
+
+
+def _command(ask: Ask) -> AdhocCommand:
+    return AdhocCommand(
+        lambda connections: ask(connections.get(KafkaConnection).cluster), summarize_topic, WORDS
+    )
+
+
+def _find_certain(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The errors among them; whether a key is unknown is for the cluster to say."""
+    return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
+
+
+@dataclass
+class _Draft:
+    """What is wanted, while it is being put together."""
+
+    desired: list[DesiredResource] = field(default_factory=list)
+    removals: set[ResourceId] = field(default_factory=set)
+    failed: dict[str, tuple[Diagnostic, ...]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def last_of(self, asked: Iterable[AdhocTopicRequest]) -> list[AdhocTopicRequest]:
+        """One instruction a topic: the last one (KIP-4)."""
+        last: dict[str, AdhocTopicRequest] = {}
+        repeated: dict[str, AdhocTopicRequest] = {}
+        for item in asked:
+            if item.topic in last:
+                repeated[item.topic] = item
+            last[item.topic] = item
+        self.diagnostics += [_repeated(item) for item in repeated.values()]
+        return list(last.values())
+
+    def add(self, workspace: Workspace, item: AdhocTopicRequest, body_of: BodyOf) -> None:
+        """Want what an instruction says, unless something is wrong with it."""
+        try:
+            item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
+        except UnresolvedReference as problem:
+            self.fail(item.resource, replace(problem.diagnostic, place=item.place))
+            return
+        body, said = body_of(item)
+        diagnostics = tuple(replace(d, place=d.place or item.place) for d in said)
+        wrong = _find_certain(diagnostics)
+        if wrong:
+            self.failed[str(item.resource)] = wrong
+            return
+        self.diagnostics += diagnostics
+        self.desired.append(DesiredResource(item.resource, body, source=item.place))
+
+    def fail(self, resource: ResourceId, problem: Diagnostic) -> None:
+        """It cannot be had."""
+        self.failed[str(resource)] = (problem,)
+
+    def miss(self, resource: ResourceId, *, if_exists: bool, why: Diagnostic) -> None:
+        """It is not there."""
+        if if_exists:
+            self.left_out[str(resource)] = _GONE
+        else:
+            self.fail(resource, why)
+
+    def done(self) -> AdhocRequest:
+        """As a value."""
+        return AdhocRequest(
+            tuple(self.desired),
+            frozenset(self.removals),
+            self.failed,
+            self.left_out,
+            tuple(self.diagnostics),
+        )
+
+
+def _exists(item: AdhocTopicRequest) -> Diagnostic:
+    return error(
+        "topic-exists",
+        "The topic is there already",
+        f"Topic '{item.topic}' exists; nothing of it was changed.",
+        hint="'kdeclare topic alter' changes it; --if-not-exists leaves it out.",
+        place=item.place,
+        resource=str(item.resource),
+    )
+
+
+def _repeated(item: AdhocTopicRequest) -> Diagnostic:
+    return warning(
+        "asked-twice",
+        "Asked for more than once",
+        f"Several instructions are about topic '{item.topic}'; the last one counts.",
+        place=item.place,
+        resource=str(item.resource),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingTopics:
+    """topics: at least those that are meant and there. names: all there are, where some is missing."""
+
+    topics: Mapping[str, Topic]
+    names: frozenset[str] = frozenset()
+
+    def meant(self, text: str) -> tuple[str, ...]:
+        """The topics that a name or an expression stands for; what stands for none, for itself."""
+        return chosen([text], self.topics.keys()).found or (text,)
+
+    def missing(self, text: str, place: SourcePosition | None = None) -> Diagnostic:
+        """What to say of a name that stands for no topic."""
+        return replace(not_there(text, self.names), place=place, resource=f"Topic/{text}")
+
+
+def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
+    """Look for what is named. Raises KdeclareError for what is no regular expression, and Fault."""
+    everything = any(map(is_pattern, texts))
+    topics = cluster.topics(None if everything else list(dict.fromkeys(texts)))
+    missing = chosen(texts, topics.keys()).missing
+    if not missing:
+        return ExistingTopics(topics)
+    return ExistingTopics(topics, frozenset(topics if everything else cluster.topics()))
+
+
+_BROKERS = "BrokerConfig"
+
+
+def alter_topic_configs(
+    workspace: Workspace,
+    names: Sequence[str],
+    configs: Mapping[str, object],
+    options: AdhocOptions,
+    how: ApplyOptions,
+    *,
+    if_exists: bool,
+) -> AdhocResult | None:
+    """Change configs of topics; see `alter_topics`. Raises KdeclareError."""
+    asked = [AdhocTopicRequest(name, configs=configs) for name in names]
+    return alter_topics(workspace, asked, options, how, if_exists=if_exists)
+
+
+def alter_broker_configs(
+    workspace: Workspace,
+    names: Sequence[str],
+    configs: Mapping[str, object],
+    options: AdhocOptions,
+    how: ApplyOptions,
+) -> AdhocResult | None:
+    """Change dynamic configs (KIP-226) of brokers by id, or of ``cluster-default``. Raises KdeclareError."""
+    kind = KINDS[_BROKERS]
+
+    def ask(cluster: Cluster) -> AdhocRequest:
+        desired: list[DesiredResource] = []
+        failed: dict[str, tuple[Diagnostic, ...]] = {}
+        diagnostics: list[Diagnostic] = []
+        for name in dict.fromkeys(names):
+            resource = ResourceId(_BROKERS, name)
+            try:
+                read = resolve_references(workspace, configs, str(resource))
+            except UnresolvedReference as problem:
+                failed[str(resource)] = (problem.diagnostic,)
+                continue
+            body, problems = kind.parse(name, BrokerConfigSpec(configs=read))
+            said = tuple(problem.diagnostic for problem in problems)
+            wrong = _find_certain(said)
+            if wrong:
+                failed[str(resource)] = wrong
+                continue
+            diagnostics += said
+            desired.append(DesiredResource(resource, body))
+        return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
+
+    return run_adhoc(workspace, _command(ask), options, how)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic as metadata has it afterwards.
+
+    factors: sorted. leaderless: partitions without a leader.
+    """
+
+    schema_name = "SeenDocument"
+
+    partitions: int
+    factors: Annotated[tuple[int, ...], Field(description="Replicas a partition: each size once.")]
+    replicas: Annotated[int, Field(description="Over all partitions.")]
+    in_sync: Annotated[int, Field(description="Those of them that the leaders call in sync.")]
+    leaderless: int
+
+    def describe(self) -> str:
+        """Return it in words."""
+        factors = "/".join(map(str, self.factors))
+        replicas = "replica" if factors == "1" else "replicas"
+        behind = self.replicas - self.in_sync
+        sync = (
+            "all in sync"
+            if not behind
+            else f"{behind:,} of {format_count(self.replicas, 'replica')} not in sync"
+        )
+        return join_nonempty(
+            [
+                f"{format_count(self.partitions, 'partition')} × {factors} {replicas}",
+                f"{sync}, as their leaders say",
+                f"{self.leaderless:,} without a leader" if self.leaderless else "",
+            ]
+        )
+
+
+def summarize_topic(resource: ResourceId, live: LiveState) -> TopicSummary | None:
+    """Return what there is to say of a resource; None for what is no topic, or is not there."""
+    if not is_topic(resource):
+        return None
+    cluster = live.get(KafkaState)
+    topic = cluster.topics.get(resource.name)
+    if topic is None:
+        return None
+    replicas = list_target_replicas(cluster, topic)
+    return TopicSummary(
+        partitions=len(topic.partitions),
+        factors=tuple(sorted({len(r) for r in replicas})),
+        replicas=sum(len(r) for r in replicas),
+        in_sync=sum(len(set(p.isr) & set(r)) for p, r in zip(topic.partitions, replicas, strict=True)),
+        leaderless=sum(p.leader is None for p in topic.partitions),
+    )

@@ -1,0 +1,260 @@
+"""What policies can see of a cluster. Nothing is read before a policy asks for it."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from kdeclare.core.live.faults import Fault
+from kdeclare.core.resources.policy_subjects import PolicyViolation
+from kdeclare.providers.kafka.collector import KafkaSelection, read_topics_and_moves
+from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope, TopicPartition
+from kdeclare.providers.kafka.live import ClusterInfo, ConfigSource, KafkaState, Move, Topic
+from kdeclare.providers.kafka.operations.kafka_operation_type import TopicEffect
+from kdeclare.providers.kafka.port import Cluster, ConfigQuery
+
+_T = TypeVar("_T")
+_PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
+
+
+class ClusterReader:
+    """The cluster as it is, for all judged topics together: one batch of requests for each sort of fact.
+
+    fault: what the cluster answered instead, if a policy asked for something that could not be read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic_names: Iterable[str],
+        live: KafkaState | None = None,
+        selection: KafkaSelection | None = None,
+    ) -> None:
+        """live: what is known already, all topics among it, as ``selection`` asked for it."""
+        self._cluster = cluster
+        self._topic_names = sorted(set(topic_names))
+        self._live = live
+        self._selection = selection or KafkaSelection()
+        self._record_counts: dict[str, int] = {}
+        self._reads: set[object] = set()
+        self.fault: Fault | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the cluster is being asked for something; any thread may look."""
+        return bool(self._reads)
+
+    @cached_property
+    def info(self) -> ClusterInfo:
+        """Brokers with their racks, and the principal."""
+        return self._live.cluster if self._live else self._read(self._cluster.describe)
+
+    @property
+    def principal(self) -> str | None:
+        """Whom the brokers take kdeclare for."""
+        return self.info.principal
+
+    @cached_property
+    def racks(self) -> Mapping[int, str | None]:
+        """The rack of each broker."""
+        return {broker.id: broker.rack for broker in self.info.brokers}
+
+    def topic(self, name: str) -> Topic | None:
+        """One of the judged topics, if it is there."""
+        return self._topics.get(name)
+
+    def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
+        """The true replicas of a topic: where a move is heading counts (KIP-860). None if it is not there."""
+        moves = self._moves  # first: it renews the topics
+        topic = self.topic(name)
+        if topic is None:
+            return None
+        found = {}
+        for number, partition in enumerate(topic.partitions):
+            move = moves.get(TopicPartition(name, number))
+            found[number] = move.target if move else partition.replicas
+        return found
+
+    def configs(self, name: str) -> Mapping[str, str]:
+        """The overrides of a topic."""
+        return self._overrides.get(name, {})
+
+    def records(self, name: str, among: Collection[str]) -> int:
+        """Offsets between the start and the end of a topic.
+
+        among: the topics that the same may be asked of; what is not known of those is read along.
+        """
+        if name not in self._record_counts:
+            unknown = sorted({name, *among} - self._record_counts.keys())
+            there = [other for other in unknown if other in self._topics]
+            counts = self._read(lambda: self._cluster.record_counts(there)) if there else {}
+            self._record_counts |= {other: counts.get(other, 0) for other in unknown}
+        return self._record_counts[name]
+
+    @cached_property
+    def defaults(self) -> tuple[int, int]:
+        """Partitions and replicas of a topic that is created without saying how many."""
+        serving = sorted(self.info.serving_broker_ids) or [broker.id for broker in self.info.brokers]
+        broker = ConfigResource(ConfigScope.BROKER, str(serving[0]))
+        query = ConfigQuery(broker, frozenset({_PARTITIONS, _FACTOR}))
+        entries = self._read(lambda: self._cluster.configs([query]))[broker]
+        partitions, factor = (
+            entries[key].value if key in entries else None for key in (_PARTITIONS, _FACTOR)
+        )
+        return int(partitions or 1), int(factor or 1)
+
+    @cached_property
+    def all_topics(self) -> Mapping[str, Topic]:
+        """Every topic of the cluster."""
+        return self._live.topics if self._live else self._read(self._cluster.topics)
+
+    @cached_property
+    def _topics(self) -> Mapping[str, Topic]:
+        return (
+            self._live.topics if self._live else self._read(lambda: self._cluster.topics(self._topic_names))
+        )
+
+    @cached_property
+    def _existing_names(self) -> list[str]:
+        return [name for name in self._topic_names if name in self._topics]
+
+    @cached_property
+    def _moves(self) -> Mapping[TopicPartition, Move]:
+        """Moves under way; topics that were read at another time are read again with them."""
+        known_moves, unread_topics = self._find_known_moves()
+        if not unread_topics:
+            return known_moves
+        topics, moves = self._read(lambda: read_topics_and_moves(self._cluster, unread_topics, unread_topics))
+        live_topics = self._live.topics if self._live else {}
+        self._topics = {**{n: live_topics[n] for n in live_topics.keys() - set(unread_topics)}, **topics}
+        return {**known_moves, **moves}
+
+    def _find_known_moves(self) -> tuple[Mapping[TopicPartition, Move], list[str]]:
+        """The moves that are known, and the judged topics of which none would be."""
+        if self._live is None:
+            return {}, self._topic_names
+        if self._selection.every_topic:
+            return self._live.moves, []
+        return self._live.moves, [n for n in self._existing_names if n not in self._selection.topics]
+
+    @cached_property
+    def _overrides(self) -> Mapping[str, Mapping[str, str]]:
+        resources = {name: ConfigResource(ConfigScope.TOPIC, name) for name in self._existing_names}
+        read_resources = {resource for resource, query in self._selection.configs.items() if query.overrides}
+        queries = [ConfigQuery(r, overrides=True) for r in resources.values() if r not in read_resources]
+        entries = dict(self._live.configs) if self._live else {}
+        if queries:
+            entries |= self._read(lambda: self._cluster.configs(queries))
+        return {
+            name: {
+                key: entry.value or ""
+                for key, entry in entries.get(resource, {}).items()
+                if entry.source is ConfigSource.TOPIC
+            }
+            for name, resource in resources.items()
+        }
+
+    def _read(self, read: Callable[[], _T]) -> _T:
+        token = object()
+        self._reads.add(token)
+        try:
+            return read()
+        except Fault as fault:
+            self.fault = fault
+            raise
+        finally:
+            self._reads.discard(token)
+
+
+@dataclass(frozen=True)
+class LiveTopicState:
+    """A topic as the cluster has it."""
+
+    name: str
+    facts: ClusterReader
+
+    @property
+    def num_partitions(self) -> int:
+        """How many partitions it has."""
+        topic = self.facts.topic(self.name)
+        if topic is None:
+            raise self._make_violation()
+        return len(topic.partitions)
+
+    @property
+    def replication_factor(self) -> int:
+        """The smallest number of replicas."""
+        return _compute_replication_factor(self._replicas)
+
+    @property
+    def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
+        """Where the replicas are, or are heading."""
+        return dict(self._replicas)
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The overrides."""
+        return dict(self.facts.configs(self.name))
+
+    @cached_property
+    def _replicas(self) -> Mapping[int, Sequence[int]]:
+        replicas = self.facts.replicas(self.name)
+        if replicas is None:
+            raise self._make_violation()
+        return replicas
+
+    def _make_violation(self) -> PolicyViolation:
+        return PolicyViolation(f"Topic '{self.name}' is not there any more, so it cannot be judged.")
+
+
+@dataclass(frozen=True)
+class ResultingTopicState:
+    """A topic as it will be: as it is (None: not there), and what is made of it, in this order."""
+
+    before: "LiveTopicState | ResultingTopicState | None"
+    find_topic_effects: tuple[TopicEffect, ...]
+    facts: ClusterReader
+
+    @property
+    def num_partitions(self) -> int:
+        """As requested, else as before, else Kafka's default."""
+        for effect in reversed(self.find_topic_effects):
+            if effect.partitions is not None:
+                return effect.partitions
+        return self.before.num_partitions if self.before else self.facts.defaults[0]
+
+    @cached_property
+    def replication_factor(self) -> int:
+        """As requested, else the smallest number of replicas, else Kafka's default."""
+        creation = self.find_topic_effects[0]
+        if self.before is None and len(self.find_topic_effects) == 1:
+            return self.facts.defaults[1] if creation.factor is None else creation.factor
+        return _compute_replication_factor(self._replicas)
+
+    @property
+    def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
+        """As before, with what is moved and added; what Kafka will place is left out."""
+        return dict(self._replicas)
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The overrides of before, and what is made of them."""
+        return dict(self._configs)
+
+    @cached_property
+    def _replicas(self) -> Mapping[int, Sequence[int]]:
+        replicas = dict(self.before.replicas_assignments) if self.before else {}
+        for effect in self.find_topic_effects:
+            replicas |= effect.replicas
+        return replicas
+
+    @cached_property
+    def _configs(self) -> Mapping[str, str]:
+        configs: dict[str, str | None] = dict(self.before.configs) if self.before else {}
+        for effect in self.find_topic_effects:
+            configs |= effect.configs
+        return {key: value for key, value in configs.items() if value is not None}
+
+
+def _compute_replication_factor(replicas: Mapping[int, Sequence[int]]) -> int:
+    return min((len(brokers) for brokers in replicas.values()), default=0)

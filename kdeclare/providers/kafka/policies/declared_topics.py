@@ -1,0 +1,205 @@
+"""What policies can see of declared topics without a cluster, and of configs: texts by key."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cache, partial
+from operator import attrgetter
+from typing import NoReturn
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.resources.policy_subjects import (
+    OfflineRequest,
+    PolicyField,
+    PolicyWords,
+    UnavailableOffline,
+    UnavailableTracker,
+)
+from kdeclare.core.secrets.secret_refs import Secret
+from kdeclare.providers.kafka.config.catalog import Catalog, load_catalog
+from kdeclare.providers.kafka.config.config_value import ConfigValue, ListPatch, Unset, join_elements
+from kdeclare.providers.kafka.ids import ConfigScope
+from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource
+from kdeclare.providers.kafka.operations.kafka_operation_type import StaticTopicState
+
+_TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS": str}
+
+
+def list_key_types(catalog: Catalog) -> Mapping[str, type]:
+    """Return the keys of a catalogue; what is not in `_TYPES` is a number."""
+    return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
+
+
+def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
+    """Return the override that a wish comes to where there was none before; None for no override.
+
+    Parts of a list start from the key's own default (KIP-339).
+    """
+    if isinstance(config_value, Unset | Secret):
+        return None
+    if not isinstance(config_value, ListPatch):
+        return join_elements(config_value.value)
+    start = [e for e in catalog.get_default_elements(key) if e not in config_value.subtract]
+    return join_elements([*start, *(e for e in config_value.append if e not in start)])
+
+
+def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]) -> dict[str, str]:
+    """Return declared configs as they would be if nothing was set before."""
+    values = {
+        key: "" if isinstance(w, Secret) else compute_override(catalog, key, w)
+        for key, w in config_values.items()
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
+    """Return what is set on a resource itself."""
+    return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
+
+
+@cache
+def _list_scope_key_types(scope: ConfigScope) -> Mapping[str, type]:
+    return list_key_types(load_catalog(scope))
+
+
+TOPIC_WORDS = PolicyWords(
+    fields={
+        "partitions": PolicyField(int, attrgetter("num_partitions")),
+        "replicationFactor": PolicyField(int, attrgetter("replication_factor")),
+        "assignments": PolicyField(
+            dict[int, list[int]], attrgetter("replicas_assignments"), elements="partitions"
+        ),
+        "configs": PolicyField(
+            dict[str, str], attrgetter("configs"), partial(_list_scope_key_types, ConfigScope.TOPIC)
+        ),
+    },
+    subject="topic",
+    before="pre",
+    after="post",
+)
+
+BROKER_WORDS = PolicyWords(
+    {"configs": PolicyField(dict[str, str], keys=partial(_list_scope_key_types, ConfigScope.BROKER))}
+)
+
+
+class _CertainOverrides(Mapping[str, str]):
+    """The overrides that are certain, whatever a topic that is there already has beside them."""
+
+    def __init__(self, static_state: StaticTopicState, withholding: UnavailableTracker) -> None:
+        self._static_state = static_state
+        self._withholding = withholding
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._static_state.effect.configs or key in self._static_state.open:
+            self._withhold()
+        value = self._static_state.effect.configs[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        self._withhold()
+
+    def __len__(self) -> int:
+        self._withhold()
+
+    def _withhold(self) -> NoReturn:
+        self._withholding.withhold(UnavailableOffline())
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopicState:
+    """A declared topic; with ``created`` as it would be created, else as it will be in any case."""
+
+    stated: StaticTopicState
+    created: bool
+    withholding: UnavailableTracker
+
+    @property
+    def num_partitions(self) -> int:
+        """If it is stated."""
+        count = self.stated.effect.partitions
+        return self._withhold() if count is None else count
+
+    @property
+    def replication_factor(self) -> int:
+        """If it is stated."""
+        factor = self.stated.effect.factor
+        return self._withhold() if factor is None else factor
+
+    @property
+    def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
+        """If they are stated; of a creation that leaves them to Kafka, none."""
+        is_left_to_kafka = self.created and not self.stated.placed
+        replicas = self.stated.effect.replicas
+        return dict(replicas) if replicas or is_left_to_kafka else self._withhold()
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """All overrides of a creation, else those that are certain."""
+        if not self.created:
+            return _CertainOverrides(self.stated, self.withholding)
+        return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
+
+    def _withhold(self) -> NoReturn:
+        self.withholding.withhold(UnavailableOffline())
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopicRequest(OfflineRequest):
+    """What applying a manifest will ask for; with ``created`` as if the topic were not there yet.
+
+    declared_labels: of the manifest. withholding: what the policy that is being asked was not told.
+    """
+
+    topic: str
+    declared_labels: Mapping[str, str]
+    stated: StaticTopicState
+    created: bool = False
+    withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self.topic
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Of the manifest."""
+        return dict(self.declared_labels)
+
+    @property
+    def post_request_state(self) -> DeclaredTopicState:
+        """As declared."""
+        return DeclaredTopicState(self.stated, self.created, self.withholding)
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """All that is stated, on CREATE."""
+        return self.stated.effect.fields if self.created else self._raise_unavailable()
+
+    @property
+    def racks(self) -> Mapping[int, str | None]:
+        """Only a cluster knows."""
+        self._raise_unavailable()
+
+    @property
+    def record_count(self) -> int:
+        """0 on CREATE."""
+        return 0 if self.created else self._raise_unavailable()
+
+    def partitions_of(self, labels: Mapping[str, str]) -> int:
+        """Only a cluster knows: topics that are not declared count as well."""
+        self._raise_unavailable()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopic:
+    """See `DeclaredSubject`."""
+
+    topic: str
+    stated: StaticTopicState
+
+    def make_request(self, labels: Mapping[str, str], *, created: bool) -> DeclaredTopicRequest:
+        """Return what applying the manifest asks for."""
+        return DeclaredTopicRequest(self.topic, labels, self.stated, created)

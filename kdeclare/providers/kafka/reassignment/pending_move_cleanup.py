@@ -1,0 +1,154 @@
+"""What moves of replicas leave to be done once they are over, as sections of the state's pending cleanup."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
+from typing import TypeAlias, TypeVar
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_int, as_object, as_texts
+from kdeclare.core.operations.operation import Arguments
+from kdeclare.core.plans.state import PendingCleanup, State
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas(Arguments):
+    """What was put into a list of a topic: ``partition:broker``, …; fresh: nothing was set before."""
+
+    elements: tuple[str, ...]
+    fresh: bool
+
+
+ThrottleRate: TypeAlias = str | tuple[str, ...]
+"""Bytes a second; several where it is not known which of them took effect."""
+
+ThrottleValue: TypeAlias = ThrottleRate | ThrottledReplicas
+"""What was set on one key: a broker's rate, or elements of a topic's list."""
+
+ThrottleEntries: TypeAlias = Mapping[str, Mapping[str, ThrottleValue]]
+"""Throttles by config resource as text (``BROKER/1``, ``TOPIC/orders``) and key."""
+
+_THROTTLES, _ELECTIONS, _MOVES = "throttles", "elections", "moves"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMoveCleanup:
+    """What is still to be done once moves that go on in the cluster are over.
+
+    throttles: what kdeclare has set and not removed yet.
+    elections: partitions (``topic-n``) whose preferred leader is to be elected, with that leader.
+    moves: partitions that kdeclare has begun to move, and left to the cluster.
+    """
+
+    throttles: ThrottleEntries = field(default_factory=dict)
+    elections: Mapping[str, int] = field(default_factory=dict)
+    moves: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.throttles or self.elections or self.moves)
+
+    def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
+        """Return the pending cleanup with these sections."""
+        return with_moves(with_elections(with_throttles(cleanup, self.throttles), self.elections), self.moves)
+
+
+def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
+    """Return the sections of moves. Raises KdeclareError where one is not of its type."""
+    return PendingMoveCleanup(bind_throttles(cleanup), bind_elections(cleanup), bind_moves(cleanup))
+
+
+def get_move_cleanup(state: State | None) -> PendingMoveCleanup:
+    """Return what moves have left in a state; nothing where there is no state. Raises KdeclareError."""
+    return bind_move_cleanup(state.pending_cleanup) if state is not None else PendingMoveCleanup()
+
+
+# Each section by itself, too: thousands of operations of one run change one of them each.
+
+
+def bind_throttles(cleanup: PendingCleanup) -> ThrottleEntries:
+    """Return what kdeclare has set and not removed yet. Raises KdeclareError where that cannot be read."""
+    return _bind_section(cleanup, _THROTTLES, _bind_entries, {})
+
+
+def with_throttles(cleanup: PendingCleanup, throttles: ThrottleEntries) -> PendingCleanup:
+    """Return the pending cleanup with these throttles."""
+    return _with_section(cleanup, _THROTTLES, {e: _dump_keys(keys) for e, keys in throttles.items()})
+
+
+def bind_elections(cleanup: PendingCleanup) -> Mapping[str, int]:
+    """Return the leaders that are to be elected. Raises KdeclareError where they cannot be read."""
+    return _bind_section(cleanup, _ELECTIONS, _bind_leaders, {})
+
+
+def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> PendingCleanup:
+    """Return the pending cleanup with these elections."""
+    return _with_section(cleanup, _ELECTIONS, elections)
+
+
+def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
+    """Return the partitions that were left moving. Raises KdeclareError where they cannot be read."""
+    return _bind_section(cleanup, _MOVES, as_texts, ())
+
+
+def with_moves(cleanup: PendingCleanup, moves: Iterable[str]) -> PendingCleanup:
+    """Return the pending cleanup with these moves."""
+    return _with_section(cleanup, _MOVES, list(moves))
+
+
+def _with_section(cleanup: PendingCleanup, name: str, section: JsonValue) -> PendingCleanup:
+    """All sections are stated, or none."""
+    sections = {_THROTTLES: cleanup.get(_THROTTLES, {}), _ELECTIONS: cleanup.get(_ELECTIONS, {})}
+    sections |= {_MOVES: cleanup.get(_MOVES, [])} | {name: section}
+    other_sections = {other: value for other, value in cleanup.items() if other not in sections}
+    return {**other_sections, **sections} if any(sections.values()) else other_sections
+
+
+_Section = TypeVar("_Section")
+
+
+def _bind_section(
+    cleanup: PendingCleanup, name: str, bind: Callable[[JsonValue], _Section], default: _Section
+) -> _Section:
+    if name not in cleanup:
+        return default
+    try:
+        return bind(cleanup[name])
+    except (KeyError, TypeError) as bind_error:
+        raise KdeclareError(
+            error(
+                "state-corrupt",
+                "Stored state is damaged",
+                f"In its 'leftovers', '{name}' is not of its type.",
+                hint="Restore state.json.backup, or the version of the state that was committed or saved.",
+            )
+        ) from bind_error
+
+
+def _bind_entries(json: JsonValue) -> ThrottleEntries:
+    return {
+        entity: {key: _bind_throttle(throttle) for key, throttle in as_object(keys).items()}
+        for entity, keys in as_object(json).items()
+    }
+
+
+def _bind_throttle(json: JsonValue) -> ThrottleValue:
+    if isinstance(json, str):
+        return json
+    if isinstance(json, Mapping):
+        return ThrottledReplicas(as_texts(json["elements"]), as_bool(json["fresh"]))
+    return as_texts(json)
+
+
+def _dump_keys(keys: Mapping[str, ThrottleValue]) -> JsonObject:
+    return {key: _dump_throttle(throttle) for key, throttle in keys.items()}
+
+
+def _dump_throttle(throttle: ThrottleValue) -> JsonValue:
+    if isinstance(throttle, ThrottledReplicas):
+        return {"elements": list(throttle.elements), "fresh": throttle.fresh}
+    return throttle if isinstance(throttle, str) else list(throttle)
+
+
+def _bind_leaders(json: JsonValue) -> Mapping[str, int]:
+    return {partition: as_int(leader) for partition, leader in as_object(json).items()}

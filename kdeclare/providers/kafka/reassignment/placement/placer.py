@@ -1,0 +1,275 @@
+"""The stages of placement, one after the other."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kdeclare.providers.kafka.ids import TopicPartition
+from kdeclare.providers.kafka.live import Broker, KafkaState
+from kdeclare.providers.kafka.reassignment.placement.assignment import (
+    BrokerSet,
+    Load,
+    Rack,
+    Replicas,
+    Slot,
+    WorkingAssignment,
+)
+from kdeclare.providers.kafka.reassignment.placement.rebalance import (
+    balance_leaders,
+    balance_leaders_over_racks,
+    balance_replicas,
+    balance_topics,
+    choose_leaders,
+    order_replicas,
+)
+from kdeclare.providers.kafka.reassignment.placement.slots import (
+    PartitionDraft,
+    build_drafts,
+    build_spread_slot,
+    fill_slots,
+    should_spread,
+    should_spread_existing,
+)
+from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Strategy
+
+_LEADER_WEIGHT = 1 << 32
+"""More than any number of replicas: a weight of leaders first and replicas second."""
+
+
+def place_replicas(
+    brokers: Sequence[Broker],
+    current: Mapping[str, Sequence[Replicas]],
+    request: PlacementRequest,
+    load: Load | None = None,
+) -> Mapping[str, tuple[Replicas, ...]]:
+    """The replicas, preferred leader first, of every partition of every topic. Deterministic.
+
+    brokers: all registered ones. Only those that are neither fenced nor drained get new replicas.
+    current: the true replicas of the partitions that exist (never a described list during a move).
+    load: what brokers hold of other topics; among equally good brokers the one with less is taken.
+
+    In this order of weight: the strategy; the least movement; even numbers of replicas over brokers, for
+    all topics together and then for each; and the same for preferred leaders.
+
+    What is chosen is spread over as many racks as possible, as evenly as possible; brokers without a rack
+    count as one rack together (so without any racks the rule is void). What stays is not broken up for
+    it, unless the strategy or a rebalance asks.
+
+    A partition that has what is wished for stays as it is. One with fewer replicas keeps them in order
+    and gets more behind them. One with more keeps its preferred leader, loses replicas on fenced brokers
+    first, then those whose loss leaves the most racks, and keeps the order of the rest. A replica on an
+    unregistered broker cannot stay in a partition that changes, since Kafka refuses such a target; a
+    strategy about racks and a rebalance replace it.
+
+    Raises PlacementError, and of that FewerPartitions and NotEnoughBrokers.
+    """
+    broker_set = BrokerSet.of(brokers, request.excluded_brokers, load or Load())
+    held_counts = Counter(r for topic in current.values() for replicas in topic for r in replicas)
+    racks: dict[int, Rack] = dict.fromkeys(held_counts) | dict(broker_set.racks)
+    drafts = build_drafts(broker_set, request, current, held_counts + Counter(broker_set.load.replicas))
+    _fill_and_balance(broker_set, drafts, [part.slot for part in drafts], racks)
+    if should_spread_existing(request):
+        _spread_over_racks(broker_set, drafts, racks)
+    free_to_choose = choose_leaders(broker_set, request, drafts, racks)
+    if request.strategy is Strategy.BALANCED_LEADERS:
+        balance_leaders_over_racks(broker_set, drafts, free_to_choose)
+    if request.rebalance:
+        _rebalance(broker_set, request, drafts, racks)
+    placed_lists = iter([order_replicas(part.after[0], part.before, part.after) for part in drafts])
+    names = sorted(current)
+    partition_counts = Counter(part.topic for part in drafts)
+    return {
+        name: tuple(next(placed_lists) for _ in range(partition_counts[topic]))
+        for topic, name in enumerate(names)
+    }
+
+
+def _fill_and_balance(
+    broker_set: BrokerSet, drafts: Sequence[PartitionDraft], slots: Sequence[Slot], racks: dict[int, Rack]
+) -> None:
+    """Fill all seats and even out what was chosen."""
+    # who leads little comes first among equals, or a new partition may find no such leader to choose
+    leader_counts = Counter(seat.kept[0] for seat in slots if seat.kept)
+    weights = {b: leader_counts[b] * _LEADER_WEIGHT + broker_set.load.replicas.get(b, 0) for b in racks}
+    assignment = WorkingAssignment(slots, racks, broker_set.racks.keys() - broker_set.usable, weights)
+    fill_slots(assignment)
+    candidates = {b for seat in slots if seat.wanted for b in seat.pool}
+    balance_replicas(assignment, candidates)
+    balance_topics(assignment, candidates)
+    for draft, slot in zip(drafts, slots, strict=True):
+        draft.after = slot.replicas
+
+
+def _spread_over_racks(
+    broker_set: BrokerSet, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
+) -> None:
+    """Repair partitions that are not on as many racks as they can be."""
+    counts = Counter(r for part in drafts for r in part.after)
+    slots = []
+    for draft in drafts:
+        slot = None if draft.fixed else build_spread_slot(broker_set, draft.topic, draft.after, counts)
+        slots.append(slot or Slot(draft.topic, draft.after, frozenset(), 0))
+    if any(seat.wanted for seat in slots):
+        _fill_and_balance(broker_set, drafts, slots, racks)
+
+
+def _rebalance(
+    broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
+) -> None:
+    """Even out replicas and then leaders, until there is nothing left to gain.
+
+    No step makes an earlier one's numbers worse, so this ends; and what it ends with it leaves alone.
+    """
+    while True:
+        previous = [part.after for part in drafts]
+        if request.strategy is Strategy.BALANCED_LEADERS:
+            balance_leaders_over_racks(broker_set, drafts, [False] * len(drafts))
+        _rebalance_replicas(broker_set, request, drafts, racks)
+        balance_leaders(broker_set, request, drafts, racks)
+        if previous == [part.after for part in drafts]:
+            return
+
+
+def _rebalance_replicas(
+    broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
+) -> None:
+    spreads_racks = should_spread(request)
+    keeps_leader = request.strategy is Strategy.BALANCED_LEADERS  # their racks are right
+    slots = []
+    for draft in drafts:
+        movable = [r for r in draft.after[keeps_leader:] if r in broker_set.usable and not draft.fixed]
+        kept = tuple(r for r in draft.after if r not in movable)
+        slots.append(Slot(draft.topic, kept, draft.pool, len(movable), spreads_racks, draft.before, movable))
+    assignment = WorkingAssignment(slots, racks, (), broker_set.load.replicas)
+    balance_replicas(assignment, broker_set.usable)
+    balance_topics(assignment, broker_set.usable)
+    for draft, slot in zip(drafts, slots, strict=True):
+        leader = next(r for r in (*draft.after, *slot.chosen) if r in slot)
+        draft.after = order_replicas(leader, draft.before, slot.replicas)
+
+
+class LoadAwarePlacer:
+    """Places topics on top of what the cluster has and of what was placed before them.
+
+    excluded_by_topic: by topic, brokers that may get nothing new of it, as something else that is declared
+    would move it away again. has_moved: whether anything was put elsewhere than it was.
+    """
+
+    def __init__(
+        self, live: KafkaState, excluded_by_topic: Mapping[str, frozenset[int]] | None = None
+    ) -> None:
+        """Counts nothing yet: most plans leave all replicas where they are."""
+        self._uncounted_live: KafkaState | None = live
+        self._excluded_by_topic = excluded_by_topic or {}
+        self.has_moved = False
+        self._replicas: Counter[int] = Counter()
+        self._leaders: Counter[int] = Counter()
+        self._placements: dict[str, tuple[Replicas, ...]] = {}
+
+    def __call__(
+        self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
+    ) -> Mapping[str, tuple[Replicas, ...]]:
+        """See `place`."""
+        self._count_once()
+        topics_by_excluded: dict[frozenset[int], dict[str, Sequence[Replicas]]] = {}
+        for name, replicas in current.items():
+            topics_by_excluded.setdefault(self._excluded_by_topic.get(name, frozenset()), {})[name] = replicas
+        placements: dict[str, tuple[Replicas, ...]] = {}
+        for excluded in sorted(topics_by_excluded, key=sorted):
+            placements |= self._place_topics(brokers, topics_by_excluded[excluded], request, excluded)
+        return placements
+
+    def _count_once(self) -> None:
+        """Count the true replicas that every broker has now."""
+        if self._uncounted_live is None:
+            return
+        live, self._uncounted_live = self._uncounted_live, None
+        for name, topic in live.topics.items():
+            if live.moves:
+                numbers = range(len(topic.partitions))
+                assigned = tuple(live.replicas(TopicPartition(name, n)) or () for n in numbers)
+            else:
+                assigned = tuple(partition.replicas for partition in topic.partitions)
+            self._record_placement(name, assigned)
+
+    def _place_topics(
+        self,
+        brokers: Sequence[Broker],
+        current: Mapping[str, Sequence[Replicas]],
+        request: PlacementRequest,
+        excluded: frozenset[int],
+    ) -> Mapping[str, tuple[Replicas, ...]]:
+        if (
+            request.rebalance or request.strategy
+        ):  # whoever arranges must not count on what will be moved away
+            request = replace(request, excluded_brokers=request.excluded_brokers | excluded)
+        usable = [replace(b, fenced=b.fenced or b.id in excluded) for b in brokers]
+        other_load = Load(
+            +(self._replicas - self._count_replicas(current)), +(self._leaders - self._count_leaders(current))
+        )
+        placements = place_replicas(usable, current, request, other_load)
+        self.has_moved |= any(placements[name] != tuple(map(tuple, current[name])) for name in current)
+        for name, replicas in placements.items():
+            self._record_placement(name, replicas)
+        return placements
+
+    def _record_placement(self, name: str, replicas: tuple[Replicas, ...]) -> None:
+        previous = self._placements.get(name, ())
+        for sign, replica_lists in ((-1, previous), (1, replicas)):
+            for partition_replicas in replica_lists:
+                for broker in partition_replicas:
+                    self._replicas[broker] += sign
+                for broker in partition_replicas[:1]:
+                    self._leaders[broker] += sign
+        self._placements[name] = replicas
+
+    def _count_replicas(self, current: Mapping[str, Sequence[Replicas]]) -> Counter[int]:
+        return Counter(r for name in current for replicas in self._placements.get(name, ()) for r in replicas)
+
+    def _count_leaders(self, current: Mapping[str, Sequence[Replicas]]) -> Counter[int]:
+        return Counter(
+            r for name in current for replicas in self._placements.get(name, ()) for r in replicas[:1]
+        )
+
+
+def explain_rack_layout(brokers: Sequence[Broker]) -> tuple[str, ...]:
+    """A sentence or two for each oddity; nothing where no broker has a rack, since then no rule holds."""
+    racks: dict[str, list[int]] = {}
+    rackless_ids: list[int] = []
+    for broker in sorted(brokers, key=lambda broker: broker.id):
+        (rackless_ids if broker.rack is None else racks.setdefault(broker.rack, [])).append(broker.id)
+    if not racks:
+        return ()
+    return (*_explain_missing_racks(rackless_ids), *_explain_unequal_racks(racks))
+
+
+def _explain_missing_racks(rackless_ids: Sequence[int]) -> tuple[str, ...]:
+    if not rackless_ids:
+        return ()
+    if len(rackless_ids) == 1:
+        return (f"Broker {rackless_ids[0]} has no rack. It counts as a rack of its own.",)
+    return (f"Brokers {_format_list(rackless_ids)} have no rack. Together they count as one rack.",)
+
+
+def _explain_unequal_racks(racks: dict[str, list[int]]) -> tuple[str, ...]:
+    sizes = {len(ids) for ids in racks.values()}
+    if len(sizes) == 1:
+        return ()
+    sizes_text = "; ".join(f"{rack} has {_format_brokers(ids)}" for rack, ids in sorted(racks.items()))
+    smallest_racks = sorted(rack for rack, ids in racks.items() if len(ids) == min(sizes))
+    racks_text = (
+        f"rack {smallest_racks[0]}" if len(smallest_racks) == 1 else f"racks {_format_list(smallest_racks)}"
+    )
+    return (
+        f"The racks are of unequal size: {sizes_text}. Where replicas are spread over racks, the brokers of "
+        f"{racks_text} will hold more of them than the others.",
+    )
+
+
+def _format_brokers(ids: Sequence[int]) -> str:
+    return f"broker {ids[0]}" if len(ids) == 1 else f"brokers {_format_list(ids)}"
+
+
+def _format_list(items: Sequence[int] | Sequence[str]) -> str:
+    texts = [str(item) for item in items]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

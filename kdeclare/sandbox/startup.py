@@ -1,0 +1,270 @@
+"""Bringing sandboxes up, one or several at once: certificates and users first, then processes."""
+
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from kdeclare.core.diagnostics import KdeclareError, error
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.sandbox import broker_properties, launch, processes, readiness
+from kdeclare.sandbox.folder_lock import Progress, build_folder_error, claim_folder, require_empty_folder
+from kdeclare.sandbox.layout import (
+    Layout,
+    Marker,
+    SecurityFiles,
+    read_marker,
+    resolve_layout,
+    write_atomically,
+    write_marker,
+)
+from kdeclare.sandbox.security import (
+    ADMIN,
+    BROKER,
+    READER,
+    build_client_properties,
+    create_authority,
+    issue_keystore,
+)
+from kdeclare.sandbox.settings import SandboxSettings, require_free_ports, validate_settings
+from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process
+from kdeclare.sandbox.workers.worker_startup import WorkerStartup, build_worker_startup
+
+
+def create_broker_certificates(java: str, files: SecurityFiles, progress: Progress) -> None:
+    """Make the authority and the brokers' keystore, as far as they are not there.
+
+    Raise KdeclareError ``sandbox-certificates``.
+    """
+    if not files.keystore.exists():
+        progress("making certificates")
+        create_authority(java, files)
+        issue_keystore(java, files, files.keystore, BROKER)
+
+
+def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
+    """Give the reader his rights, once, and write both users' client properties.
+
+    They are written anew at each start, for where the folder is now; the reader's says that he has his
+    rights. Raise KdeclareError ``sandbox-access``.
+    """
+    _write_client_properties(files, settings, ADMIN)
+    if not files.client(READER).exists():
+        progress(f"letting the user '{READER}' look at all topics")
+        _grant_reader_acls(files, settings)
+    _write_client_properties(files, settings, READER)
+
+
+def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> None:
+    write_atomically(
+        files.client(user), broker_properties.render(build_client_properties(files, settings, user))
+    )
+
+
+def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
+    """What a plan has to read: topics and the cluster with their configs. Nothing that changes anything."""
+    completed = launch.run_kafka_tool(
+        "org.apache.kafka.tools.AclCommand",
+        *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
+        *("--add", "--force", "--allow-principal", f"User:{READER}"),
+        *("--operation", "Describe", "--operation", "DescribeConfigs", "--topic", "*", "--cluster"),
+    )
+    if completed.returncode != 0:
+        output = (completed.stderr or completed.stdout).strip()
+        raise KdeclareError(
+            error(
+                "sandbox-access",
+                "The rights of the sandbox's users could not be granted",
+                f"Kafka's tool for ACLs ended with {completed.returncode}:\n{output}",
+                hint="Look at the brokers' logs: kdeclare sandbox status names them.",
+            )
+        )
+
+
+TIMEOUT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStartup:
+    """A sandbox on its way up. ``down``: its brokers that have to be started; ``workers``: its workers."""
+
+    layout: Layout
+    marker: Marker
+    down: Sequence[int]
+    progress: Progress
+    workers: WorkerStartup | None = None
+
+    @property
+    def settings(self) -> SandboxSettings:
+        """What it consists of."""
+        return self.marker.settings(self.layout.folder)
+
+
+def start(
+    settings: SandboxSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
+) -> SandboxStatus:
+    """Bring the sandbox up and return when all its brokers and Connect workers can be used.
+
+    Makes it if the folder holds none, starts what is not running, and does nothing if all runs. A
+    sandbox that is there can get more workers, but in nothing else become another one.
+    When it fails, also by an interrupt, the processes that it started are gone. ``timeout``: seconds
+    until all brokers have to be ready, and then all workers. Raise KdeclareError ``sandbox-settings``,
+    ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
+    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or what
+    Java, the jars and the worker plug-in raise.
+    """
+    return start_all([settings], progress, timeout=timeout)[0]
+
+
+def start_all(
+    all_settings: Sequence[SandboxSettings], progress: Progress, *, timeout: float = TIMEOUT_SECONDS
+) -> tuple[SandboxStatus, ...]:
+    """Bring sandboxes up side by side, as ``start`` does one; their settings and status in the same order.
+
+    What can be refused is refused before anything of any of them is made. It either brings up all of
+    them or none that was down.
+    """
+    with ExitStack() as stack:
+        claimed_layouts = [_claim_layout(stack, settings, progress) for settings in all_settings]
+        markers = [_resolve_marker(layout, settings) for layout, settings in claimed_layouts]
+        statuses = [
+            observe_sandbox(layout, m) if m else None
+            for (layout, _), m in zip(claimed_layouts, markers, strict=True)
+        ]
+        if all(status is not None and status.ready for status in statuses):
+            return tuple(status for status in statuses if status is not None)
+        stopped_ids = [_list_stopped(layout, settings) for layout, settings in claimed_layouts]
+        for (_, settings), (broker_ids, worker_ids) in zip(claimed_layouts, stopped_ids, strict=True):
+            require_free_ports(settings, broker_ids, worker_ids)
+        runtime = launch.resolve_runtime(progress)
+        startups = []
+        for (layout, settings), marker, (broker_ids, worker_ids) in zip(
+            claimed_layouts, markers, stopped_ids, strict=True
+        ):
+            sandbox_progress = progress if len(all_settings) == 1 else _prefix_progress(layout, progress)
+            worker_startup = (
+                build_worker_startup(layout, settings, worker_ids, sandbox_progress) if worker_ids else None
+            )
+            if marker is None or not marker.formatted:
+                marker = _create_sandbox(runtime, layout, settings, sandbox_progress)
+            write_marker(layout, marker)  # there may be more workers now
+            startups.append(SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup))
+        start_processes(runtime, startups, timeout)
+        return tuple(observe_sandbox(one.layout, one.marker) for one in startups)
+
+
+def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup], timeout: float) -> None:
+    """Start what is down and return when it can be used; when that fails, none of it runs."""
+    records: list[processes.ProcessRecord] = []
+    layout = startups[0].layout
+    worker_startups = [one.workers for one in startups if one.workers is not None]
+    try:
+        for worker_startup in worker_startups:
+            layout = worker_startup.layout
+            worker_startup.prepare()
+        secure_startups = [one for one in startups if one.settings.secure]
+        for startup in secure_startups:
+            layout = startup.layout
+            create_broker_certificates(runtime.java, layout.security, startup.progress)
+        for startup in startups:
+            layout = startup.layout
+            for broker_id in startup.down:
+                records.append(launch.spawn_broker(runtime, layout, startup.settings, broker_id))
+        readiness.await_brokers(
+            [readiness.StartedSandbox(r.layout, r.marker, r.down, r.progress) for r in startups], timeout
+        )
+        for startup in secure_startups:
+            layout = startup.layout
+            grant_access(layout.security, startup.settings, startup.progress)
+        for worker_startup in worker_startups:
+            layout = worker_startup.layout
+            for record in worker_startup.spawn():
+                records.append(record)  # one by one, to know them if the next one fails
+        for worker_startup in worker_startups:
+            worker_startup.wait(timeout)
+    except BaseException as problem:
+        for record in records:
+            processes.send_signal(record, signal.SIGKILL)
+        processes.await_exit(records, 10)
+        if isinstance(problem, OSError):
+            raise build_folder_error(layout, str(problem.strerror or problem)) from problem
+        raise
+
+
+def _claim_layout(
+    stack: ExitStack, settings: SandboxSettings, progress: Progress
+) -> tuple[Layout, SandboxSettings]:
+    layout = resolve_layout(settings.folder)
+    settings = replace(settings, folder=layout.folder)
+    validate_settings(settings)
+    stack.enter_context(claim_folder(layout, progress))
+    return layout, settings
+
+
+def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
+    """The marker as it has to become: all that can change is that there are more workers."""
+    marker = read_marker(layout)
+    if marker is None:
+        require_empty_folder(layout)
+        return None
+    merged_marker = replace(marker, connect_workers=max(marker.connect_workers, settings.connect_workers))
+    if merged_marker.settings(layout.folder) != settings:
+        raise _build_mismatch_error(marker, settings)
+    return merged_marker
+
+
+def _list_stopped(layout: Layout, settings: SandboxSettings) -> tuple[list[int], list[int]]:
+    """The brokers and the workers that do not run."""
+    brokers = [i for i in settings.broker_ids if running_process(layout.broker(i)) is None]
+    workers = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is None]
+    return brokers, workers
+
+
+def _prefix_progress(layout: Layout, progress: Progress) -> Progress:
+    return lambda text: progress(f"{layout.folder.name}: {text}")
+
+
+def _create_sandbox(
+    runtime: launch.Runtime, layout: Layout, settings: SandboxSettings, progress: Progress
+) -> Marker:
+    progress(f"making the data folders of {settings.brokers} broker(s), Kafka {runtime.jars.version}")
+    marker = Marker(
+        brokers=settings.brokers,
+        racks=settings.racks,
+        port=settings.port,
+        cluster_id=launch.generate_id(),
+        kafka=runtime.jars.version,
+        formatted=False,
+        log_dirs=settings.log_dirs,
+        connect_workers=settings.connect_workers,
+        secure=settings.secure,
+    )
+    try:
+        write_marker(layout, marker)
+        launch.format_storage(runtime, layout, settings, marker.cluster_id)
+        marker = replace(marker, formatted=True)
+        write_marker(layout, marker)
+    except OSError as problem:
+        raise build_folder_error(layout, str(problem.strerror or problem)) from problem
+    return marker
+
+
+def _build_mismatch_error(marker: Marker, settings: SandboxSettings) -> KdeclareError:
+    def format_settings(described: Marker | SandboxSettings) -> str:
+        log_dirs_text = f", {described.log_dirs} log directories a broker" if described.log_dirs > 1 else ""
+        workers_text = f", {described.connect_workers} Connect worker(s)" if described.connect_workers else ""
+        secure_text = ", secure" if described.secure else ""
+        return (
+            f"{described.brokers} broker(s) on {described.racks} rack(s), port "
+            f"{described.port}{log_dirs_text}{workers_text}{secure_text}"
+        )
+
+    return KdeclareError(
+        error(
+            "sandbox-differs",
+            "The sandbox has other settings",
+            f"The sandbox in {settings.folder} was made with {format_settings(marker)}, "
+            f"not {format_settings(settings)}.",
+            hint="Start it with its own settings, or remove it and its data first: kdeclare sandbox reset.",
+        )
+    )

@@ -1,0 +1,144 @@
+"""Connect workers on their way up: keystores, plug-ins, processes, and waiting until they can be used."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.java import find_java
+from kdeclare.sandbox import broker_properties, health, launch, processes
+from kdeclare.sandbox.connect_jars import ConnectJars, resolve_connect_jars
+from kdeclare.sandbox.folder_lock import Progress
+from kdeclare.sandbox.layout import ConnectFiles, Layout, write_atomically
+from kdeclare.sandbox.readiness import build_start_error, format_ids
+from kdeclare.sandbox.security import create_authority, issue_keystore
+from kdeclare.sandbox.settings import SandboxSettings
+from kdeclare.sandbox.status import running_process
+from kdeclare.sandbox.workers import plugins
+from kdeclare.sandbox.workers.properties import build_worker_environment, build_worker_properties
+
+
+def create_worker_certificates(java: str, files: ConnectFiles, worker_ids: Iterable[int]) -> None:
+    """Make the authority and the keystores of these workers, as far as they are not there.
+
+    Raise KdeclareError ``sandbox-certificates``.
+    """
+    create_authority(java, files)
+    missing_ids = [i for i in worker_ids if not files.worker(i).keystore.exists()]
+
+    def issue_worker_keystore(worker_id: int) -> None:
+        issue_keystore(java, files, files.worker(worker_id).keystore, f"worker-{worker_id}")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(issue_worker_keystore, missing_ids))
+
+
+_POLL_SECONDS = 0.2
+_ASK_SECONDS = 5.0
+
+
+def await_workers(
+    layout: Layout, settings: SandboxSettings, started_ids: Sequence[int], progress: Progress, timeout: float
+) -> None:
+    """Return when all workers that run are healthy, and still were after the last one had joined.
+
+    The group is formed anew whenever one joins. ``started_ids``: those that did not run before.
+    Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
+    """
+    started_at = time.monotonic()
+    running_ids = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
+    progress(f"starting Connect worker(s) {format_ids(started_ids)}")
+    ready_ids: set[int] = set()
+    while True:
+        _require_running(layout, running_ids)
+        healthy_ids = {i for i in running_ids if health.is_healthy(settings.get_worker_port(i), _ASK_SECONDS)}
+        for worker_id in sorted((healthy_ids - ready_ids).intersection(started_ids)):
+            progress(f"worker {worker_id} is ready after {time.monotonic() - started_at:.1f} s")
+        if healthy_ids == ready_ids == set(running_ids):
+            return
+        ready_ids |= healthy_ids
+        unready_ids = [i for i in running_ids if i not in healthy_ids]
+        if unready_ids and time.monotonic() - started_at > timeout:
+            message = f"Worker(s) {format_ids(unready_ids)} were not ready within {timeout:.0f} s."
+            raise build_start_error("Connect worker", layout.connect.worker(unready_ids[0]), message)
+        time.sleep(_POLL_SECONDS)
+
+
+def _require_running(layout: Layout, worker_ids: Iterable[int]) -> None:
+    for worker_id in worker_ids:
+        files = layout.connect.worker(worker_id)
+        if running_process(files) is None:
+            raise build_start_error(
+                "Connect worker", files, f"Worker {worker_id} ended while it was starting."
+            )
+
+
+# Three workers and three brokers have to fit into 4 GiB.
+_HEAP = ("-Xms32m", "-Xmx192m")
+_MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStartup:
+    """The Connect workers of a sandbox that have to be started.
+
+    ``down``: their ids. ``overrides``: settings for this life of them; None takes one out.
+    """
+
+    layout: Layout
+    settings: SandboxSettings
+    down: Sequence[int]
+    java: str
+    jars: ConnectJars
+    progress: Progress
+    overrides: Mapping[str, str | None] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Make certificates and fill the plug-in folder, as far as that is still to be done.
+
+        Raise KdeclareError ``sandbox-certificates``, ``plugin-build``, ``plugin-folder``.
+        """
+        files = self.layout.connect
+        if any(not files.worker(i).keystore.exists() for i in self.down):
+            self.progress("making certificates for Connect workers")
+        create_worker_certificates(self.java, files, self.down)
+        plugins.install(files.plugins, self.jars, self.progress)
+
+    def spawn(self) -> Iterator[processes.ProcessRecord]:
+        """Start the workers' processes, recording each. They are not ready yet."""
+        runtime = launch.Runtime(self.java, self.jars)
+        connect_files = self.layout.connect
+        for worker_id in self.down:
+            files = connect_files.worker(worker_id)
+            files.logs.mkdir(parents=True, exist_ok=True)
+            write_atomically(files.properties, broker_properties.render(self._build_properties(worker_id)))
+            arguments = (*_HEAP, _MAIN_CLASS, str(files.properties))
+            yield launch.spawn(
+                runtime, files, "worker", arguments, build_worker_environment(worker_id, connect_files)
+            )
+
+    def wait(self, timeout: float) -> None:
+        """Return when they can be used. Raise KdeclareError ``sandbox-start``."""
+        await_workers(self.layout, self.settings, self.down, self.progress, timeout)
+
+    def _build_properties(self, worker_id: int) -> dict[str, str]:
+        connect_files = self.layout.connect
+        default_properties = build_worker_properties(
+            self.settings, worker_id, connect_files, plugins.find_extensions(connect_files.plugins)
+        )
+        merged = {**default_properties, **self.overrides}
+        return {key: value for key, value in merged.items() if value is not None}
+
+
+def build_worker_startup(
+    layout: Layout,
+    settings: SandboxSettings,
+    worker_ids: Sequence[int],
+    progress: Progress,
+    overrides: Mapping[str, str | None] | None = None,
+) -> WorkerStartup:
+    """The workers with what they run on. Raise KdeclareError where Java or Connect's jars cannot be had."""
+    return WorkerStartup(
+        layout, settings, worker_ids, find_java(), resolve_connect_jars(progress), progress, overrides or {}
+    )
