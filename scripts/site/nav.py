@@ -10,7 +10,7 @@ _NAV: Mapping[str, Sequence[str]] = {
     "Start": ("docs/tutorial", _EXAMPLES, _CASES),
     "How to": ("docs/howto/*",),
     "Guides": ("docs/*",),
-    "Reference": ("docs/reference/*", "docs/errors"),
+    "Reference": ("docs/reference/*", "docs/errors", "docs/glossary"),
     "Explanations": (
         "docs/ARCHITECTURE",
         _DECISIONS,

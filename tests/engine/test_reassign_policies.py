@@ -7,7 +7,7 @@ from kdeclare.engine.planning.request import PlanRequest
 from kdeclare.policy.evaluation import ProjectPolicyGate
 from kdeclare.policy.interface import PolicyViolation, RequestMetadata
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
-from kdeclare.providers.kafka.commands.reassign.plans import Execution, execution_plan
+from kdeclare.providers.kafka.commands.reassign.plans import ExecutionRequest, build_execution_plan
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
 from kdeclare.report.outcome import plan_outcome
@@ -24,20 +24,20 @@ def hands_off(request: RequestMetadata) -> None:
         raise PolicyViolation("Hands off foo.")
 
 
-def planned(wanted: Execution) -> Plan:
+def planned(wanted: ExecutionRequest) -> Plan:
     """Two topics on brokers 1 and 2, of which a policy lets one be moved."""
     here = world()
     here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
     live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))
     dirs = {(partition, broker): ReplicaDirs("/old", None) for partition in (FOO, BAR) for broker in (1, 2)}
     request = PlanRequest("p", "e", "c", (), here.store.read(), judge=ProjectPolicyGate((held(hands_off),)))
-    return execution_plan(
+    return build_execution_plan(
         request, wanted, replace(live, dirs=dirs), connections_to(here.cluster), here.secrets, nothing
     )
 
 
 def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_not_blocked() -> None:
-    plan = planned(Execution({FOO: (1, 3), BAR: (1, 2)}, {(BAR, 1): "/new"}))
+    plan = planned(ExecutionRequest({FOO: (1, 3), BAR: (1, 2)}, {(BAR, 1): "/new"}))
     (change,) = plan.changes
     assert change.blocked is None
     assert [op.verb for op in plan.operations] == ["replicas.relocate"]
@@ -48,7 +48,7 @@ def test_a_change_of_which_all_moves_are_denied_and_something_else_is_done_is_no
 
 
 def test_a_change_of_which_nothing_is_left_stays_blocked() -> None:
-    plan = planned(Execution({FOO: (1, 3), BAR: (1, 2)}, {(FOO, 1): "/new"}))
+    plan = planned(ExecutionRequest({FOO: (1, 3), BAR: (1, 2)}, {(FOO, 1): "/new"}))
     (change,) = plan.changes
     assert change.blocked == "policy-violation"
     assert plan.operations == ()

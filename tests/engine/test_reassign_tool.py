@@ -24,7 +24,7 @@ from kdeclare.providers.kafka.commands.reassign.actions import (
     list_moves,
     verify,
 )
-from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment, parse_reassignment
+from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment, parse_assignments
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
 from kdeclare.providers.kafka.port import LogDir
@@ -65,7 +65,7 @@ class Tool:
         self.bed.create(dict(enumerate(partitions)), name=name)
 
     def execute(
-        self, moves: Moves | Sequence[Assignment], options: ReassignOptions | None = None
+        self, moves: Moves | Sequence[PartitionAssignment], options: ReassignOptions | None = None
     ) -> ReassignResult:
         """--execute"""
         wanted = asked(moves) if isinstance(moves, Mapping) else moves
@@ -135,9 +135,9 @@ class Tool:
         return found.get(throttles.LEADER_REPLICAS_KEY), found.get(throttles.FOLLOWER_REPLICAS_KEY)
 
 
-def asked(moves: Moves) -> tuple[Assignment, ...]:
+def asked(moves: Moves) -> tuple[PartitionAssignment, ...]:
     """What a file would say."""
-    return tuple(Assignment(TopicPartition.parse(name), ids) for name, ids in moves.items())
+    return tuple(PartitionAssignment(TopicPartition.parse(name), ids) for name, ids in moves.items())
 
 
 def refusal(act: Callable[[], object]) -> KdeclareError:
@@ -150,7 +150,7 @@ def refusal(act: Callable[[], object]) -> KdeclareError:
 def saved(out: str) -> Moves:
     """The file that --execute prints for a rollback."""
     text = next(line for line in out.splitlines() if line.startswith("{"))
-    return {str(a.partition): a.replicas for a in parse_reassignment(text, "saved")}
+    return {str(a.partition): a.replicas for a in parse_assignments(text, "saved")}
 
 
 MOVES: Moves = {"foo-0": (0, 1, 3), "baz-1": (0, 2, 3)}
@@ -396,18 +396,18 @@ def test_what_the_brokers_refuse_is_named_and_the_rest_moves(tool: Tool) -> None
 
 
 def test_a_log_directory_that_the_broker_has_not_is_refused(tool: Tool) -> None:
-    there = Assignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
+    there = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/memory", "any"))
     tool.execute([there])
     assert "started moving log directory to /memory for replica foo-0 with broker 0 \n" in tool.out
     tool.cluster.tick()
-    nowhere = Assignment(TopicPartition("foo", 0), (0, 1), ("/elsewhere", "any"))
+    nowhere = PartitionAssignment(TopicPartition("foo", 0), (0, 1), ("/elsewhere", "any"))
     said = str(refusal(lambda: tool.execute([nowhere])))
     assert said == "Failed to alter dir for foo-0-0: the broker has no log directory /elsewhere"
 
 
 def test_a_replica_to_come_is_announced_before_the_move(tool: Tool) -> None:
     tool.cluster.move_ticks = 0
-    tool.execute([Assignment(TopicPartition("foo", 0), (0, 1, 3), ("any", "any", "/memory"))])
+    tool.execute([PartitionAssignment(TopicPartition("foo", 0), (0, 1, 3), ("any", "any", "/memory"))])
     assert "started moving log directory to /memory for replica foo-0 with broker 3 \n" in tool.out
     assert tool.plan is not None
     assert [op.verb for op in tool.plan.operations] == ["replicas.relocate", "partitions.reassign"]
@@ -470,7 +470,7 @@ def test_list(tool: Tool) -> None:
 
 def proposed(text: str) -> Moves:
     """The second half of what --generate prints."""
-    found = parse_reassignment(text.split("Proposed partition reassignment configuration\n")[1], "proposed")
+    found = parse_assignments(text.split("Proposed partition reassignment configuration\n")[1], "proposed")
     return {str(a.partition): a.replicas for a in found}
 
 
@@ -533,7 +533,7 @@ def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
     others = {n: (LogDir("/memory", {}, {}), LogDir("/new", {}, {})) for n in (1, 2)}
     moving = {**others, 0: (LogDir("/memory", {foo: 9}, {}), LogDir("/new", {}, {foo: 1}))}
     arrived = {**others, 0: (LogDir("/memory", {}, {}), LogDir("/new", {foo: 9}, {}))}
-    there = [Assignment(foo, (0, 1, 2), ("/new", "any", "any"))]
+    there = [PartitionAssignment(foo, (0, 1, 2), ("/new", "any", "any"))]
 
     def verified() -> str:
         tool.out = ""

@@ -11,9 +11,9 @@ import pytest
 from kdeclare import sandbox as kafka_sandbox
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.commands.reassign.assignments_file import (
-    Assignment,
-    parse_reassignment,
-    reassignment_json,
+    PartitionAssignment,
+    dump_assignments,
+    parse_assignments,
 )
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.reassignment import throttles
@@ -76,8 +76,8 @@ class Both:
 
     def moves(self, file: str, *targets: Ids) -> str:
         """Where the partitions are to be."""
-        found = [Assignment(TopicPartition(self.topic, n), ids) for n, ids in enumerate(targets)]
-        return self.write(file, reassignment_json(found))
+        found = [PartitionAssignment(TopicPartition(self.topic, n), ids) for n, ids in enumerate(targets)]
+        return self.write(file, dump_assignments(found))
 
     def saved(self, file: str, out: str) -> str:
         """The last file among what a tool has printed."""
@@ -85,7 +85,7 @@ class Both:
 
     def targets(self, file: str) -> list[Ids]:
         """What a file says."""
-        return [a.replicas for a in parse_reassignment((self.folder / file).read_text(), file)]
+        return [a.replicas for a in parse_assignments((self.folder / file).read_text(), file)]
 
     def expect(self, *targets: Ids) -> None:
         """The moves come to an end, and the replicas are there."""
@@ -243,7 +243,7 @@ def test_log_directories(two_dirs: SandboxStatus, tmp_path: Path) -> None:
     (other,) = set(paths[1]) - {held}
     there = both.write(
         "there.json",
-        reassignment_json([Assignment(TopicPartition(both.topic, 0), (1, 2), (other, paths[2][1]))]),
+        dump_assignments([PartitionAssignment(TopicPartition(both.topic, 0), (1, 2), (other, paths[2][1]))]),
     )
 
     out = both.ours("execute", there, "--replica-alter-log-dirs-throttle", "1000")

@@ -11,7 +11,7 @@ from kdeclare.core.patterns import PatternError, compile_pattern
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.manifests.defaults import DefaultsBody, DefaultsKind, DefaultsSpec
-from kdeclare.providers.kafka.commands.topic_selection import chosen
+from kdeclare.providers.kafka.commands.topic_selection import select_named_topics
 from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, ReassignmentSpec, parse_reassignment
 
 HANGS_IN_PYTHON = "(a+)+b"
@@ -31,7 +31,7 @@ def match_defaults() -> bool:
 
 
 def choose_topics() -> bool:
-    return bool(chosen([HANGS_IN_PYTHON], [NAME]).found)
+    return bool(select_named_topics([HANGS_IN_PYTHON], [NAME]).found)
 
 
 @pytest.mark.parametrize("match", [match_reassignment, find_idle_patterns, match_defaults, choose_topics])
@@ -81,7 +81,7 @@ def test_defaults_pattern_that_re2_does_not_know_is_refused_at_its_character() -
 
 def test_pattern_on_the_command_line_is_refused_with_its_position() -> None:
     with pytest.raises(KdeclareError) as raised:
-        chosen(["a(?=b)"], ["ab"])
+        select_named_topics(["a(?=b)"], ["ab"])
     (said,) = raised.value.diagnostics
     assert said.code == "bad-pattern"
     assert "invalid perl operator in '(?=' at character 2" in said.detail

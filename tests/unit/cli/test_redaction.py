@@ -17,7 +17,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.provider import registry
 from kdeclare.core.provider.installed_providers import load_providers
 from kdeclare.core.provider.provider import Provider, TypedSetting
-from kdeclare.providers.kafka.commands.completion import settings
+from kdeclare.providers.kafka.commands.completion import split_settings
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope
 
@@ -82,7 +82,7 @@ def test_no_secret_comes_through(option: str, pairs: list[tuple[str, str]], form
 
 @given(st.text(alphabet="ab=,[]"))
 def test_nothing_is_lost_where_nothing_is_secret(text: str) -> None:
-    assert ",".join(settings(text)) == text
+    assert ",".join(split_settings(text)) == text
 
 
 def test_what_commands_hear_of_the_line_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from kdeclare.core.documents import dump_document
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.run import ApplyResult
-from kdeclare.providers.kafka.commands.adhoc_changes import WORDS, TopicSummary
+from kdeclare.providers.kafka.commands.adhoc_changes import TOPIC_WORDING, TopicSummary
 from kdeclare.report.adhoc import (
     SUCCESS_OUTCOMES,
     AdhocLabels,
@@ -37,7 +37,7 @@ ITEMS = tuple(
 )
 UNSEEN = ItemResult("Topic/late\x1b[2J", ItemOutcome.CREATED, unlike=("topic", "configs"))
 EVERYTHING = AdhocResult(
-    DONE, (*ITEMS, UNSEEN), verified_s=30.0, written=("manifests/orders.yaml",), words=WORDS
+    DONE, (*ITEMS, UNSEEN), verified_s=30.0, written=("manifests/orders.yaml",), words=TOPIC_WORDING
 )
 
 

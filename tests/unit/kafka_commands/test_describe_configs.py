@@ -6,7 +6,7 @@ from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import Project
-from kdeclare.providers.kafka.commands.describe_configs import WhichResources, describe_configs
+from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery, describe_configs
 from kdeclare.providers.kafka.commands.views import ConfigsView
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -29,7 +29,7 @@ def cluster() -> MemoryCluster:
     return made
 
 
-def look(cluster: MemoryCluster, which: WhichResources, *, everything: bool = False) -> ConfigsView:
+def look(cluster: MemoryCluster, which: ResourceQuery, *, everything: bool = False) -> ConfigsView:
     workspace = Workspace(Project(), MemoryStore(), "lab:9092", connecting_to(cluster))
     return describe_configs(workspace, which, everything=everything)
 
@@ -39,11 +39,11 @@ def set_on(view: ConfigsView) -> dict[str, dict[str, str | None]]:
 
 
 def test_without_names_all_of_a_type(cluster: MemoryCluster) -> None:
-    assert set_on(look(cluster, WhichResources(TOPIC))) == {
+    assert set_on(look(cluster, ResourceQuery(TOPIC))) == {
         "orders": {"retention.ms": "1000"},
         "payments": {},
     }
-    assert set_on(look(cluster, WhichResources(BROKER))) == {
+    assert set_on(look(cluster, ResourceQuery(BROKER))) == {
         "": {"log.cleaner.threads": "2"},
         "1": {"log.cleaner.threads": "4"},
         "2": {},
@@ -52,34 +52,34 @@ def test_without_names_all_of_a_type(cluster: MemoryCluster) -> None:
 
 
 def test_names_and_the_default(cluster: MemoryCluster) -> None:
-    assert list(set_on(look(cluster, WhichResources(TOPIC, ("pay.*",))))) == ["payments"]
-    assert list(set_on(look(cluster, WhichResources(BROKER, ("2",), default=True)))) == ["", "2"]
-    assert list(set_on(look(cluster, WhichResources(BROKER, default=True)))) == [""]
+    assert list(set_on(look(cluster, ResourceQuery(TOPIC, ("pay.*",))))) == ["payments"]
+    assert list(set_on(look(cluster, ResourceQuery(BROKER, ("2",), default=True)))) == ["", "2"]
+    assert list(set_on(look(cluster, ResourceQuery(BROKER, default=True)))) == [""]
 
 
 def test_everything_is_each_key_with_its_source(cluster: MemoryCluster) -> None:
-    topic = look(cluster, WhichResources(TOPIC, ("orders",)), everything=True).resources[0].entries
+    topic = look(cluster, ResourceQuery(TOPIC, ("orders",)), everything=True).resources[0].entries
     assert topic.keys() >= load_catalog(TOPIC).keys.keys()
     assert list(topic) == sorted(topic)
     assert topic["retention.ms"].source is ConfigSource.TOPIC
     assert topic["cleanup.policy"].source is ConfigSource.DEFAULT
-    broker = look(cluster, WhichResources(BROKER, ("1",)), everything=True).resources[0].entries
+    broker = look(cluster, ResourceQuery(BROKER, ("1",)), everything=True).resources[0].entries
     assert (broker["log.cleaner.threads"].value, broker["log.cleaner.threads"].beneath) == ("4", "2")
     assert broker["node.id"].source is ConfigSource.STATIC
 
 
 def test_names_that_stand_for_nothing(cluster: MemoryCluster) -> None:
     with pytest.raises(KdeclareError, match="There is no topic 'order'"):
-        look(cluster, WhichResources(TOPIC, ("order", "payments")))
+        look(cluster, ResourceQuery(TOPIC, ("order", "payments")))
     with pytest.raises(KdeclareError, match="There is no broker 7; there are 1, 2, 3"):
-        look(cluster, WhichResources(BROKER, ("1", "7")))
+        look(cluster, ResourceQuery(BROKER, ("1", "7")))
 
 
 def test_a_broker_that_is_not_serving(cluster: MemoryCluster) -> None:
     cluster.fence(2)
-    view = look(cluster, WhichResources(BROKER))
+    view = look(cluster, ResourceQuery(BROKER))
     assert list(set_on(view)) == ["", "1", "3"]
     assert [(d.code, d.subject, d.is_error) for d in view.diagnostics] == [("broker-not-serving", "2", False)]
     with pytest.raises(KdeclareError, match="Broker 2 is registered, but not serving") as refused:
-        look(cluster, WhichResources(BROKER, ("2", "1")))
+        look(cluster, ResourceQuery(BROKER, ("2", "1")))
     assert refused.value.diagnostics[0].is_error

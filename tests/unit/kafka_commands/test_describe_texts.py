@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 
 from kdeclare.core.documents import dump_document
 from kdeclare.providers.kafka.commands.topic_text import (
-    configs_text,
-    topic_list_text,
-    topic_names_text,
-    topics_text,
+    render_configs,
+    render_topic_list,
+    render_topic_names,
+    render_topics,
 )
-from kdeclare.providers.kafka.commands.views import document_schemas
+from kdeclare.providers.kafka.commands.views import build_document_schemas
 from kdeclare.report.elements.terminal import ELISION_NOTE, Style, measure_width
 from tests.unit.kafka_commands.sample_topics import CONFIGS, DESCRIBED, LISTS
 from tests.unit.report.golden_files import check_golden, check_schema
@@ -27,9 +27,9 @@ WIDTHS = (None, 80, 160)
 COLOURS = Style(on=True)
 Text = Callable[..., str]
 BY_NAME: Mapping[str, tuple[Text, Any]] = {
-    **{f"topic-list-{name}": (topic_list_text, view) for name, view in LISTS.items()},
-    **{f"topic-describe-{name}": (topics_text, view) for name, view in DESCRIBED.items()},
-    **{f"config-describe-{name}": (configs_text, view) for name, view in CONFIGS.items()},
+    **{f"topic-list-{name}": (render_topic_list, view) for name, view in LISTS.items()},
+    **{f"topic-describe-{name}": (render_topics, view) for name, view in DESCRIBED.items()},
+    **{f"config-describe-{name}": (render_configs, view) for name, view in CONFIGS.items()},
 }
 
 
@@ -44,9 +44,9 @@ def test_text(name: str, width: int) -> None:
 def test_one_long_name_makes_no_line_wider_than_the_terminal(names: list[str], width: int) -> None:
     view = LISTS["full"]
     topics = tuple(replace(view.topics[0], name=name) for name in names)
-    _, _, *lines = topic_list_text(replace(view, topics=topics), width).splitlines()
+    _, _, *lines = render_topic_list(replace(view, topics=topics), width).splitlines()
     assert all(measure_width(line) <= width for line in lines[: len(names) + 1])
-    whole = topic_list_text(replace(view, topics=topics))
+    whole = render_topic_list(replace(view, topics=topics))
     assert all(name in whole for name in names)
     assert ELISION_NOTE not in whole
     shown = "\n".join(lines)
@@ -79,14 +79,14 @@ def test_it_fits_the_terminal(name: str, width: int) -> None:
 
 
 def test_names_are_for_scripts() -> None:
-    assert topic_names_text(LISTS["full"]).splitlines() == [t.name for t in LISTS["full"].topics]
-    assert topic_names_text(LISTS["none"]) == ""
+    assert render_topic_names(LISTS["full"]).splitlines() == [t.name for t in LISTS["full"].topics]
+    assert render_topic_names(LISTS["none"]) == ""
 
 
 def test_moves_are_marked_and_explained_where_there_are_any() -> None:
-    assert "1,2,+4,-3" in topics_text(DESCRIBED["full"])
-    assert "+4 is being added" in topics_text(DESCRIBED["full"])
-    assert "being added" not in topics_text(DESCRIBED["quick"])
+    assert "1,2,+4,-3" in render_topics(DESCRIBED["full"])
+    assert "+4 is being added" in render_topics(DESCRIBED["full"])
+    assert "being added" not in render_topics(DESCRIBED["quick"])
 
 
 def _dump(view: object) -> dict[str, Any]:
@@ -95,11 +95,11 @@ def _dump(view: object) -> dict[str, Any]:
 
 
 def _fits(name: str, document: dict[str, Any]) -> None:
-    Draft202012Validator(document_schemas()[name]).validate(document)
+    Draft202012Validator(build_document_schemas()[name]).validate(document)
 
 
 def test_the_schemas_in_the_docs_are_the_ones_in_use() -> None:
-    for name, schema in document_schemas().items():
+    for name, schema in build_document_schemas().items():
         check_schema(name, schema)
 
 
@@ -123,7 +123,7 @@ def test_configs_fit_their_schema(name: str) -> None:
 def test_a_schema_refuses_what_it_does_not_name() -> None:
     document = _dump(DESCRIBED["full"])
     document["topics"][0]["counts"]["sleepy"] = 1
-    assert not Draft202012Validator(document_schemas()["topic-describe"]).is_valid(document)
+    assert not Draft202012Validator(build_document_schemas()["topic-describe"]).is_valid(document)
 
 
 def test_json_tells_moves_factors_and_what_is_not_known() -> None:
@@ -143,4 +143,4 @@ def test_json_tells_moves_factors_and_what_is_not_known() -> None:
 def test_no_secret_is_shown() -> None:
     broker = _dump(CONFIGS["brokers"])["resources"][1]["configs"]
     assert [(c["key"], c["value"]) for c in broker if c["sensitive"]] == [("ssl.key.password", None)]
-    assert "ssl.key.password     (sensitive)" in configs_text(CONFIGS["brokers"])
+    assert "ssl.key.password     (sensitive)" in render_configs(CONFIGS["brokers"])

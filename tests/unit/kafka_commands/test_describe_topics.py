@@ -11,7 +11,7 @@ from kdeclare.engine.state.memory_store import MemoryStore
 from kdeclare.manifests.project import Project
 from kdeclare.providers.kafka.commands.describe_topics import (
     ReplicaSizes,
-    WhichTopics,
+    TopicQuery,
     describe_topics,
     list_topics,
 )
@@ -25,7 +25,7 @@ from tests.beds import all_created
 from tests.connections import connecting_to
 
 OFFLINE, UNDER_MIN, UNDER, AT_MIN, OTHER, MOVING = PartitionCondition
-ALL = WhichTopics()
+ALL = TopicQuery()
 
 
 class Shop:
@@ -54,10 +54,10 @@ class Shop:
         values = {"replicas": now.replicas, "isr": now.isr, "leader": now.leader} | state
         self.cluster.set_partition(at, PartitionState(**values))  # type: ignore[arg-type]
 
-    def names(self, which: WhichTopics = ALL) -> list[str]:
+    def names(self, which: TopicQuery = ALL) -> list[str]:
         return [topic.name for topic in list_topics(self.workspace, which).topics]
 
-    def found(self, only: Collection[PartitionCondition], which: WhichTopics = ALL) -> list[str]:
+    def found(self, only: Collection[PartitionCondition], which: TopicQuery = ALL) -> list[str]:
         view = describe_topics(self.workspace, which, only)
         return [f"{d.name}-{p.index}" for d in view.topics for p in d.partitions]
 
@@ -73,13 +73,13 @@ def shop() -> Shop:
 
 def test_all_topics_are_listed_by_name(shop: Shop) -> None:
     assert shop.names() == ["__consumer_offsets", "orders", "payments", "refunds"]
-    assert shop.names(WhichTopics(exclude_internal=True)) == ["orders", "payments", "refunds"]
-    assert shop.names(WhichTopics(("refunds", "o.*"))) == ["refunds", "orders"]
-    assert shop.names(WhichTopics(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
+    assert shop.names(TopicQuery(exclude_internal=True)) == ["orders", "payments", "refunds"]
+    assert shop.names(TopicQuery(("refunds", "o.*"))) == ["refunds", "orders"]
+    assert shop.names(TopicQuery(("__consumer_offsets", "orders"), exclude_internal=True)) == ["orders"]
 
 
 def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
-    orders = list_topics(shop.workspace, WhichTopics(("orders",))).topics[0]
+    orders = list_topics(shop.workspace, TopicQuery(("orders",))).topics[0]
     assert shop.requests == ["moves", "topics", "moves"]
     assert (orders.partition_count, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
     assert not orders.counts
@@ -88,23 +88,23 @@ def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
 
 def test_a_name_that_is_not_there(shop: Shop) -> None:
     with pytest.raises(KdeclareError) as refused:
-        shop.names(WhichTopics(("order", "payments", "nothing.else")))
+        shop.names(TopicQuery(("order", "payments", "nothing.else")))
     assert [d.code for d in refused.value.diagnostics] == ["no-such-topic"] * 2
     assert refused.value.diagnostics[0].hint == "Did you mean 'orders'?"
-    assert shop.names(WhichTopics(("order", "payments"), if_exists=True)) == ["payments"]
+    assert shop.names(TopicQuery(("order", "payments"), if_exists=True)) == ["payments"]
 
 
 def test_what_matches_nothing_is_an_answer_of_list_and_an_error_of_describe(shop: Shop) -> None:
-    nothing = WhichTopics(("x.*",))
+    nothing = TopicQuery(("x.*",))
     assert shop.names(nothing) == []
     with pytest.raises(KdeclareError, match=r"No topic's name matches 'x\.\*'"):
         describe_topics(shop.workspace, nothing)
-    assert describe_topics(shop.workspace, WhichTopics(("x.*",), if_exists=True)).topics == ()
+    assert describe_topics(shop.workspace, TopicQuery(("x.*",), if_exists=True)).topics == ()
 
 
 def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
     shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
-    detail = describe_topics(shop.workspace, WhichTopics(("payments",))).topics[0]
+    detail = describe_topics(shop.workspace, TopicQuery(("payments",))).topics[0]
     partition = detail.partitions[0]
     assert len(partition.replicas) == 3, "metadata shows the union"
     assert (partition.target, partition.adding, partition.removing) == ((1, 3), (3,), (2,))
@@ -125,7 +125,7 @@ def test_a_move_that_ends_between_two_requests_leaves_no_union_behind(
             shop.cluster.tick()
 
     monkeypatch.setattr(shop.cluster, "topics", then_it_ends)
-    partition = describe_topics(shop.workspace, WhichTopics(("payments",))).topics[0].partitions[0]
+    partition = describe_topics(shop.workspace, TopicQuery(("payments",))).topics[0].partitions[0]
     assert (partition.replicas, partition.conditions) == ((1, 3), ())
 
 
@@ -161,7 +161,7 @@ def test_only_topics_with_overrides(shop: Shop) -> None:
 
 
 def test_configs_are_overrides_and_the_minimum_wherever_it_comes_from(shop: Shop) -> None:
-    refunds = describe_topics(shop.workspace, WhichTopics(("refunds",))).topics[0]
+    refunds = describe_topics(shop.workspace, TopicQuery(("refunds",))).topics[0]
     assert refunds.overrides == {}
     assert refunds.configs is not None
     assert list(refunds.configs) == ["min.insync.replicas"]
@@ -178,11 +178,11 @@ def test_sizes_are_of_leaders_and_of_all_replicas(shop: Shop) -> None:
 def test_what_a_broker_does_not_tell_is_not_known(shop: Shop) -> None:
     shop.cluster.produce("payments", 4)
     shop.cluster.fence(2)
-    view = describe_topics(shop.workspace, WhichTopics(("payments",)), sizes=True)
+    view = describe_topics(shop.workspace, TopicQuery(("payments",)), sizes=True)
     assert view.topics[0].partitions[0].sizes == (4_000, None)
     assert view.topics[0].sizes == Sizes(4_000, None)
     shop.cluster.fence(1)
-    assert list_topics(shop.workspace, WhichTopics(("payments",)), sizes=True).topics[0].sizes == Sizes(
+    assert list_topics(shop.workspace, TopicQuery(("payments",)), sizes=True).topics[0].sizes == Sizes(
         None, None
     )
 

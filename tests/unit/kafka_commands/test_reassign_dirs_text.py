@@ -4,10 +4,10 @@ import pytest
 
 from kdeclare.providers.kafka.commands.reassign.tool_output import (
     DirState,
-    dirs_not_started,
-    dirs_started,
-    dirs_text,
-    throttles_cleared,
+    render_dir_states,
+    render_dirs_not_started,
+    render_dirs_started,
+    render_throttles_cleared,
 )
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import ReplicaDirs
@@ -40,35 +40,35 @@ AT = TopicPartition("mv", 0)
     ],
 )
 def test_how_a_replica_stands_to_its_directory(dirs: ReplicaDirs | None, silent: bool, line: str) -> None:
-    assert dirs_text([DirState(3, AT, "/b", dirs, silent)]) == f"{line}\n"
+    assert render_dir_states([DirState(3, AT, "/b", dirs, silent)]) == f"{line}\n"
 
 
 def test_without_directories_there_is_an_empty_line() -> None:
-    assert dirs_text([]) == "\n"
+    assert render_dir_states([]) == "\n"
 
 
 def test_replicas_are_in_the_order_of_their_brokers() -> None:
     later = TopicPartition("aa", 1)
     states = [DirState(3, AT, "/b", None), DirState(10, later, "/b", None), DirState(3, later, "/b", None)]
-    started = dirs_started(states).splitlines()
+    started = render_dirs_started(states).splitlines()
     assert started[0] == "Successfully started moving log directory to /b for replica aa-1 with broker 3 "
     assert [line.split("replica ")[1] for line in started[1:]] == [
         "mv-0 with broker 3 ",
         "aa-1 with broker 10 ",
     ]
-    assert dirs_not_started(states) == (
+    assert render_dirs_not_started(states) == (
         "Timed out before log directory moves could be started for: aa-1-3,mv-0-3,aa-1-10"
     )
-    assert dirs_not_started(states[:1]) == (
+    assert render_dirs_not_started(states[:1]) == (
         "Timed out before log directory move could be started for: mv-0-3"
     )
 
 
 def test_what_is_cleared_in_the_singular_and_the_plural() -> None:
-    assert throttles_cleared({3}, {"mv"}) == (
+    assert render_throttles_cleared({3}, {"mv"}) == (
         "Clearing broker-level throttles on broker 3\nClearing topic-level throttles on topic mv\n"
     )
-    assert throttles_cleared({10, 3}, {"mv", "foo"}) == (
+    assert render_throttles_cleared({10, 3}, {"mv", "foo"}) == (
         "Clearing broker-level throttles on brokers 3,10\nClearing topic-level throttles on topics foo,mv\n"
     )
-    assert throttles_cleared((), ()) == ""
+    assert render_throttles_cleared((), ()) == ""

@@ -2,15 +2,15 @@
 
 import pytest
 
-from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
+from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment
 from kdeclare.providers.kafka.commands.reassign.tool_output import (
     VerifyState,
-    cancelled,
-    current_and_proposed,
-    list_text,
-    rollback_hint,
-    started,
-    verify_text,
+    render_cancelled,
+    render_moves,
+    render_proposal,
+    render_rollback_hint,
+    render_started,
+    render_verification,
 )
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move
@@ -21,8 +21,8 @@ BAR_3 = TopicPartition("bar", 3)
 
 
 def test_generate() -> None:
-    current = [Assignment(FOO_0, (1, 2), ("/data/1", "any"))]
-    assert current_and_proposed(current, [Assignment(FOO_0, (3, 1))]) == (
+    current = [PartitionAssignment(FOO_0, (1, 2), ("/data/1", "any"))]
+    assert render_proposal(current, [PartitionAssignment(FOO_0, (3, 1))]) == (
         "Current partition replica assignment\n"
         '{"version":1,"partitions":'
         '[{"topic":"foo","partition":0,"replicas":[1,2],"log_dirs":["/data/1","any"]}]}\n'
@@ -34,7 +34,7 @@ def test_generate() -> None:
 
 
 def test_rollback_hint() -> None:
-    assert rollback_hint([Assignment(FOO_0, (1, 2), ("/data/1", "/data/2"))]) == (
+    assert render_rollback_hint([PartitionAssignment(FOO_0, (1, 2), ("/data/1", "/data/2"))]) == (
         "Current partition replica assignment\n"
         "\n"
         '{"version":1,"partitions":'
@@ -55,7 +55,7 @@ def test_rollback_hint() -> None:
     ],
 )
 def test_started(partitions: list[TopicPartition], said: str) -> None:
-    assert started(partitions) == said
+    assert render_started(partitions) == said
 
 
 def test_list() -> None:
@@ -65,7 +65,7 @@ def test_list() -> None:
         FOO_1: Move((1, 3, 2), (2,), ()),
         FOO_0: Move((0, 1, 2, 3, 4), (3, 4), (0, 2)),
     }
-    assert list_text(moves) == (
+    assert render_moves(moves) == (
         "Current partition reassignments:\n"
         "foo-0: replicas: 0,1,2,3,4. adding: 3,4. removing: 0,2.\n"
         "foo-1: replicas: 1,3,2. adding: 2.\n"
@@ -75,7 +75,7 @@ def test_list() -> None:
 
 
 def test_list_of_nothing() -> None:
-    assert list_text({}) == "No partition reassignments found.\n"
+    assert render_moves({}) == "No partition reassignments found.\n"
 
 
 @case("TOOL-04")
@@ -83,13 +83,13 @@ def test_done_is_not_yet_succeeded() -> None:
     target = (0, 1, 3)
     moving = VerifyState(FOO_0, target, current=(0, 1, 2, 3), moving=True)
     there = VerifyState(FOO_1, (1, 2, 3), current=(1, 2, 3), moving=False)
-    assert verify_text([there, moving]) == (
+    assert render_verification([there, moving]) == (
         "Status of partition reassignment:\n"
         "Reassignment of partition foo-0 is still in progress.\n"
         "Reassignment of partition foo-1 is completed.\n"
     )
     stopped = VerifyState(FOO_0, target, current=(0, 1, 2), moving=False)
-    assert verify_text([stopped]) == (
+    assert render_verification([stopped]) == (
         "Status of partition reassignment:\n"
         "There is no active reassignment of partition foo-0, but replica set is 0,1,2 rather than 0,1,3.\n"
     )
@@ -97,17 +97,17 @@ def test_done_is_not_yet_succeeded() -> None:
 
 def test_a_move_is_in_progress_even_where_it_began_or_is_to_end() -> None:
     state = VerifyState(FOO_0, (1, 2), current=(1, 2), moving=True)
-    assert verify_text([state]).endswith("\nReassignment of partition foo-0 is still in progress.\n")
+    assert render_verification([state]).endswith("\nReassignment of partition foo-0 is still in progress.\n")
 
 
 def test_the_order_of_replicas_counts() -> None:
     state = VerifyState(FOO_0, (1, 2), current=(2, 1), moving=False)
-    assert verify_text([state]).endswith(" but replica set is 2,1 rather than 1,2.\n")
+    assert render_verification([state]).endswith(" but replica set is 2,1 rather than 1,2.\n")
 
 
 def test_a_partition_that_is_not_there() -> None:
     state = VerifyState(FOO_0, (1, 2), current=None, moving=False)
-    assert verify_text([state]) == (
+    assert render_verification([state]) == (
         "Status of partition reassignment:\n"
         "There is no active reassignment of partition foo-0, but replica set is  rather than 1,2.\n"
     )
@@ -122,4 +122,4 @@ def test_a_partition_that_is_not_there() -> None:
     ],
 )
 def test_cancelled(partitions: list[TopicPartition], said: str) -> None:
-    assert cancelled(partitions) == said
+    assert render_cancelled(partitions) == said

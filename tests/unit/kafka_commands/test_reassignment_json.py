@@ -8,11 +8,11 @@ import pytest
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, sort_diagnostics
 from kdeclare.providers.kafka.commands.reassign.assignments_file import (
-    Assignment,
+    PartitionAssignment,
+    dump_assignments,
+    parse_assignments,
     parse_broker_list,
-    parse_reassignment,
     parse_topics_to_move,
-    reassignment_json,
 )
 from kdeclare.providers.kafka.ids import TopicPartition
 from tests.cases import case
@@ -28,8 +28,10 @@ def text(*entries: Any, **more: Any) -> str:
     return json.dumps({"version": 1, "partitions": entries} | more)
 
 
-def at(topic: str, partition: int, *replicas: int, log_dirs: tuple[str, ...] | None = None) -> Assignment:
-    return Assignment(TopicPartition(topic, partition), replicas, log_dirs)
+def at(
+    topic: str, partition: int, *replicas: int, log_dirs: tuple[str, ...] | None = None
+) -> PartitionAssignment:
+    return PartitionAssignment(TopicPartition(topic, partition), replicas, log_dirs)
 
 
 def raised(parse: Callable[[], object]) -> tuple[Diagnostic, ...]:
@@ -39,7 +41,7 @@ def raised(parse: Callable[[], object]) -> tuple[Diagnostic, ...]:
 
 
 def wrong(content: str) -> tuple[Diagnostic, ...]:
-    return raised(lambda: parse_reassignment(content, FILE))
+    return raised(lambda: parse_assignments(content, FILE))
 
 
 def only(content: str) -> Diagnostic:
@@ -158,7 +160,7 @@ def test_nesting() -> None:
     def nested(depth: int) -> str:
         return text(entry(), x="X").replace('"X"', "[" * depth + "]" * depth)
 
-    assert parse_reassignment(nested(99), FILE) == (at("foo", 0, 1, 2),)
+    assert parse_assignments(nested(99), FILE) == (at("foo", 0, 1, 2),)
     for depth in (100, 500, *range(900, 1000)):
         assert only(nested(depth)).detail == "Nested more than 100 levels deep"
 
@@ -203,7 +205,7 @@ def test_what_kafkas_tool_takes() -> None:
         entry("foo", 0, [2, 3], log_dirs=["/var/lib/kafka", "D:\\kafka"], priority={"x": None}),
         comment="moved by hand",
     )
-    assert parse_reassignment(content, FILE) == (
+    assert parse_assignments(content, FILE) == (
         at("foo", 1, 3, 1),
         at("a.b_c-d", 0, 0, log_dirs=("any",)),
         at("foo", 0, 2, 3, log_dirs=("/var/lib/kafka", "D:\\kafka")),
@@ -212,12 +214,12 @@ def test_what_kafkas_tool_takes() -> None:
 
 def test_the_version_can_be_left_out() -> None:
     content = json.dumps({"partitions": [entry()]})
-    assert parse_reassignment(content, FILE) == (at("foo", 0, 1, 2),)
+    assert parse_assignments(content, FILE) == (at("foo", 0, 1, 2),)
 
 
 def test_of_a_field_written_twice_the_last_counts() -> None:
     content = f'{{"version":2,{text(entry())[1:]}'
-    assert parse_reassignment(content, FILE) == (at("foo", 0, 1, 2),)
+    assert parse_assignments(content, FILE) == (at("foo", 0, 1, 2),)
 
 
 def test_many_mistakes_do_not_take_long_to_find() -> None:
@@ -226,9 +228,7 @@ def test_many_mistakes_do_not_take_long_to_find() -> None:
 
 @case("TOOL-07")
 def test_the_json_is_sorted_by_topic_and_partition() -> None:
-    written = reassignment_json(
-        [at("foo", 1, 1, 2, 3), at("bar", 10, 4), at("bar", 9, 4), at("bar", 0, 4, 5)]
-    )
+    written = dump_assignments([at("foo", 1, 1, 2, 3), at("bar", 10, 4), at("bar", 9, 4), at("bar", 0, 4, 5)])
     assert written == (
         '{"version":1,"partitions":['
         '{"topic":"bar","partition":0,"replicas":[4,5],"log_dirs":["any","any"]},'
@@ -240,13 +240,13 @@ def test_the_json_is_sorted_by_topic_and_partition() -> None:
 
 def test_log_dirs_that_are_known_are_written() -> None:
     assignments = (at("foo", 0, 1, 2, log_dirs=("/dätä", "any")),)
-    written = reassignment_json(assignments)
+    written = dump_assignments(assignments)
     assert '"log_dirs":["/dätä","any"]' in written
-    assert parse_reassignment(written, FILE) == assignments
+    assert parse_assignments(written, FILE) == assignments
 
 
 def test_no_assignments_are_a_document_too() -> None:
-    assert reassignment_json(()) == '{"version":1,"partitions":[]}'
+    assert dump_assignments(()) == '{"version":1,"partitions":[]}'
 
 
 def test_topics_to_move() -> None:

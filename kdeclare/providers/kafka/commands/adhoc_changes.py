@@ -19,7 +19,11 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.manifests.syntax.substitution import UnresolvedReference
 from kdeclare.providers.kafka.broker_config import BrokerConfigSpec
-from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.commands.topic_selection import (
+    is_topic_pattern,
+    report_unknown_topic,
+    select_named_topics,
+)
 from kdeclare.providers.kafka.config.config_value import UNKNOWN_CONFIG
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import is_topic
@@ -35,26 +39,26 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 from kdeclare.report.adhoc import AdhocLabels, AdhocResult
 from kdeclare.report.elements.values import format_count, join_nonempty
 
-Ask = Callable[[Cluster], AdhocRequest]
+RequestBuilder = Callable[[Cluster], AdhocRequest]
 """Makes of the command line what is asked for, given what the cluster has."""
 
-BodyOf = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
+BodyBuilder = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
 """What an instruction makes of its topic, and what is wrong with it."""
 
-WORDS = AdhocLabels(
+TOPIC_WORDING = AdhocLabels(
     ongoing="replicas are on their way",
     follow_hint="'kdeclare status --watch' follows the moves.",
     look_hint="'kdeclare topic describe' shows what is there.",
 )
-_THERE = "It is there already."
-_GONE = "It is not there."
+_ALREADY_EXISTS = "It is there already."
+_DOES_NOT_EXIST = "It is not there."
 
 
 def create_topics(
     workspace: Workspace,
-    asked: Sequence[AdhocTopicRequest],
+    requests: Sequence[AdhocTopicRequest],
     options: AdhocOptions,
-    how: ApplyOptions,
+    apply_options: ApplyOptions,
     *,
     if_not_exists: bool,
 ) -> AdhocResult | None:
@@ -63,26 +67,26 @@ def create_topics(
     if_not_exists: leave those out that are there, instead of failing for them. Raises KdeclareError.
     """
 
-    def ask(cluster: Cluster) -> AdhocRequest:
-        wanted = _Draft()
-        there = cluster.topics([item.topic for item in asked])
-        for item in wanted.last_of(asked):
-            if item.topic in there and if_not_exists:
-                wanted.left_out[str(item.resource)] = _THERE
-            elif item.topic in there:
-                wanted.fail(item.resource, _exists(item))
+    def build_request(cluster: Cluster) -> AdhocRequest:
+        draft = _RequestDraft()
+        existing_topics = cluster.topics([item.topic for item in requests])
+        for item in draft.select_last(requests):
+            if item.topic in existing_topics and if_not_exists:
+                draft.left_out[str(item.resource)] = _ALREADY_EXISTS
+            elif item.topic in existing_topics:
+                draft.fail(item.resource, _report_existing_topic(item))
             else:
-                wanted.add(workspace, item, build_created_topic)
-        return wanted.done()
+                draft.add(workspace, item, build_created_topic)
+        return draft.done()
 
-    return run_adhoc(workspace, _command(ask), options, how)
+    return run_adhoc(workspace, _build_command(build_request), options, apply_options)
 
 
 def alter_topics(
     workspace: Workspace,
-    asked: Sequence[AdhocTopicRequest],
+    requests: Sequence[AdhocTopicRequest],
     options: AdhocOptions,
-    how: ApplyOptions,
+    apply_options: ApplyOptions,
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
@@ -92,54 +96,65 @@ def alter_topics(
     if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
     """
 
-    def ask(cluster: Cluster) -> AdhocRequest:
-        wanted = _Draft()
-        there = _find_existing(cluster, [item.topic for item in asked])
-        items = [replace(item, topic=name) for item in asked for name in there.meant(item.topic)]
-        for item in wanted.last_of(items):
-            topic = there.topics.get(item.topic)
+    def build_request(cluster: Cluster) -> AdhocRequest:
+        draft = _RequestDraft()
+        existing = _find_existing(cluster, [item.topic for item in requests])
+        items = [replace(item, topic=name) for item in requests for name in existing.find_matches(item.topic)]
+        for item in draft.select_last(items):
+            topic = existing.topics.get(item.topic)
             if topic is not None:
-                wanted.add(
+                draft.add(
                     workspace, item, partial(build_altered_topic, partition_count=len(topic.partitions))
                 )
             else:
-                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic, item.place))
-        return wanted.done()
+                draft.add_missing(
+                    item.resource, if_exists=if_exists, diagnostic=existing.missing(item.topic, item.place)
+                )
+        return draft.done()
 
-    return run_adhoc(workspace, _command(ask), options, how)
+    return run_adhoc(workspace, _build_command(build_request), options, apply_options)
 
 
 def delete_topics(
-    workspace: Workspace, names: Sequence[str], options: AdhocOptions, how: ApplyOptions, *, if_exists: bool
+    workspace: Workspace,
+    names: Sequence[str],
+    options: AdhocOptions,
+    apply_options: ApplyOptions,
+    *,
+    if_exists: bool,
 ) -> AdhocResult | None:
     """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
 
-    def ask(cluster: Cluster) -> AdhocRequest:
-        wanted = _Draft()
-        there = _find_existing(cluster, names)
-        for item in wanted.last_of(AdhocTopicRequest(name) for text in names for name in there.meant(text)):
-            if item.topic in there.topics:
-                wanted.removals.add(item.resource)
+    def build_request(cluster: Cluster) -> AdhocRequest:
+        draft = _RequestDraft()
+        existing = _find_existing(cluster, names)
+        for item in draft.select_last(
+            AdhocTopicRequest(name) for text in names for name in existing.find_matches(text)
+        ):
+            if item.topic in existing.topics:
+                draft.removals.add(item.resource)
             else:
-                wanted.miss(item.resource, if_exists=if_exists, why=there.missing(item.topic))
-        return wanted.done()
+                draft.add_missing(item.resource, if_exists=if_exists, diagnostic=existing.missing(item.topic))
+        return draft.done()
 
-    return run_adhoc(workspace, _command(ask), options, how)
+    return run_adhoc(workspace, _build_command(build_request), options, apply_options)
 
 
-def _command(ask: Ask) -> AdhocCommand:
+def _build_command(build_request: RequestBuilder) -> AdhocCommand:
     return AdhocCommand(
-        lambda connections: ask(connections.get(KafkaConnection).cluster), summarize_topic, WORDS
+        lambda connections: build_request(connections.get(KafkaConnection).cluster),
+        summarize_topic,
+        TOPIC_WORDING,
     )
 
 
-def _find_certain(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The errors among them; whether a key is unknown is for the cluster to say."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
 @dataclass
-class _Draft:
+class _RequestDraft:
     """What is wanted, while it is being put together."""
 
     desired: list[DesiredResource] = field(default_factory=list)
@@ -148,29 +163,29 @@ class _Draft:
     left_out: dict[str, str] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
-    def last_of(self, asked: Iterable[AdhocTopicRequest]) -> list[AdhocTopicRequest]:
+    def select_last(self, requests: Iterable[AdhocTopicRequest]) -> list[AdhocTopicRequest]:
         """One instruction a topic: the last one (KIP-4)."""
-        last: dict[str, AdhocTopicRequest] = {}
+        last_by_topic: dict[str, AdhocTopicRequest] = {}
         repeated: dict[str, AdhocTopicRequest] = {}
-        for item in asked:
-            if item.topic in last:
+        for item in requests:
+            if item.topic in last_by_topic:
                 repeated[item.topic] = item
-            last[item.topic] = item
-        self.diagnostics += [_repeated(item) for item in repeated.values()]
-        return list(last.values())
+            last_by_topic[item.topic] = item
+        self.diagnostics += [_warn_repeated(item) for item in repeated.values()]
+        return list(last_by_topic.values())
 
-    def add(self, workspace: Workspace, item: AdhocTopicRequest, body_of: BodyOf) -> None:
+    def add(self, workspace: Workspace, item: AdhocTopicRequest, build_body: BodyBuilder) -> None:
         """Want what an instruction says, unless something is wrong with it."""
         try:
             item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
         except UnresolvedReference as problem:
             self.fail(item.resource, replace(problem.diagnostic, place=item.place))
             return
-        body, said = body_of(item)
-        diagnostics = tuple(replace(d, place=d.place or item.place) for d in said)
-        wrong = _find_certain(diagnostics)
-        if wrong:
-            self.failed[str(item.resource)] = wrong
+        body, body_diagnostics = build_body(item)
+        diagnostics = tuple(replace(d, place=d.place or item.place) for d in body_diagnostics)
+        errors = _filter_certain_errors(diagnostics)
+        if errors:
+            self.failed[str(item.resource)] = errors
             return
         self.diagnostics += diagnostics
         self.desired.append(DesiredResource(item.resource, body, source=item.place))
@@ -179,12 +194,12 @@ class _Draft:
         """It cannot be had."""
         self.failed[str(resource)] = (problem,)
 
-    def miss(self, resource: ResourceId, *, if_exists: bool, why: Diagnostic) -> None:
+    def add_missing(self, resource: ResourceId, *, if_exists: bool, diagnostic: Diagnostic) -> None:
         """It is not there."""
         if if_exists:
-            self.left_out[str(resource)] = _GONE
+            self.left_out[str(resource)] = _DOES_NOT_EXIST
         else:
-            self.fail(resource, why)
+            self.fail(resource, diagnostic)
 
     def done(self) -> AdhocRequest:
         """As a value."""
@@ -197,7 +212,7 @@ class _Draft:
         )
 
 
-def _exists(item: AdhocTopicRequest) -> Diagnostic:
+def _report_existing_topic(item: AdhocTopicRequest) -> Diagnostic:
     return error(
         "topic-exists",
         "The topic is there already",
@@ -208,7 +223,7 @@ def _exists(item: AdhocTopicRequest) -> Diagnostic:
     )
 
 
-def _repeated(item: AdhocTopicRequest) -> Diagnostic:
+def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
     return warning(
         "asked-twice",
         "Asked for more than once",
@@ -225,26 +240,26 @@ class ExistingTopics:
     topics: Mapping[str, Topic]
     names: frozenset[str] = frozenset()
 
-    def meant(self, text: str) -> tuple[str, ...]:
+    def find_matches(self, text: str) -> tuple[str, ...]:
         """The topics that a name or an expression stands for; what stands for none, for itself."""
-        return chosen([text], self.topics.keys()).found or (text,)
+        return select_named_topics([text], self.topics.keys()).found or (text,)
 
     def missing(self, text: str, place: SourcePosition | None = None) -> Diagnostic:
         """What to say of a name that stands for no topic."""
-        return replace(not_there(text, self.names), place=place, resource=f"Topic/{text}")
+        return replace(report_unknown_topic(text, self.names), place=place, resource=f"Topic/{text}")
 
 
 def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
     """Look for what is named. Raises KdeclareError for what is no regular expression, and Fault."""
-    everything = any(map(is_pattern, texts))
-    topics = cluster.topics(None if everything else list(dict.fromkeys(texts)))
-    missing = chosen(texts, topics.keys()).missing
+    has_patterns = any(map(is_topic_pattern, texts))
+    topics = cluster.topics(None if has_patterns else list(dict.fromkeys(texts)))
+    missing = select_named_topics(texts, topics.keys()).missing
     if not missing:
         return ExistingTopics(topics)
-    return ExistingTopics(topics, frozenset(topics if everything else cluster.topics()))
+    return ExistingTopics(topics, frozenset(topics if has_patterns else cluster.topics()))
 
 
-_BROKERS = "BrokerConfig"
+_BROKER_CONFIG_KIND = "BrokerConfig"
 
 
 def alter_topic_configs(
@@ -252,13 +267,13 @@ def alter_topic_configs(
     names: Sequence[str],
     configs: Mapping[str, object],
     options: AdhocOptions,
-    how: ApplyOptions,
+    apply_options: ApplyOptions,
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
     """Change configs of topics; see `alter_topics`. Raises KdeclareError."""
-    asked = [AdhocTopicRequest(name, configs=configs) for name in names]
-    return alter_topics(workspace, asked, options, how, if_exists=if_exists)
+    requests = [AdhocTopicRequest(name, configs=configs) for name in names]
+    return alter_topics(workspace, requests, options, apply_options, if_exists=if_exists)
 
 
 def alter_broker_configs(
@@ -266,33 +281,33 @@ def alter_broker_configs(
     names: Sequence[str],
     configs: Mapping[str, object],
     options: AdhocOptions,
-    how: ApplyOptions,
+    apply_options: ApplyOptions,
 ) -> AdhocResult | None:
     """Change dynamic configs (KIP-226) of brokers by id, or of ``cluster-default``. Raises KdeclareError."""
-    kind = KINDS[_BROKERS]
+    kind = KINDS[_BROKER_CONFIG_KIND]
 
-    def ask(cluster: Cluster) -> AdhocRequest:
+    def build_request(cluster: Cluster) -> AdhocRequest:
         desired: list[DesiredResource] = []
         failed: dict[str, tuple[Diagnostic, ...]] = {}
         diagnostics: list[Diagnostic] = []
         for name in dict.fromkeys(names):
-            resource = ResourceId(_BROKERS, name)
+            resource = ResourceId(_BROKER_CONFIG_KIND, name)
             try:
-                read = resolve_references(workspace, configs, str(resource))
+                resolved_configs = resolve_references(workspace, configs, str(resource))
             except UnresolvedReference as problem:
                 failed[str(resource)] = (problem.diagnostic,)
                 continue
-            body, problems = kind.parse(name, BrokerConfigSpec(configs=read))
-            said = tuple(problem.diagnostic for problem in problems)
-            wrong = _find_certain(said)
-            if wrong:
-                failed[str(resource)] = wrong
+            body, problems = kind.parse(name, BrokerConfigSpec(configs=resolved_configs))
+            body_diagnostics = tuple(problem.diagnostic for problem in problems)
+            errors = _filter_certain_errors(body_diagnostics)
+            if errors:
+                failed[str(resource)] = errors
                 continue
-            diagnostics += said
+            diagnostics += body_diagnostics
             desired.append(DesiredResource(resource, body))
         return AdhocRequest(tuple(desired), failed=failed, diagnostics=tuple(diagnostics))
 
-    return run_adhoc(workspace, _command(ask), options, how)
+    return run_adhoc(workspace, _build_command(build_request), options, apply_options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,16 +329,16 @@ class TopicSummary:
         """Return it in words."""
         factors = "/".join(map(str, self.factors))
         replicas = "replica" if factors == "1" else "replicas"
-        behind = self.replicas - self.in_sync
-        sync = (
+        lagging_count = self.replicas - self.in_sync
+        sync_text = (
             "all in sync"
-            if not behind
-            else f"{behind:,} of {format_count(self.replicas, 'replica')} not in sync"
+            if not lagging_count
+            else f"{lagging_count:,} of {format_count(self.replicas, 'replica')} not in sync"
         )
         return join_nonempty(
             [
                 f"{format_count(self.partitions, 'partition')} × {factors} {replicas}",
-                f"{sync}, as their leaders say",
+                f"{sync_text}, as their leaders say",
                 f"{self.leaderless:,} without a leader" if self.leaderless else "",
             ]
         )

@@ -10,9 +10,14 @@ from kdeclare.cli.console import Console
 from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import ConnectionOptions, Format, Yes
 from kdeclare.core.exit_codes import ExitCode
-from kdeclare.providers.kafka.commands.options import Afterwards, ConfigChanges, Entities, Guards
+from kdeclare.providers.kafka.commands.options import (
+    AfterChangeOptions,
+    ConfigChangeOptions,
+    EntityOptions,
+    GuardOptions,
+)
 
-_ALTER = build_epilog(
+_ALTER_EPILOG = build_epilog(
     "kdeclare config alter --topic orders --add-config retention.ms=604800000,min.insync.replicas=2",
     "kdeclare config alter --topic orders --append-config cleanup.policy=compact",
     "kdeclare config alter --broker-defaults --delete-config log.cleaner.threads",
@@ -20,7 +25,7 @@ _ALTER = build_epilog(
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
 
-_DESCRIBE = build_epilog(
+_DESCRIBE_EPILOG = build_epilog(
     "kdeclare config describe --topic orders",
     "kdeclare config describe --broker 1 --all      and what holds there otherwise",
     "kdeclare config describe --entity-type brokers --entity-default",
@@ -31,22 +36,22 @@ _DESCRIBE = build_epilog(
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(group, "alter", epilog=_ALTER)(alter)
-    command(group, "describe", epilog=_DESCRIBE)(describe)
+    command(group, "alter", epilog=_ALTER_EPILOG)(alter)
+    command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
     app.add_typer(group, name="config", help="Configs of topics and brokers by hand: alter, describe.")
 
 
 def alter(
     *,
-    entities: Entities,
-    changes: ConfigChanges,
+    entities: EntityOptions,
+    changes: ConfigChangeOptions,
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="Leave out topics that are not there.")
     ] = False,
     yes: Yes = False,
     output: Format = "text",
-    afterwards: Afterwards,
-    careful: Guards,
+    afterwards: AfterChangeOptions,
+    careful: GuardOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -66,24 +71,24 @@ def alter(
             "say what is to change: --add-config, --delete-config, --append-config or --subtract-config.",
             param_hint="alter",
         )
-    which = entities.which()
-    if not (which.names or which.default):
+    resource_query = entities.build_query()
+    if not (resource_query.names or resource_query.default):
         raise typer.BadParameter(
             "name topics or brokers: --topic NAME, --broker ID or --broker-defaults.",
             param_hint="--entity-name",
         )
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
-    if which.scope is ConfigScope.TOPIC:
+    if resource_query.scope is ConfigScope.TOPIC:
         return run_and_show(
             console,
             "Change these configs?",
             lambda how: alter_topic_configs(
-                workspace, which.names, configs, options, how, if_exists=if_exists
+                workspace, resource_query.names, configs, options, how, if_exists=if_exists
             ),
             careful.overrides(),
             yes=yes,
         )
-    brokers = [*which.names, *([CLUSTER_DEFAULT] if which.default else [])]
+    brokers = [*resource_query.names, *([CLUSTER_DEFAULT] if resource_query.default else [])]
     return run_and_show(
         console,
         "Change these configs?",
@@ -95,7 +100,7 @@ def alter(
 
 def describe(
     *,
-    entities: Entities,
+    entities: EntityOptions,
     everything: Annotated[
         bool,
         typer.Option("--all", help="Also what is not set there, of all keys that kdeclare knows."),
@@ -110,15 +115,15 @@ def describe(
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 
-    which = entities.which()
+    resource_query = entities.build_query()
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
-    view = describe_configs(workspace, which, everything=everything)
+    view = describe_configs(workspace, resource_query, everything=everything)
     if console.is_json:
         console.write_document(view)
         return ExitCode.OK
-    from kdeclare.providers.kafka.commands.topic_text import configs_text
+    from kdeclare.providers.kafka.commands.topic_text import render_configs
 
     console.notices(view.diagnostics)
-    console.out(configs_text(view, console.width, console.style))
+    console.out(render_configs(view, console.width, console.style))
     return ExitCode.OK

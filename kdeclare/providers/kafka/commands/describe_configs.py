@@ -5,7 +5,11 @@ from collections.abc import Sequence
 from kdeclare.app.workspace import Workspace
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, Severity, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.commands.topic_selection import chosen, is_pattern, not_there
+from kdeclare.providers.kafka.commands.topic_selection import (
+    is_topic_pattern,
+    report_unknown_topic,
+    select_named_topics,
+)
 from kdeclare.providers.kafka.commands.views import ConfigsView, ResourceConfigs
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.connection import CONNECTION, KafkaConnection
@@ -15,7 +19,7 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 
 @dataclass(frozen=True, slots=True)
-class WhichResources:
+class ResourceQuery:
     """Whose configs to look at, all of one type.
 
     names: of topics, exact or regular expressions; or ids of brokers.
@@ -28,7 +32,9 @@ class WhichResources:
     default: bool = False
 
 
-def describe_configs(workspace: Workspace, which: WhichResources, *, everything: bool = False) -> ConfigsView:
+def describe_configs(
+    workspace: Workspace, resource_query: ResourceQuery, *, everything: bool = False
+) -> ConfigsView:
     """What is set on the resources themselves; with ``everything`` also what holds there otherwise.
 
     Kafka is asked for keys by name then, those of the catalogue: a broker of a later release may have more.
@@ -36,61 +42,63 @@ def describe_configs(workspace: Workspace, which: WhichResources, *, everything:
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
-        names, silent = _names(cluster, which)
-        keys = frozenset(load_catalog(which.scope).keys) if everything else frozenset()
-        queries = [ConfigQuery(ConfigResource(which.scope, name), keys, overrides=True) for name in names]
-        found = cluster.configs(queries) if queries else {}
+        names, unreachable_brokers = _resolve_names(cluster, resource_query)
+        keys = frozenset(load_catalog(resource_query.scope).keys) if everything else frozenset()
+        queries = [
+            ConfigQuery(ConfigResource(resource_query.scope, name), keys, overrides=True) for name in names
+        ]
+        configs_by_resource = cluster.configs(queries) if queries else {}
     resources = tuple(
-        ResourceConfigs(query.resource, dict(sorted(found[query.resource].items())))
+        ResourceConfigs(query.resource, dict(sorted(configs_by_resource[query.resource].items())))
         for query in queries
-        if query.resource in found  # a topic may be deleted at this very moment
+        if query.resource in configs_by_resource  # a topic may be deleted at this very moment
     )
     return ConfigsView(
         workspace.cluster_name,
         resources,
         everything,
-        tuple(_not_serving(Severity.WARNING, broker) for broker in silent),
+        tuple(_report_not_serving(Severity.WARNING, broker) for broker in unreachable_brokers),
     )
 
 
-def _names(cluster: Cluster, which: WhichResources) -> tuple[list[str], list[str]]:
+def _resolve_names(cluster: Cluster, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
     """The resources to ask about, and the brokers that cannot be asked."""
-    if which.scope is ConfigScope.TOPIC:
-        return _topics(cluster, which.names), []
-    return _brokers(cluster.describe(), which)
+    if resource_query.scope is ConfigScope.TOPIC:
+        return _resolve_topics(cluster, resource_query.names), []
+    return _resolve_brokers(cluster.describe(), resource_query)
 
 
-def _topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
-    exact = bool(names) and not any(map(is_pattern, names))
-    topics = cluster.topics(list(dict.fromkeys(names)) if exact else None)
-    meant = chosen(names, topics.keys())
-    if meant.missing:
-        there = sorted(cluster.topics() if exact else topics)
-        raise KdeclareError(*(not_there(name, there) for name in meant.missing))
-    return list(meant.found)
+def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
+    has_exact_names = bool(names) and not any(map(is_topic_pattern, names))
+    topics = cluster.topics(list(dict.fromkeys(names)) if has_exact_names else None)
+    selection = select_named_topics(names, topics.keys())
+    if selection.missing:
+        existing_names = sorted(cluster.topics() if has_exact_names else topics)
+        raise KdeclareError(*(report_unknown_topic(name, existing_names) for name in selection.missing))
+    return list(selection.found)
 
 
-def _brokers(info: ClusterInfo, which: WhichResources) -> tuple[list[str], list[str]]:
+def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
     """As `_names`; the empty name is that of the cluster-wide defaults."""
-    every = not which.names and not which.default
-    there = [str(broker.id) for broker in info.brokers]
-    ids = there if every else list(dict.fromkeys(which.names))
-    unknown = [broker for broker in ids if broker not in there]
-    if unknown:
-        raise KdeclareError(*(_no_such_broker(broker, there) for broker in unknown))
-    silent = [broker for broker in ids if int(broker) not in info.serving_broker_ids]
-    if silent and not every:
-        raise KdeclareError(*(_not_serving(Severity.ERROR, broker) for broker in silent))
-    names = [broker for broker in ids if broker not in silent]
-    return (["", *names] if every or which.default else names), silent
+    covers_all = not resource_query.names and not resource_query.default
+    registered_ids = [str(broker.id) for broker in info.brokers]
+    ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))
+    unknown_ids = [broker for broker in ids if broker not in registered_ids]
+    if unknown_ids:
+        raise KdeclareError(*(_report_unknown_broker(broker, registered_ids) for broker in unknown_ids))
+    unreachable_brokers = [broker for broker in ids if int(broker) not in info.serving_broker_ids]
+    if unreachable_brokers and not covers_all:
+        raise KdeclareError(*(_report_not_serving(Severity.ERROR, broker) for broker in unreachable_brokers))
+    names = [broker for broker in ids if broker not in unreachable_brokers]
+    return (["", *names] if covers_all or resource_query.default else names), unreachable_brokers
 
 
-def _no_such_broker(broker: str, there: Sequence[str]) -> Diagnostic:
-    known = ", ".join(there)
-    return error("no-such-broker", "No such broker", f"There is no broker {broker}; there are {known}.")
+def _report_unknown_broker(broker: str, registered_ids: Sequence[str]) -> Diagnostic:
+    ids_text = ", ".join(registered_ids)
+    return error("no-such-broker", "No such broker", f"There is no broker {broker}; there are {ids_text}.")
 
 
-def _not_serving(severity: Severity, broker: str) -> Diagnostic:
+def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
     return Diagnostic(
         severity,
         "broker-not-serving",

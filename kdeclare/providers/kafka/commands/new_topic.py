@@ -56,14 +56,16 @@ def topic(
     if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
         raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
     kind = TopicKind()
-    _, wrong = kind.parse(name, TopicSpec())
-    if wrong:
-        raise KdeclareError(*(problem.diagnostic for problem in wrong))
-    spec = list(_lay_out(partitions, replication_factor, configs))
+    _, problems = kind.parse(name, TopicSpec())
+    if problems:
+        raise KdeclareError(*(problem.diagnostic for problem in problems))
+    spec = list(_render_spec_lines(partitions, replication_factor, configs))
     return write_new_manifest(console, setting, ResourceId(kind.name, name), spec)
 
 
-def _lay_out(partitions: int | None, factor: int | None, configs: Mapping[str, str]) -> "Iterator[SpecLine]":
+def _render_spec_lines(
+    partitions: int | None, factor: int | None, configs: Mapping[str, str]
+) -> "Iterator[SpecLine]":
     """The lines of the spec."""
     from kdeclare.app.authoring.scaffolds import SpecLine
 
@@ -74,10 +76,10 @@ def _lay_out(partitions: int | None, factor: int | None, configs: Mapping[str, s
     if configs:
         yield SpecLine("configs:", "--config")
     for key, text in configs.items():
-        yield SpecLine(f"  {_with_references(key)}: {_value(key, text)}", f"--config {key}")
+        yield SpecLine(f"  {_format_scalar(key)}: {_format_value(key, text)}", f"--config {key}")
 
 
-def _value(key: str, text: str) -> str:
+def _format_value(key: str, text: str) -> str:
     """A value as YAML; references in it stay references."""
     from kdeclare.core.resources.manifest_text import scalar
     from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
@@ -85,12 +87,12 @@ def _value(key: str, text: str) -> str:
 
     info = load_catalog(ConfigScope.TOPIC).get(key)
     if info is None or not info.is_list or "${" in text:
-        return _with_references(text)
-    inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    return f"[{', '.join(scalar(element.strip()) for element in split_list(inner))}]"
+        return _format_scalar(text)
+    list_text = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return f"[{', '.join(scalar(element.strip()) for element in split_list(list_text))}]"
 
 
-def _with_references(text: str) -> str:
+def _format_scalar(text: str) -> str:
     from kdeclare.core.resources.manifest_text import scalar
 
     return scalar(text).replace("$${", "${")

@@ -16,15 +16,15 @@ from kdeclare.providers.kafka.ids import parse_broker_id
 if TYPE_CHECKING:
     from kdeclare.app.adhoc.run import AdhocOptions
     from kdeclare.engine.planning.request import PlanScope
-    from kdeclare.providers.kafka.commands.describe_configs import WhichResources
+    from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
 """As in a manifest's ``configs``: a value, ``{append, subtract}``, or None for no override."""
 
-_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
+_COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
 """ConfigCommand's own way of telling the commas between pairs from those in ``[a,b]``."""
-_TYPES = ("topics", "brokers")
-_OTHERS = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
+_ENTITY_TYPES = ("topics", "brokers")
+_UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class TopicNames:
 
     def given(self) -> tuple[str, ...]:
         """All of them, in order. Raises BadParameter for an empty one, which must not come to mean all."""
-        names = [*(self.names or ()), *separated(self.topic)]
+        names = [*(self.names or ()), *split_names(self.topic)]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="NAME" if not self.topic else "--topic")
         return tuple(names)
 
 
-def separated(texts: Iterable[str] | None) -> list[str]:
+def split_names(texts: Iterable[str] | None) -> list[str]:
     """What stands between commas, as Kafka's tools take several names."""
     return [part.strip() for text in texts or () for part in text.split(",")]
 
@@ -62,14 +62,14 @@ Deletions = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True, provi
 
 
 @dataclass(frozen=True, slots=True)
-class Guards(OverrideOptions):
+class GuardOptions(OverrideOptions):
     """What is asked of the brokers beforehand, and how moves are guarded."""
 
     choices: Annotated[ChosenOptions, ProviderOptionsMarker(provider="kafka")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class EntityOptions:
     """Whose configs: the options of Kafka's own tool, and its shortcuts."""
 
     entity_type: Annotated[
@@ -92,23 +92,23 @@ class Entities:
         bool, typer.Option("--broker-defaults", help="What is set for all brokers of the cluster.")
     ] = False
 
-    def which(self) -> "WhichResources":
+    def build_query(self) -> "ResourceQuery":
         """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
-        from kdeclare.providers.kafka.commands.describe_configs import WhichResources
+        from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
         from kdeclare.providers.kafka.ids import ConfigScope
 
-        kind = self._kind()
-        names = [*(self.entity_name or ()), *separated(self.topic), *separated(self.broker)]
+        entity_type = self._resolve_entity_type()
+        names = [*(self.entity_name or ()), *split_names(self.topic), *split_names(self.broker)]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="--entity-name")
         default = self.entity_default or self.broker_defaults
-        if kind == "topics":
+        if entity_type == "topics":
             if default:
                 raise typer.BadParameter("topics have no default entity.", param_hint="--entity-default")
-            return WhichResources(ConfigScope.TOPIC, tuple(names))
-        return WhichResources(ConfigScope.BROKER, tuple(map(_broker_id, names)), default)
+            return ResourceQuery(ConfigScope.TOPIC, tuple(names))
+        return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
-    def _kind(self) -> str:
+    def _resolve_entity_type(self) -> str:
         """The one type of entity that the options are about."""
         shortcuts = {
             "topics": ("--topic", bool(self.topic)),
@@ -117,37 +117,37 @@ class Entities:
                 bool(self.broker) or self.broker_defaults,
             ),
         }
-        given = {kind: option for kind, (option, used) in shortcuts.items() if used}
+        options_by_type = {kind: option for kind, (option, used) in shortcuts.items() if used}
         if self.entity_type is not None:
-            if self.entity_type not in _TYPES:
-                raise typer.BadParameter(_unsupported(self.entity_type), param_hint="--entity-type")
-            given.setdefault(self.entity_type, "--entity-type")
-        if len(given) > 1:
+            if self.entity_type not in _ENTITY_TYPES:
+                raise typer.BadParameter(_explain_unsupported(self.entity_type), param_hint="--entity-type")
+            options_by_type.setdefault(self.entity_type, "--entity-type")
+        if len(options_by_type) > 1:
             raise typer.BadParameter(
-                "one command is about one type of entity.", param_hint=" / ".join(given.values())
+                "one command is about one type of entity.", param_hint=" / ".join(options_by_type.values())
             )
-        if not given:
+        if not options_by_type:
             raise typer.BadParameter("needs topics or brokers.", param_hint="--entity-type")
-        return next(iter(given))
+        return next(iter(options_by_type))
 
 
-def _broker_id(text: str) -> str:
+def _parse_broker_id(text: str) -> str:
     """The id as Kafka writes it. Raises BadParameter for what is none."""
-    plain = text.lstrip("0") or text[:1]
-    if parse_broker_id(plain) is None:
+    broker_id = text.lstrip("0") or text[:1]
+    if parse_broker_id(broker_id) is None:
         raise typer.BadParameter(f"'{text}' is no id of a broker; those are numbers.", param_hint="--broker")
-    return plain
+    return broker_id
 
 
-def _unsupported(kind: str) -> str:
-    known = "kdeclare knows topics and brokers"
-    if kind in _OTHERS:
-        return f"{known}; for {kind}, use Kafka's own kafka-configs.sh."
-    return f"'{kind}' is no type of entity; {known}."
+def _explain_unsupported(entity_type: str) -> str:
+    supported_text = "kdeclare knows topics and brokers"
+    if entity_type in _UNSUPPORTED_TYPES:
+        return f"{supported_text}; for {entity_type}, use Kafka's own kafka-configs.sh."
+    return f"'{entity_type}' is no type of entity; {supported_text}."
 
 
 @dataclass(frozen=True, slots=True)
-class Afterwards:
+class AfterChangeOptions:
     """What is done once the cluster has done its part."""
 
     write_manifest: WriteManifest = False
@@ -164,7 +164,7 @@ class Afterwards:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChanges:
+class ConfigChangeOptions:
     """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
 
     add_config: Annotated[
@@ -185,23 +185,23 @@ class ConfigChanges:
 
     def configs(self) -> Configs:
         """All of it. Raises BadParameter."""
-        return config_changes(
-            listed_pairs("--add-config", self.add_config),
-            keys(self.delete_config),
-            listed_pairs("--append-config", self.append_config),
-            listed_pairs("--subtract-config", self.subtract_config),
+        return merge_config_changes(
+            parse_pairs("--add-config", self.add_config),
+            parse_keys(self.delete_config),
+            parse_pairs("--append-config", self.append_config),
+            parse_pairs("--subtract-config", self.subtract_config),
         )
 
 
-def replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
+def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
     """``1:2,2:3``: the brokers of partition 0, of partition 1 … Raises BadParameter."""
     if text is None:
         return {}
     parts = [part.strip() for part in text.split(",")]
-    return {n: _brokers(part, text) for n, part in enumerate(parts)}
+    return {n: _parse_brokers(part, text) for n, part in enumerate(parts)}
 
 
-def _brokers(part: str, text: str) -> tuple[int, ...]:
+def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
     ids = [broker.strip() for broker in part.split(":")]
     if not all(broker.isascii() and broker.isdigit() for broker in ids):
         raise typer.BadParameter(
@@ -216,51 +216,54 @@ def _brokers(part: str, text: str) -> tuple[int, ...]:
     return tuple(map(int, ids))
 
 
-def listed_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """``k=v,k=[a,b]``: pairs, brackets round values with commas (ConfigCommand). Raises BadParameter."""
-    found = parse_settings(option, (pair for text in texts or () for pair in _OUTSIDE_BRACKETS.split(text)))
-    return {key: _bare(value) for key, value in found.items()}
+    pairs = parse_settings(
+        option, (pair for text in texts or () for pair in _COMMA_OUTSIDE_BRACKETS.split(text))
+    )
+    return {key: _strip_brackets(value) for key, value in pairs.items()}
 
 
-def _bare(value: str) -> str:
+def _strip_brackets(value: str) -> str:
     in_brackets = value.startswith("[") and value.endswith("]")
     return value[1:-1].strip() if in_brackets else value
 
 
-def keys(texts: Iterable[str] | None) -> tuple[str, ...]:
+def parse_keys(texts: Iterable[str] | None) -> tuple[str, ...]:
     """``k1,k2``, as often as it was given."""
     return tuple(dict.fromkeys(k.strip() for text in texts or () for k in text.split(",") if k.strip()))
 
 
-def config_changes(
+def merge_config_changes(
     values: Mapping[str, str],
-    deleted: Iterable[str],
-    appended: Mapping[str, str],
-    subtracted: Mapping[str, str],
+    deleted_keys: Iterable[str],
+    appended_lists: Mapping[str, str],
+    subtracted_lists: Mapping[str, str],
 ) -> Configs:
     """All of it as configs. A key stands in one of them; only appended and subtracted go together.
 
     Raises BadParameter.
     """
-    parts: dict[str, object] = {
+    list_patches: dict[str, object] = {
         key: {
             name: [element.strip() for element in given[key].split(",") if element.strip()]
-            for name, given in (("append", appended), ("subtract", subtracted))
+            for name, given in (("append", appended_lists), ("subtract", subtracted_lists))
             if key in given
         }
-        for key in {**appended, **subtracted}
+        for key in {**appended_lists, **subtracted_lists}
     }
     configs: dict[str, object] = dict(values)
-    _joined(configs, dict.fromkeys(deleted), "--delete-config")
-    _joined(configs, parts, "--append-config and --subtract-config")
+    _merge_configs(configs, dict.fromkeys(deleted_keys), "--delete-config")
+    _merge_configs(configs, list_patches, "--append-config and --subtract-config")
     return configs
 
 
-def _joined(configs: dict[str, object], more: Configs, option: str) -> None:
-    both = sorted(configs.keys() & more.keys())
-    if both:
+def _merge_configs(configs: dict[str, object], additions: Configs, option: str) -> None:
+    duplicate_keys = sorted(configs.keys() & additions.keys())
+    if duplicate_keys:
         raise typer.BadParameter(
-            f"'{both[0]}' is to be changed in another way, too; Kafka takes one change of a key at a time.",
+            f"'{duplicate_keys[0]}' is to be changed in another way, too; Kafka "
+            f"takes one change of a key at a time.",
             param_hint=option,
         )
-    configs.update(more)
+    configs.update(additions)

@@ -13,7 +13,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.commands.options import TopicNames
 
 if TYPE_CHECKING:
-    from kdeclare.providers.kafka.commands.describe_topics import WhichTopics
+    from kdeclare.providers.kafka.commands.describe_topics import TopicQuery
     from kdeclare.providers.kafka.live import PartitionCondition
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 from kdeclare.cli.adhoc import run_and_show
 from kdeclare.cli.options import PolicyOverrideOptions, Yes, parse_settings
 from kdeclare.providers.kafka.commands.options import (
-    Afterwards,
-    ConfigChanges,
+    AfterChangeOptions,
+    ConfigChangeOptions,
     Configs,
     Deletions,
-    Guards,
-    replica_assignment,
+    GuardOptions,
+    parse_replica_assignment,
 )
 
 if TYPE_CHECKING:
@@ -55,15 +55,15 @@ ListFormat = Annotated[
         help="What stdout is for: people, scripts, or a name a line.",
     ),
 ]
-_NO_INTERNAL = "Without the topics that Kafka keeps for itself."
-_SIZES = "Also how many bytes; every broker is asked."
-ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help=_NO_INTERNAL)]
+_EXCLUDE_INTERNAL_HELP = "Without the topics that Kafka keeps for itself."
+_SIZES_HELP = "Also how many bytes; every broker is asked."
+ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help=_EXCLUDE_INTERNAL_HELP)]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no error.")]
-WithSizes = Annotated[bool, typer.Option("--sizes", help=_SIZES)]
+WithSizes = Annotated[bool, typer.Option("--sizes", help=_SIZES_HELP)]
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class PartitionFilter:
     """Which partitions are wanted; with several options, those that are any of it."""
 
     under_replicated_partitions: Annotated[
@@ -83,16 +83,19 @@ class Only:
     at_min_isr_partitions: Annotated[
         bool,
         typer.Option(
-            "--at-min-isr-partitions", help="Only partitions with just min.insync.replicas in sync."
+            "--at-min-isr-partitions",
+            help="Only partitions with just min.insync.replicas in sync.",
         ),
     ] = False
     unavailable_partitions: Annotated[
-        bool, typer.Option("--unavailable-partitions", help="Only partitions that are offline: no leader.")
+        bool,
+        typer.Option("--unavailable-partitions", help="Only partitions that are offline: no leader."),
     ] = False
     not_preferred_leader: Annotated[
         bool,
         typer.Option(
-            "--not-preferred-leader", help="Only partitions that another replica leads than the first one."
+            "--not-preferred-leader",
+            help="Only partitions that another replica leads than the first one.",
         ),
     ] = False
 
@@ -130,20 +133,20 @@ def list_topics(
     """List topics: partitions, replicas and health, a line each."""
     from kdeclare.providers.kafka.commands.describe_topics import list_topics as look
 
-    which = _which(topics, exclude_internal, if_exists)
+    topic_query = _build_topic_query(topics, exclude_internal, if_exists)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
-    view = look(workspace, which, configs=configs, sizes=sizes)
+    view = look(workspace, topic_query, configs=configs, sizes=sizes)
     if console.is_json:
         console.write_document(view)
         return ExitCode.OK
-    from kdeclare.providers.kafka.commands.topic_text import topic_list_text, topic_names_text
+    from kdeclare.providers.kafka.commands.topic_text import render_topic_list, render_topic_names
 
     console.notices(view.diagnostics)
     if output == "names":
-        console.out(topic_names_text(view))
+        console.out(render_topic_names(view))
     else:
-        console.out(topic_list_text(view, console.width, console.style))
+        console.out(render_topic_list(view, console.width, console.style))
     return ExitCode.OK
 
 
@@ -152,7 +155,7 @@ def describe(
     topics: TopicNames,
     exclude_internal: ExcludeInternal = False,
     if_exists: IfExists = False,
-    only: Only,
+    only: PartitionFilter,
     topics_with_overrides: Annotated[
         bool, typer.Option("--topics-with-overrides", help="Only topics on which configs are set.")
     ] = False,
@@ -168,45 +171,49 @@ def describe(
     """
     from kdeclare.providers.kafka.commands.describe_topics import describe_topics
 
-    which = _which(topics, exclude_internal, if_exists)
+    topic_query = _build_topic_query(topics, exclude_internal, if_exists)
     workspace = reach.workspace()
     console.progress("Reading the cluster", 0, 0)
-    view = describe_topics(workspace, which, only.conditions(), overridden=topics_with_overrides, sizes=sizes)
+    view = describe_topics(
+        workspace, topic_query, only.conditions(), overridden=topics_with_overrides, sizes=sizes
+    )
     if console.is_json:
         console.write_document(view)
         return ExitCode.OK
-    from kdeclare.providers.kafka.commands.topic_text import topics_text
+    from kdeclare.providers.kafka.commands.topic_text import render_topics
 
     console.notices(view.diagnostics)
-    console.out(topics_text(view, console.width, console.style))
+    console.out(render_topics(view, console.width, console.style))
     return ExitCode.OK
 
 
-def _which(topics: TopicNames, exclude_internal: bool, if_exists: bool) -> "WhichTopics":
-    from kdeclare.providers.kafka.commands.describe_topics import WhichTopics
+def _build_topic_query(topics: TopicNames, exclude_internal: bool, if_exists: bool) -> "TopicQuery":
+    from kdeclare.providers.kafka.commands.describe_topics import TopicQuery
 
-    return WhichTopics(topics.given(), exclude_internal, if_exists)
+    return TopicQuery(topics.given(), exclude_internal, if_exists)
 
 
 _CODES = (0, 1, 3, 5, 6, 64, 130)
-_CREATE = build_epilog(
+_CREATE_EPILOG = build_epilog(
     "kdeclare topic create orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
     "kdeclare topic create a b c                         the brokers' defaults",
     "kdeclare topic create --from-file topics.yaml --yes",
     codes=_CODES,
 )
-_ALTER = build_epilog(
+_ALTER_EPILOG = build_epilog(
     "kdeclare topic alter orders --partitions 24",
     "kdeclare topic alter orders --replication-factor 3   moves the least, rack-aware",
     "kdeclare topic alter orders --replica-assignment 1:2,2:3,3:1",
     "kdeclare topic alter 'payments\\..*' --append-config cleanup.policy=compact",
     codes=_CODES,
 )
-_DELETE = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
+_DELETE_EPILOG = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
 
-Partitions = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many partitions.")]
-Factor = Annotated[int | None, typer.Option(metavar="N", min=1, max=32767, help="How many replicas of each.")]
-Assignment = Annotated[
+PartitionsOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many partitions.")]
+FactorOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, max=32767, help="How many replicas of each.")
+]
+ReplicaAssignmentOption = Annotated[
     str | None,
     typer.Option(
         metavar="B:B,B:B…",
@@ -226,9 +233,9 @@ FromFile = Annotated[
 def register(app: typer.Typer) -> None:
     """Put the commands into the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    command(group, "create", epilog=_CREATE)(create)
-    command(group, "alter", epilog=_ALTER)(alter)
-    command(group, "delete", epilog=_DELETE)(delete)
+    command(group, "create", epilog=_CREATE_EPILOG)(create)
+    command(group, "alter", epilog=_ALTER_EPILOG)(alter)
+    command(group, "delete", epilog=_DELETE_EPILOG)(delete)
     register_descriptions(group)
     app.add_typer(group, name="topic", help="Topics by hand: create, alter, delete, describe, list.")
 
@@ -236,9 +243,9 @@ def register(app: typer.Typer) -> None:
 def create(
     *,
     names: TopicNames,
-    partitions: Partitions = None,
-    replication_factor: Factor = None,
-    replica_assignment: Assignment = None,
+    partitions: PartitionsOption = None,
+    replication_factor: FactorOption = None,
+    replica_assignment: ReplicaAssignmentOption = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An override. Repeatable.")
     ] = None,
@@ -248,8 +255,8 @@ def create(
     from_file: FromFile = None,
     yes: Yes = False,
     output: Format = "text",
-    afterwards: Afterwards,
-    careful: Guards,
+    afterwards: AfterChangeOptions,
+    careful: GuardOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -267,12 +274,14 @@ def create(
             param_hint="--replica-assignment",
         )
     configs = parse_settings("--config", config)
-    asked = _asked(names.given(), from_file, partitions, replication_factor, replica_assignment, configs)
+    requests = _build_requests(
+        names.given(), from_file, partitions, replication_factor, replica_assignment, configs
+    )
     workspace, options = reach.workspace(), afterwards.options(careful.scope(), console)
     return run_and_show(
         console,
         "Create these topics?",
-        lambda how: create_topics(workspace, asked, options, how, if_not_exists=if_not_exists),
+        lambda how: create_topics(workspace, requests, options, how, if_not_exists=if_not_exists),
         careful.overrides(),
         yes=yes,
     )
@@ -281,10 +290,10 @@ def create(
 def alter(
     *,
     names: TopicNames,
-    partitions: Partitions = None,
-    replication_factor: Factor = None,
-    replica_assignment: Assignment = None,
-    changes: ConfigChanges,
+    partitions: PartitionsOption = None,
+    replication_factor: FactorOption = None,
+    replica_assignment: ReplicaAssignmentOption = None,
+    changes: ConfigChangeOptions,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
     throttle: Annotated[
         int | None, typer.Option(metavar="BYTES", min=1, help="Of moves between brokers, a second, at most.")
@@ -292,8 +301,8 @@ def alter(
     from_file: FromFile = None,
     yes: Yes = False,
     output: Format = "text",
-    afterwards: Afterwards,
-    careful: Guards,
+    afterwards: AfterChangeOptions,
+    careful: GuardOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
@@ -306,10 +315,10 @@ def alter(
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 
-    asked = _asked(
+    requests = _build_requests(
         names.given(), from_file, partitions, replication_factor, replica_assignment, changes.configs()
     )
-    if all(item.is_empty for item in asked):
+    if all(item.is_empty for item in requests):
         raise typer.BadParameter(
             "say what is to change: --partitions, --replication-factor, --replica-assignment or configs.",
             param_hint="alter",
@@ -324,7 +333,7 @@ def alter(
     return run_and_show(
         console,
         "Change these topics?",
-        lambda how: alter_topics(workspace, asked, options, how, if_exists=if_exists),
+        lambda how: alter_topics(workspace, requests, options, how, if_exists=if_exists),
         careful.overrides(),
         yes=yes,
         wait=not afterwards.no_wait,
@@ -338,7 +347,7 @@ def delete(
     deletions: Deletions,
     yes: Yes = False,
     output: Format = "text",
-    afterwards: Afterwards,
+    afterwards: AfterChangeOptions,
     overriding: PolicyOverrideOptions,
     reach: ConnectionOptions,
     console: Console,
@@ -354,19 +363,19 @@ def delete(
     from kdeclare.providers.kafka.commands.adhoc_changes import delete_topics
 
     overrides = overriding.overrides()
-    wanted = _some(names.given())
+    topic_names = _require_names(names.given())
     scope = PlanScope(overrides=overrides, options=choose_options(**deletions))
     workspace, options = reach.workspace(), afterwards.options(scope, console)
     return run_and_show(
         console,
         "Delete these topics, and their records?",
-        lambda how: delete_topics(workspace, wanted, options, how, if_exists=if_exists),
+        lambda how: delete_topics(workspace, topic_names, options, how, if_exists=if_exists),
         overrides,
         yes=yes,
     )
 
 
-def _asked(
+def _build_requests(
     names: "Sequence[str]",
     file: Path | None,
     partitions: int | None,
@@ -377,33 +386,33 @@ def _asked(
     """One instruction for each name, and for each entry of a file; the flags say what an entry does not."""
     from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
-    replicas = replica_assignment(assignment)
+    replicas = parse_replica_assignment(assignment)
     flags = AdhocTopicRequest("", partitions, factor, replicas, configs)
     entries = []
     if file is not None:
-        from kdeclare.providers.kafka.commands.topic_selection import read_requests
+        from kdeclare.providers.kafka.commands.topic_selection import load_requests
 
-        entries = [_completed(entry, flags) for entry in read_requests(file)]
-    return [*(replace(flags, topic=name) for name in _some(names, entries)), *entries]
+        entries = [_complete_request(entry, flags) for entry in load_requests(file)]
+    return [*(replace(flags, topic=name) for name in _require_names(names, entries)), *entries]
 
 
-def _completed(entry: "AdhocTopicRequest", flags: "AdhocTopicRequest") -> "AdhocTopicRequest":
+def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest") -> "AdhocTopicRequest":
     """Assignments and counts exclude each other, so those of an entry keep the flags' others out."""
     partitions, factor = entry.partitions, entry.replication_factor
     if entry.assignments:
-        flags = replace(flags, partitions=None, replication_factor=None, assignments={})
+        defaults = replace(defaults, partitions=None, replication_factor=None, assignments={})
     elif partitions is not None or factor is not None:
-        flags = replace(flags, assignments={})
+        defaults = replace(defaults, assignments={})
     return replace(
         entry,
-        partitions=flags.partitions if partitions is None else partitions,
-        replication_factor=flags.replication_factor if factor is None else factor,
-        assignments=entry.assignments or flags.assignments,
-        configs={**flags.configs, **entry.configs},
+        partitions=defaults.partitions if partitions is None else partitions,
+        replication_factor=defaults.replication_factor if factor is None else factor,
+        assignments=entry.assignments or defaults.assignments,
+        configs={**defaults.configs, **entry.configs},
     )
 
 
-def _some(names: "Sequence[str]", others: "Sequence[object]" = ()) -> "Sequence[str]":
-    if not (names or others):
+def _require_names(names: "Sequence[str]", entries: "Sequence[object]" = ()) -> "Sequence[str]":
+    if not (names or entries):
         raise typer.BadParameter("name the topics.", param_hint="NAME")
     return names

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class TopicSelection:
     """What names come to.
 
     found: topics, each once, in the order of the names; what one regular expression matches is sorted.
@@ -33,7 +33,7 @@ class Chosen:
     missing: tuple[str, ...]
 
 
-def is_pattern(name: str) -> bool:
+def is_topic_pattern(name: str) -> bool:
     """Whether a name is a regular expression: it holds what no topic's name does.
 
     A dot alone makes none. To Kafka's tools all names are expressions, and ``a.b`` means ``axb`` as well.
@@ -41,48 +41,48 @@ def is_pattern(name: str) -> bool:
     return _NAME.fullmatch(name) is None
 
 
-def chosen(names: Sequence[str], there: Collection[str]) -> Chosen:
+def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
     """The topics that are meant, of those that are ``there``; without names all of them.
 
     A regular expression (RE2) means what it matches as a whole. Raises KdeclareError (``bad-pattern``) for
     one that is malformed.
     """
     if not names:
-        return Chosen(tuple(sorted(there)), ())
-    found: dict[str, None] = {}
+        return TopicSelection(tuple(sorted(existing_topics)), ())
+    topics: dict[str, None] = {}
     missing: dict[str, None] = {}
     for name in names:
-        meant = _meant(name, there)
-        found |= dict.fromkeys(meant)
-        if not meant:
+        matches = _find_matches(name, existing_topics)
+        topics |= dict.fromkeys(matches)
+        if not matches:
             missing[name] = None
-    return Chosen(tuple(found), tuple(missing))
+    return TopicSelection(tuple(topics), tuple(missing))
 
 
-def not_there(name: str, there: Collection[str]) -> Diagnostic:
+def report_unknown_topic(name: str, existing_topics: Collection[str]) -> Diagnostic:
     """The error about one name that stands for no topic."""
-    if not is_pattern(name):
-        guess = format_suggestion(name, there)
-        return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", guess)
+    if not is_topic_pattern(name):
+        suggestion = format_suggestion(name, existing_topics)
+        return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", suggestion)
     hint = "Several names are arguments of their own, or go with --topic." if "," in name else ""
     return error("no-such-topic", "No such topic", f"No topic's name matches '{name}'.", hint)
 
 
-def _meant(name: str, there: Collection[str]) -> list[str]:
-    if not is_pattern(name):
-        return [name] if name in there else []
+def _find_matches(name: str, existing_topics: Collection[str]) -> list[str]:
+    if not is_topic_pattern(name):
+        return [name] if name in existing_topics else []
     try:
         pattern = compile_pattern(name)
-    except PatternError as wrong:
-        raise KdeclareError(_malformed(name, wrong)) from None
-    return sorted(filter(pattern.matches, there))
+    except PatternError as pattern_error:
+        raise KdeclareError(_report_bad_pattern(name, pattern_error)) from None
+    return sorted(filter(pattern.matches, existing_topics))
 
 
-def _malformed(name: str, wrong: PatternError) -> Diagnostic:
+def _report_bad_pattern(name: str, pattern_error: PatternError) -> Diagnostic:
     return error(
         "bad-pattern",
         "Not a regular expression",
-        f"'{name}' is no name of a topic, and no regular expression either: {wrong.located_reason}.",
+        f"'{name}' is no name of a topic, and no regular expression either: {pattern_error.located_reason}.",
         "Names consist of letters, digits, '.', '_' and '-'; for all that begin with x, write 'x.*'. "
         f"Regular expressions: {RE2_HINT.removeprefix('They are ')}",
     )
@@ -107,7 +107,7 @@ class TopicsFile(BaseModel):
     version: int = 1  # as in the files of Kafka's own tools
 
 
-def read_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
+def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
     """The instructions in the order of the file; references in their configs are still to be read.
 
     Raises KdeclareError with all that is wrong with the file.

@@ -34,7 +34,7 @@ from kdeclare.report.elements.values import (
     sanitize_for_terminal,
 )
 
-_WORDS: Mapping[ConfigSource, str] = {
+_SOURCE_LABELS: Mapping[ConfigSource, str] = {
     ConfigSource.TOPIC: "set on the topic",
     ConfigSource.BROKER: "set on the broker",
     ConfigSource.CLUSTER: "set for all brokers",
@@ -43,39 +43,46 @@ _WORDS: Mapping[ConfigSource, str] = {
     ConfigSource.BROKER_LOGGER: "logger of the broker",
     ConfigSource.UNKNOWN: "unknown",
 }
-_COLUMNS = (
+_CONFIG_COLUMNS = (
     Column("KEY", elision=Elision.MIDDLE, least=20),
     Column("VALUE", elision=Elision.END),
     Column("SOURCE"),
     Column("WITHOUT IT", elision=Elision.END),
     Column("IN KAFKA'S WORDS"),
 )
-_WIDE = 120
+_WIDE_TERMINAL = 120
 """A terminal that has room for the words of Kafka, too."""
 
 
-def configs_text(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
+def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
-    blocks = ("".join(f"{line}\n" for line in _resource(item, width, style)) for item in view.resources)
+    blocks = (
+        "".join(f"{line}\n" for line in _render_resource(item, width, style)) for item in view.resources
+    )
     return "\n".join(blocks) or f"Nothing to show of {sanitize_for_terminal(view.cluster)}.\n"
 
 
-def config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
+def render_config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
     """The lines of a table of keys; what is not set on the resource itself stands back."""
-    words = width is None or width >= _WIDE
-    return render_table(_COLUMNS, list(_rows(item, style, words)), width, style, "  ")
+    shows_kafka_names = width is None or width >= _WIDE_TERMINAL
+    return render_table(
+        _CONFIG_COLUMNS, list(_build_config_rows(item, style, shows_kafka_names)), width, style, "  "
+    )
 
 
-def _resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
-    own = sum(entry.source is _own(item.resource) for entry in item.entries.values())
-    more = len(item.entries) - own
-    said = f"{format_count(own, 'key')} set" if own else "nothing set"
-    yield f"{style.bold(_title(item.resource))}: {said}{f', {more:,} more' if more else ''}"
+def _render_resource(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
+    own_count = sum(entry.source is _get_own_source(item.resource) for entry in item.entries.values())
+    other_count = len(item.entries) - own_count
+    count_text = f"{format_count(own_count, 'key')} set" if own_count else "nothing set"
+    yield (
+        f"{style.bold(_format_title(item.resource))}: "
+        f"{count_text}{f', {other_count:,} more' if other_count else ''}"
+    )
     if item.entries:
-        yield from config_table(item, width, style)
+        yield from render_config_table(item, width, style)
 
 
-def _title(resource: ConfigResource) -> str:
+def _format_title(resource: ConfigResource) -> str:
     if resource.scope is ConfigScope.TOPIC:
         return f"Topic {sanitize_for_terminal(resource.name)}"
     return (
@@ -85,27 +92,29 @@ def _title(resource: ConfigResource) -> str:
     )
 
 
-def _own(resource: ConfigResource) -> ConfigSource:
+def _get_own_source(resource: ConfigResource) -> ConfigSource:
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
-def _rows(item: ResourceConfigs, style: Style, words: bool) -> Iterable[tuple[Cell, ...]]:
-    own = _own(item.resource)
+def _build_config_rows(
+    item: ResourceConfigs, style: Style, shows_kafka_names: bool
+) -> Iterable[tuple[Cell, ...]]:
+    own_source = _get_own_source(item.resource)
     for key, entry in sorted(item.entries.items()):
         cells = (
             sanitize_for_terminal(key),
             SENSITIVE_MASK if entry.sensitive else format_value(entry.value, key),
-            _WORDS[entry.source],
+            _SOURCE_LABELS[entry.source],
             "" if entry.beneath is None else format_value(entry.beneath, key),
-            entry.source.value if words else "",
+            entry.source.value if shows_kafka_names else "",
         )
-        yield cells if entry.source is own else tuple(StyledCell(cell, style.dim) for cell in cells)
+        yield cells if entry.source is own_source else tuple(StyledCell(cell, style.dim) for cell in cells)
 
 
 UNKNOWN = "?"
-WORDS: Mapping[PartitionCondition, str] = {
+CONDITION_LABELS: Mapping[PartitionCondition, str] = {
     PartitionCondition.OFFLINE: "offline",
     PartitionCondition.UNDER_MIN_ISR: "under min ISR",
     PartitionCondition.UNDER_REPLICATED: "under-replicated",
@@ -113,59 +122,61 @@ WORDS: Mapping[PartitionCondition, str] = {
     PartitionCondition.NOT_PREFERRED: "not preferred",
     PartitionCondition.MOVING: "moving",
 }
-_BAD = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
-_LOST = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
+_CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
+_DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
 """With one of these, to be at the minimum is worth a word; else it is how the topic was meant to be."""
 
 
-def factors(numbers: Sequence[int]) -> str:
+def format_factors(numbers: Sequence[int]) -> str:
     """``3``, or ``2–3`` while partitions differ."""
     return "–".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else "0"
 
 
-def bytes_text(count: int | None) -> str:
+def format_bytes(count: int | None) -> str:
     """A size, or that it is not known."""
     return UNKNOWN if count is None else format_size(count)
 
 
-def counts_text(counts: Mapping[PartitionCondition, int]) -> str:
+def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
     """``1 offline, 2 moving``; empty where all is in order."""
-    said = (c for c in WORDS if c is not PartitionCondition.AT_MIN_ISR)
-    return join_nonempty(f"{counts[c]:,} {WORDS[c]}" for c in said if counts.get(c))
+    listed_conditions = (c for c in CONDITION_LABELS if c is not PartitionCondition.AT_MIN_ISR)
+    return join_nonempty(f"{counts[c]:,} {CONDITION_LABELS[c]}" for c in listed_conditions if counts.get(c))
 
 
-def conditions_text(
-    conditions: Iterable[PartitionCondition], asked: Collection[PartitionCondition] = ()
+def format_conditions(
+    conditions: Iterable[PartitionCondition], requested: Collection[PartitionCondition] = ()
 ) -> str:
     """What a partition is. What goes without saying is said only where it was asked for."""
-    given = set(conditions)
-    untold = set()
-    if PartitionCondition.OFFLINE in given:
-        untold.add(PartitionCondition.UNDER_MIN_ISR)
-    if given.isdisjoint(_LOST):
-        untold.add(PartitionCondition.AT_MIN_ISR)
+    present_conditions = set(conditions)
+    implied = set()
+    if PartitionCondition.OFFLINE in present_conditions:
+        implied.add(PartitionCondition.UNDER_MIN_ISR)
+    if present_conditions.isdisjoint(_DEGRADED_CONDITIONS):
+        implied.add(PartitionCondition.AT_MIN_ISR)
     return join_nonempty(
-        words for c, words in WORDS.items() if c in given and (c not in untold or c in asked)
+        words
+        for c, words in CONDITION_LABELS.items()
+        if c in present_conditions and (c not in implied or c in requested)
     )
 
 
-def legend(conditions: Collection[PartitionCondition]) -> Iterator[str]:
+def explain_conditions(conditions: Collection[PartitionCondition]) -> Iterator[str]:
     """What words mean that do not tell it all, where they are used."""
     if PartitionCondition.NOT_PREFERRED in conditions:
         yield "not preferred: led by another replica than the first one, that is to lead."
 
 
-def painted(text: str, conditions: Iterable[PartitionCondition], style: Style) -> Cell:
+def paint_by_condition(text: str, conditions: Iterable[PartitionCondition], style: Style) -> Cell:
     """The text in the colour of the worst of it."""
-    given = set(conditions)
-    if not given.isdisjoint(_BAD):
+    present_conditions = set(conditions)
+    if not present_conditions.isdisjoint(_CRITICAL_CONDITIONS):
         return StyledCell(text, style.red)
-    if PartitionCondition.UNDER_REPLICATED in given:
+    if PartitionCondition.UNDER_REPLICATED in present_conditions:
         return StyledCell(text, style.yellow)
-    return StyledCell(text, style.cyan) if PartitionCondition.MOVING in given else text
+    return StyledCell(text, style.cyan) if PartitionCondition.MOVING in present_conditions else text
 
 
-def replicas_text(partition: PartitionView) -> str:
+def format_replicas(partition: PartitionView) -> str:
     """``1,2,-3,+4``: 3 is on its way out, 4 on its way in."""
     if not (partition.adding or partition.removing):
         return ",".join(map(str, partition.replicas))
@@ -184,66 +195,70 @@ _LIST_COLUMNS = (
 )
 
 
-def topic_list_text(view: TopicListView, width: int | None = None, style: Style = PLAIN) -> str:
+def render_topic_list(view: TopicListView, width: int | None = None, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
-    return "".join(f"{line}\n" for line in _list_lines(view, width, style))
+    return "".join(f"{line}\n" for line in _render_list_lines(view, width, style))
 
 
-def topic_names_text(view: TopicListView) -> str:
+def render_topic_names(view: TopicListView) -> str:
     """A name a line, and nothing else."""
     return "".join(f"{sanitize_for_terminal(topic.name)}\n" for topic in view.topics)
 
 
-def _list_lines(view: TopicListView, width: int | None, style: Style) -> Iterator[str]:
-    yield _list_headline(view, style)
+def _render_list_lines(view: TopicListView, width: int | None, style: Style) -> Iterator[str]:
+    yield _format_list_headline(view, style)
     if not view.topics:
         return
     yield ""
-    rows = [_list_row(topic, view, style) for topic in view.topics]
+    rows = [_build_list_row(topic, view, style) for topic in view.topics]
     yield from render_table(_LIST_COLUMNS, rows, width, style)
-    yield from _list_legend(view, style, cut=is_table_elided(_LIST_COLUMNS, rows, width))
+    yield from _render_list_legend(view, style, is_shortened=is_table_elided(_LIST_COLUMNS, rows, width))
 
 
-def _list_legend(view: TopicListView, style: Style, *, cut: bool) -> Iterator[str]:
-    lines = list(legend({c for topic in view.topics for c, count in topic.counts.items() if count}))
+def _render_list_legend(view: TopicListView, style: Style, *, is_shortened: bool) -> Iterator[str]:
+    lines = list(
+        explain_conditions({c for topic in view.topics for c, count in topic.counts.items() if count})
+    )
     if view.with_sizes:
         lines.append("DATA: the replicas of the leaders. ON DISK: all replicas.")
     if any(topic.sizes and None in (topic.sizes.data, topic.sizes.on_disk) for topic in view.topics):
         lines.append(f"{UNKNOWN}: a broker did not answer, or a partition has no leader.")
-    if cut:
+    if is_shortened:
         lines.append(ELISION_NOTE)
     if lines:
         yield ""
     yield from map(style.dim, lines)
 
 
-def _list_headline(view: TopicListView, style: Style) -> str:
+def _format_list_headline(view: TopicListView, style: Style) -> str:
     if not view.topics:
         return style.bold(f"No topics on {sanitize_for_terminal(view.cluster)}.")
     counts: Counter[PartitionCondition] = Counter()
     for topic in view.topics:
         counts.update(topic.counts)
     partitions = format_count(sum(topic.partition_count for topic in view.topics), "partition")
-    health = counts_text(counts) or "all in order"
+    health = format_counts(counts) or "all in order"
     topics = format_count(len(view.topics), "topic")
     return style.bold(f"{topics} with {partitions} on {sanitize_for_terminal(view.cluster)}: {health}.")
 
 
-def _list_row(topic: TopicView, view: TopicListView, style: Style) -> tuple[Cell, ...]:
+def _build_list_row(topic: TopicView, view: TopicListView, style: Style) -> tuple[Cell, ...]:
     sizes = topic.sizes
-    troubles = counts_text(topic.counts)
+    problems_text = format_counts(topic.counts)
     return (
         sanitize_for_terminal(topic.name),
         f"{topic.partition_count:,}",
-        factors(topic.factors),
-        bytes_text(sizes.data) if sizes else "",
-        bytes_text(sizes.on_disk) if sizes else "",
-        painted(troubles, (c for c, count in topic.counts.items() if count), style) if troubles else "ok",
-        _list_overrides(topic) if view.with_configs else "",
+        format_factors(topic.factors),
+        format_bytes(sizes.data) if sizes else "",
+        format_bytes(sizes.on_disk) if sizes else "",
+        paint_by_condition(problems_text, (c for c, count in topic.counts.items() if count), style)
+        if problems_text
+        else "ok",
+        _format_overrides(topic) if view.with_configs else "",
     )
 
 
-def _list_overrides(topic: TopicView) -> str:
+def _format_overrides(topic: TopicView) -> str:
     if topic.overrides is None:
         return UNKNOWN
     return sanitize_for_terminal(
@@ -252,7 +267,7 @@ def _list_overrides(topic: TopicView) -> str:
 
 
 _NO_LEADER = "none"
-_PARTITION = (
+_PARTITION_COLUMNS = (
     Column("PARTITION", right=True),
     Column("LEADER", right=True),
     Column("REPLICAS", elision=Elision.END),
@@ -260,101 +275,107 @@ _PARTITION = (
     Column("DATA", right=True),
     Column("STATE", elision=Elision.END),
 )
-_ANYWHERE = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *_PARTITION)
+_TOPIC_PARTITION_COLUMNS = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *_PARTITION_COLUMNS)
 
 
-def topics_text(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
+def render_topics(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
     """The whole text, ending in a new line. width: columns of the terminal, None for no bound.
 
     Where partitions of some sort are asked for, they are one table; else each topic is a block.
     """
     if view.only:
-        blocks = [[_found(view, style)], list(_together(view, width, style))]
+        blocks = [[_format_match_count(view, style)], list(_render_partition_table(view, width, style))]
     elif view.overridden and not view.topics:
         blocks = [[f"None of {format_count(view.of_topics, 'topic')} has overrides."]]
     elif not view.topics:
         blocks = [[f"No topics on {sanitize_for_terminal(view.cluster)}."]]
     else:
-        blocks = [list(_block(detail, view, width, style)) for detail in view.topics]
-    blocks.append([style.dim(line) for line in _legend(view)])
+        blocks = [list(_render_topic(detail, view, width, style)) for detail in view.topics]
+    blocks.append([style.dim(line) for line in _render_legend(view)])
     return "\n".join("".join(f"{line}\n" for line in block) for block in blocks if block)
 
 
-def _found(view: TopicsView, style: Style) -> str:
+def _format_match_count(view: TopicsView, style: Style) -> str:
     count = sum(len(detail.partitions) for detail in view.topics)
-    what = " or ".join(WORDS[c] for c in view.only)
-    some = f"{count:,}" if count else "None"
+    condition_names = " or ".join(CONDITION_LABELS[c] for c in view.only)
+    count_text = f"{count:,}" if count else "None"
     verb = "is" if count <= 1 else "are"
-    of = f"{format_count(view.of_partitions, 'partition')} in {format_count(view.of_topics, 'topic')}"
-    return style.bold(f"{some} of {of} {verb} {what}.")
+    total_text = f"{format_count(view.of_partitions, 'partition')} in {format_count(view.of_topics, 'topic')}"
+    return style.bold(f"{count_text} of {total_text} {verb} {condition_names}.")
 
 
-def _together(view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
+def _render_partition_table(view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
     rows = [
-        (sanitize_for_terminal(detail.name), *_row(partition, view, style))
+        (sanitize_for_terminal(detail.name), *_build_partition_row(partition, view, style))
         for detail in view.topics
         for partition in detail.partitions
     ]
-    return render_table(_ANYWHERE, rows, width, style) if rows else iter(())
+    return render_table(_TOPIC_PARTITION_COLUMNS, rows, width, style) if rows else iter(())
 
 
-def _block(topic: TopicDetail, view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
-    yield f"{style.bold(sanitize_for_terminal(topic.name))}: {_about(topic)}"
-    more = _more(topic)
-    if more:
-        yield style.dim(f"  {more}")
+def _render_topic(topic: TopicDetail, view: TopicsView, width: int | None, style: Style) -> Iterator[str]:
+    yield f"{style.bold(sanitize_for_terminal(topic.name))}: {_format_summary(topic)}"
+    details = _format_details(topic)
+    if details:
+        yield style.dim(f"  {details}")
     if topic.configs is None:
         yield f"  configs: {UNKNOWN} (they cannot be read)"
     elif topic.configs:
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
         yield ""
-        yield from config_table(ResourceConfigs(resource, topic.configs), width, style)
+        yield from render_config_table(ResourceConfigs(resource, topic.configs), width, style)
     yield ""
-    yield from render_table(_PARTITION, [_row(p, view, style) for p in topic.partitions], width, style, "  ")
+    yield from render_table(
+        _PARTITION_COLUMNS,
+        [_build_partition_row(p, view, style) for p in topic.partitions],
+        width,
+        style,
+        "  ",
+    )
 
 
-def _about(topic: TopicView) -> str:
+def _format_summary(topic: TopicView) -> str:
     return join_nonempty(
         (
             format_count(topic.partition_count, "partition"),
-            f"replication factor {factors(topic.factors)}",
+            f"replication factor {format_factors(topic.factors)}",
             "internal" if topic.internal else "",
         )
     )
 
 
-def _more(topic: TopicView) -> str:
+def _format_details(topic: TopicView) -> str:
     sizes = topic.sizes
     return join_nonempty(
         (
             f"id {topic.topic_id}" if topic.topic_id else "",
-            f"data {bytes_text(sizes.data)}, on disk {bytes_text(sizes.on_disk)}" if sizes else "",
+            f"data {format_bytes(sizes.data)}, on disk {format_bytes(sizes.on_disk)}" if sizes else "",
         )
     )
 
 
-def _row(partition: PartitionView, view: TopicsView, style: Style) -> tuple[Cell, ...]:
-    state = conditions_text(partition.conditions, view.only)
+def _build_partition_row(partition: PartitionView, view: TopicsView, style: Style) -> tuple[Cell, ...]:
+    state = format_conditions(partition.conditions, view.only)
     return (
         str(partition.index),
         _NO_LEADER if partition.leader is None else str(partition.leader),
-        replicas_text(partition),
+        format_replicas(partition),
         ",".join(map(str, partition.isr)),
-        bytes_text(partition.data) if view.with_sizes else "",
-        painted(state, partition.conditions, style) if state else "",
+        format_bytes(partition.data) if view.with_sizes else "",
+        paint_by_condition(state, partition.conditions, style) if state else "",
     )
 
 
-def _legend(view: TopicsView) -> Iterator[str]:
+def _render_legend(view: TopicsView) -> Iterator[str]:
     """What the signs and words mean that were used."""
     partitions = [partition for detail in view.topics for partition in detail.partitions]
-    used = {condition for partition in partitions for condition in partition.conditions}
+    used_conditions = {condition for partition in partitions for condition in partition.conditions}
     if not partitions:
         return
     yield "ISR: in sync as the leader sees it; without one, as the last leader saw it."
-    if PartitionCondition.MOVING in used:
+    if PartitionCondition.MOVING in used_conditions:
         yield "REPLICAS of a move: +4 is being added, -2 is being removed."
-    yield from legend(used)
+    yield from explain_conditions(used_conditions)
     if view.with_sizes:
         yield "DATA: the replica of the leader. On disk: all replicas."
         if any(partition.data is None for partition in partitions):

@@ -27,7 +27,7 @@ class ConfigDocument:
     ]
 
 
-def _list_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
+def _dump_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
     """Keys by name; a sensitive value is null, as nobody is told it."""
     if entries is None:
         return None
@@ -38,11 +38,11 @@ def _list_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocu
 
 
 _Configs = Annotated[
-    Mapping[str, ConfigEntry], PlainSerializer(_list_configs, return_type=tuple[ConfigDocument, ...])
+    Mapping[str, ConfigEntry], PlainSerializer(_dump_configs, return_type=tuple[ConfigDocument, ...])
 ]
 _ConfigsIfKnown = Annotated[
     Mapping[str, ConfigEntry] | None,
-    PlainSerializer(_list_configs, return_type=tuple[ConfigDocument, ...] | None),
+    PlainSerializer(_dump_configs, return_type=tuple[ConfigDocument, ...] | None),
 ]
 _Bytes = Annotated[int | None, Field(description="Null where a broker does not say, or there is no leader.")]
 
@@ -117,7 +117,7 @@ class CountsDocument:
     moving: int
 
 
-def _count_all(counts: Mapping[PartitionCondition, int]) -> CountsDocument:
+def _dump_counts(counts: Mapping[PartitionCondition, int]) -> CountsDocument:
     return CountsDocument(*(counts.get(condition, 0) for condition in PartitionCondition))
 
 
@@ -146,7 +146,7 @@ class TopicView:
             serialization_alias="replication_factors",
         ),
     ]
-    counts: Annotated[Mapping[PartitionCondition, int], PlainSerializer(_count_all)] = field(
+    counts: Annotated[Mapping[PartitionCondition, int], PlainSerializer(_dump_counts)] = field(
         default_factory=Counter
     )
     overrides: Annotated[_ConfigsIfKnown, Field(description="Null where not asked for, or not readable.")] = (
@@ -159,8 +159,10 @@ class TopicView:
         if len(self.factors) == 1:
             object.__setattr__(self, "replication_factor", self.factors[0])
         if self.configs is not None:
-            own = {key: entry for key, entry in self.configs.items() if entry.source is ConfigSource.TOPIC}
-            object.__setattr__(self, "overrides", own)
+            own_entries = {
+                key: entry for key, entry in self.configs.items() if entry.source is ConfigSource.TOPIC
+            }
+            object.__setattr__(self, "overrides", own_entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ class ConfigsView:
     diagnostics: Diagnostics = ()
 
 
-def document_schemas() -> dict[str, dict[str, Any]]:
+def build_document_schemas() -> dict[str, dict[str, Any]]:
     """By name; see `publish_schemas`."""
     return publish_schemas(
         {"config-describe": ConfigsView, "topic-describe": TopicsView, "topic-list": TopicListView}

@@ -19,39 +19,39 @@ from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.planning.request import PlanRequest, PlanScope
 from kdeclare.providers.kafka.collector import KafkaSelection, collect_replica_dirs, observe
-from kdeclare.providers.kafka.commands.reassign.assignments_file import ANY_LOG_DIR, Assignment
+from kdeclare.providers.kafka.commands.reassign.assignments_file import ANY_LOG_DIR, PartitionAssignment
 from kdeclare.providers.kafka.commands.reassign.checks import (
-    Out,
-    Told,
-    check_names,
-    check_places,
-    check_topics,
-    clear,
-    existing_moves,
-    foreign,
-    limits,
-    settle_and_clear,
+    DiagnosticsWriter,
+    TextWriter,
+    build_existing_moves_error,
+    check_foreign_throttles,
+    clear_throttles,
+    render_throttle_limits,
+    settle_and_clear_throttles,
+    validate_scope,
+    validate_targets,
+    validate_topics,
 )
 from kdeclare.providers.kafka.commands.reassign.plans import (
-    Execution,
+    ExecutionRequest,
     Replica,
-    cancel_plan,
-    execution_plan,
-    not_to_move,
+    build_cancel_plan,
+    build_execution_plan,
+    find_unmoved_partitions,
 )
 from kdeclare.providers.kafka.commands.reassign.tool_output import (
     NO_MOVES,
     DirState,
     VerifyState,
-    cancelled,
-    current_and_proposed,
-    dirs_not_started,
-    dirs_started,
-    dirs_text,
-    list_text,
-    rollback_hint,
-    started,
-    verify_text,
+    render_cancelled,
+    render_dir_states,
+    render_dirs_not_started,
+    render_dirs_started,
+    render_moves,
+    render_proposal,
+    render_rollback_hint,
+    render_started,
+    render_verification,
 )
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.ids import TopicPartition
@@ -68,7 +68,7 @@ from kdeclare.providers.kafka.reassignment.operations.reassign import (
 from kdeclare.providers.kafka.reassignment.pace import Pace, get_default_pace
 from kdeclare.providers.kafka.reassignment.proposal import compute_proposal, warn_unusable_brokers
 
-_CANCEL, _RELOCATE = CancelMoves(), RelocateReplicas()
+_CANCEL_TYPE, _RELOCATE_TYPE = CancelMoves(), RelocateReplicas()
 _POLL_S = 0.1
 
 
@@ -101,7 +101,7 @@ def list_moves(workspace: Workspace) -> str:
     """The answer of --list. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
-        return list_text(cluster.moves())
+        return render_moves(cluster.moves())
 
 
 def generate(
@@ -111,58 +111,72 @@ def generate(
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
-        check_topics(topics, live)
-        placed = compute_proposal(live, topics, brokers, rack_aware=rack_aware)
-        there = cluster.log_dirs(sorted(topics)) if topics else {}
-        current = _current(placed, live, there)
-        text = current_and_proposed(current, [Assignment(p, r) for p, r in placed.items()])
+        validate_topics(topics, live)
+        proposed = compute_proposal(live, topics, brokers, rack_aware=rack_aware)
+        log_dirs = cluster.log_dirs(sorted(topics)) if topics else {}
+        current_assignments = _build_current_assignments(proposed, live, log_dirs)
+        text = render_proposal(current_assignments, [PartitionAssignment(p, r) for p, r in proposed.items()])
         return text, warn_unusable_brokers(live, brokers)
 
 
 def execute(
     workspace: Workspace,
-    assignments: Sequence[Assignment],
+    assignments: Sequence[PartitionAssignment],
     options: ReassignOptions,
-    how: ApplyOptions,
-    out: Out,
+    apply_options: ApplyOptions,
+    write_text: TextWriter,
 ) -> ReassignResult:
     """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
     with (
-        open_active_policies(workspace, overrides=how.overrides) as in_force,
+        open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
-        workspace.store.lock(how.command),
+        workspace.store.lock(apply_options.command),
     ):
         cluster = connections.get(KafkaConnection).cluster
         notices = (
             *in_force.diagnostics,
-            *recover_under_lock(workspace, connections, how.command, progress=how.progress),
+            *recover_under_lock(
+                workspace, connections, apply_options.command, progress=apply_options.progress
+            ),
         )
         if not options.additional and cluster.moves():
-            raise existing_moves()
-        live, there = _seen(cluster, assignments)
-        check_places(assignments, _directories(assignments), live, there)
-        check_names(_topics(assignments), workspace.project.scope)
-        out(rollback_hint(_current([a.partition for a in assignments], live, there)))
-        wanted = _execution(workspace, assignments, options)
+            raise build_existing_moves_error()
+        live, log_dirs = _observe_assignments(cluster, assignments)
+        validate_targets(assignments, _list_directories(assignments), live, log_dirs)
+        validate_scope(_list_topics(assignments), workspace.project.scope)
+        write_text(
+            render_rollback_hint(
+                _build_current_assignments([a.partition for a in assignments], live, log_dirs)
+            )
+        )
+        execution_request = _build_execution_request(workspace, assignments, options)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
-        request = _request(workspace, in_force, how)
-        plan = execution_plan(request, wanted, live, connections, secrets, how.progress)
-        run = confirm_and_apply(workspace, connections, plan, secrets, how, in_force, notices)
+        request = _build_request(workspace, in_force, apply_options)
+        plan = build_execution_plan(
+            request, execution_request, live, connections, secrets, apply_options.progress
+        )
+        run = confirm_and_apply(workspace, connections, plan, secrets, apply_options, in_force, notices)
         if run is None:
             return ReassignResult(None)
-        moved = _begun(run, wanted, cluster)
-        out(limits(workspace, wanted))
-        if moved:
-            out(started(moved))
-        return ReassignResult(run, (*_not_moved(run), *_await_dirs(cluster, wanted, moved, options, out)))
+        started_partitions = _find_started_partitions(run, execution_request, cluster)
+        write_text(render_throttle_limits(workspace, execution_request))
+        if started_partitions:
+            write_text(render_started(started_partitions))
+        return ReassignResult(
+            run,
+            (
+                *_report_not_moved(run),
+                *_await_dirs(cluster, execution_request, started_partitions, options, write_text),
+            ),
+        )
 
 
 def verify(
     workspace: Workspace,
-    assignments: Sequence[Assignment],
-    what: str,
-    out: Out,
-    tell: Told,
+    assignments: Sequence[PartitionAssignment],
+    command_name: str,
+    write_text: TextWriter,
+    report: DiagnosticsWriter,
     *,
     keep_throttles: bool,
 ) -> None:
@@ -172,71 +186,77 @@ def verify(
     """
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
-        going_on = cluster.moves()
-        live = observe(cluster, KafkaSelection(_topics(assignments)))
-        out(verify_text(_verified(a, live) for a in assignments))
-        directories = _directories(assignments)
+        ongoing_moves = cluster.moves()
+        live = observe(cluster, KafkaSelection(_list_topics(assignments)))
+        write_text(render_verification(_build_verify_state(a, live) for a in assignments))
+        directories = _list_directories(assignments)
         names = sorted({partition.topic for partition, _ in directories})
-        states = _dir_states(directories, cluster.log_dirs(names)) if names else []
-        out(dirs_text(states))
-        if going_on or keep_throttles or any(state.moving for state in states):
+        states = _build_dir_states(directories, cluster.log_dirs(names)) if names else []
+        write_text(render_dir_states(states))
+        if ongoing_moves or keep_throttles or any(state.moving for state in states):
             return
-        settle_and_clear(workspace, connections, what, out, tell)
-        tell(foreign(workspace, cluster, _topics(assignments)))
+        settle_and_clear_throttles(workspace, connections, command_name, write_text, report)
+        report(check_foreign_throttles(workspace, cluster, _list_topics(assignments)))
 
 
 def cancel(
     workspace: Workspace,
-    assignments: Sequence[Assignment],
-    how: ApplyOptions,
-    out: Out,
-    tell: Told,
+    assignments: Sequence[PartitionAssignment],
+    apply_options: ApplyOptions,
+    write_text: TextWriter,
+    report: DiagnosticsWriter,
     *,
     keep_throttles: bool,
 ) -> ReassignResult:
     """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
     with (
-        open_active_policies(workspace, overrides=how.overrides) as in_force,
+        open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
-        workspace.store.lock(how.command),
+        workspace.store.lock(apply_options.command),
     ):
         cluster = connections.get(KafkaConnection).cluster
-        left = recover_under_lock(
-            workspace, connections, how.command, options=KEEP_THROTTLES, progress=how.progress
+        recovery_diagnostics = recover_under_lock(
+            workspace,
+            connections,
+            apply_options.command,
+            options=KEEP_THROTTLES,
+            progress=apply_options.progress,
         )
-        notices = (*in_force.diagnostics, *left)
-        live, _ = _seen(cluster, assignments)
-        check_names(_topics(assignments), workspace.project.scope)
-        directories = _directories(assignments)
-        request = _request(workspace, in_force, how)
-        plan = cancel_plan(request, live, [a.partition for a in assignments], directories)
-        plan = prune_denied_operations(plan, connections, request.state, in_force, how)
+        notices = (*in_force.diagnostics, *recovery_diagnostics)
+        live, _ = _observe_assignments(cluster, assignments)
+        validate_scope(_list_topics(assignments), workspace.project.scope)
+        directories = _list_directories(assignments)
+        request = _build_request(workspace, in_force, apply_options)
+        plan = build_cancel_plan(request, live, [a.partition for a in assignments], directories)
+        plan = prune_denied_operations(plan, connections, request.state, in_force, apply_options)
         secrets = ProjectSecrets(workspace.project, workspace.environ)
         run: ApplyResult | None = ApplyResult(None, plan, {})
         if plan.operations:
             run = confirm_and_apply(
-                workspace, connections, plan, secrets, how, in_force, notices, clean_up=False
+                workspace, connections, plan, secrets, apply_options, in_force, notices, clean_up=False
             )
         else:
-            tell(notices)  # there is nothing to ask about
+            report(notices)  # there is nothing to ask about
         if run is None:
             return ReassignResult(None)
-        denials = _denials(run)
-        problems = _failed(run, "Error cancelling partition reassignments", denials)
-        stopped = _stopped(run, cluster)
-        if stopped or not problems:
-            out(cancelled(stopped))
-        back = _sent_back(run, live)
-        if back or not denials:
-            out(dirs_started(back) if back else NO_MOVES)
+        denials = _list_denials(run)
+        problems = _report_failures(run, "Error cancelling partition reassignments", denials)
+        cancelled_partitions = _find_cancelled_partitions(run, cluster)
+        if cancelled_partitions or not problems:
+            write_text(render_cancelled(cancelled_partitions))
+        returned_replicas = _list_returned_replicas(run, live)
+        if returned_replicas or not denials:
+            write_text(render_dirs_started(returned_replicas) if returned_replicas else NO_MOVES)
         if not keep_throttles:
-            clear(workspace, connections, how.command, out, tell)
+            clear_throttles(workspace, connections, apply_options.command, write_text, report)
             if not cluster.moves():
-                tell(foreign(workspace, cluster, _topics(assignments)))
+                report(check_foreign_throttles(workspace, cluster, _list_topics(assignments)))
         return ReassignResult(run, problems)
 
 
-def _request(workspace: Workspace, in_force: ActivePolicies, how: ApplyOptions) -> PlanRequest:
+def _build_request(
+    workspace: Workspace, in_force: ActivePolicies, apply_options: ApplyOptions
+) -> PlanRequest:
     project = workspace.project
     return PlanRequest(
         project=project.name,
@@ -244,20 +264,20 @@ def _request(workspace: Workspace, in_force: ActivePolicies, how: ApplyOptions) 
         cluster_name=workspace.cluster_name,
         desired=(),
         state=workspace.store.read(),
-        scope=PlanScope(overrides=how.overrides),
+        scope=PlanScope(overrides=apply_options.overrides),
         judge=in_force.judge,
     )
 
 
-def _execution(
-    workspace: Workspace, assignments: Sequence[Assignment], options: ReassignOptions
-) -> Execution:
+def _build_execution_request(
+    workspace: Workspace, assignments: Sequence[PartitionAssignment], options: ReassignOptions
+) -> ExecutionRequest:
     """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
-    chosen = PlanOptions(Pace(throttle=options.throttle))
-    pace = get_default_pace(complete_options(chosen, workspace.project))
-    return Execution(
+    plan_options = PlanOptions(Pace(throttle=options.throttle))
+    pace = get_default_pace(complete_options(plan_options, workspace.project))
+    return ExecutionRequest(
         targets={a.partition: a.replicas for a in assignments},
-        directories=_directories(assignments),
+        directories=_list_directories(assignments),
         additional=options.additional,
         resize=options.resize,
         throttle=pace.throttle,
@@ -265,21 +285,21 @@ def _execution(
     )
 
 
-def _seen(
-    cluster: Cluster, assignments: Sequence[Assignment]
+def _observe_assignments(
+    cluster: Cluster, assignments: Sequence[PartitionAssignment]
 ) -> tuple[KafkaState, Mapping[int, Sequence[LogDir]]]:
     """The topics with their moves, and the log directories of all brokers with their replicas."""
-    names = _topics(assignments)
+    names = _list_topics(assignments)
     live = observe(cluster, KafkaSelection(names))
-    there = cluster.log_dirs(sorted(names))
-    return replace(live, dirs=collect_replica_dirs(there)), there
+    log_dirs = cluster.log_dirs(sorted(names))
+    return replace(live, dirs=collect_replica_dirs(log_dirs)), log_dirs
 
 
-def _topics(assignments: Iterable[Assignment]) -> frozenset[str]:
+def _list_topics(assignments: Iterable[PartitionAssignment]) -> frozenset[str]:
     return frozenset(a.partition.topic for a in assignments)
 
 
-def _directories(assignments: Iterable[Assignment]) -> dict[Replica, str]:
+def _list_directories(assignments: Iterable[PartitionAssignment]) -> dict[Replica, str]:
     return {
         (a.partition, broker): path
         for a in assignments
@@ -288,108 +308,129 @@ def _directories(assignments: Iterable[Assignment]) -> dict[Replica, str]:
     }
 
 
-def _current(
-    partitions: Iterable[TopicPartition], live: KafkaState, there: Mapping[int, Sequence[LogDir]]
-) -> list[Assignment]:
+def _build_current_assignments(
+    partitions: Iterable[TopicPartition], live: KafkaState, log_dirs: Mapping[int, Sequence[LogDir]]
+) -> list[PartitionAssignment]:
     """Where partitions are, those in flight as they were before: that is what a rollback needs."""
-    dirs = collect_replica_dirs(there)
-    found = []
+    dirs = collect_replica_dirs(log_dirs)
+    assignments = []
     for partition in partitions:
         move = live.moves.get(partition)
         replicas = move.origin if move else live.replicas(partition) or ()
-        known = (dirs.get((partition, broker)) for broker in replicas)
-        paths = tuple((d.path if d else None) or ANY_LOG_DIR for d in known)
-        found.append(Assignment(partition, replicas, paths))
-    return found
+        dirs_of_replicas = (dirs.get((partition, broker)) for broker in replicas)
+        paths = tuple((d.path if d else None) or ANY_LOG_DIR for d in dirs_of_replicas)
+        assignments.append(PartitionAssignment(partition, replicas, paths))
+    return assignments
 
 
-def _begun(run: ApplyResult, wanted: Execution, cluster: Cluster) -> list[TopicPartition]:
+def _find_started_partitions(
+    run: ApplyResult, execution_request: ExecutionRequest, cluster: Cluster
+) -> list[TopicPartition]:
     """What is where it is to be, or on its way there. Of a refused operation other partitions may move."""
-    left = set(not_to_move(run.plan))
-    doubtful = {
+    staying = set(find_unmoved_partitions(run.plan))
+    uncertain_partitions = {
         TopicPartition.parse(name)
         for op in run.plan.operations
-        if get_operation_type(op).goes_on and _status(run, op) not in (Status.DONE, Status.STARTED)
+        if get_operation_type(op).goes_on and _find_status(run, op) not in (Status.DONE, Status.STARTED)
         for name in get_targets(op)
     }
-    if doubtful:
-        live = observe(cluster, KafkaSelection(frozenset(p.topic for p in doubtful)))
-        left |= {p for p in doubtful if live.replicas(p) != wanted.targets[p]}
-    return [p for p in sorted(wanted.targets) if p not in left]
+    if uncertain_partitions:
+        live = observe(cluster, KafkaSelection(frozenset(p.topic for p in uncertain_partitions)))
+        staying |= {p for p in uncertain_partitions if live.replicas(p) != execution_request.targets[p]}
+    return [p for p in sorted(execution_request.targets) if p not in staying]
 
 
-def _status(run: ApplyResult, op: Operation) -> Status | None:
+def _find_status(run: ApplyResult, op: Operation) -> Status | None:
     result = run.results.get(op.id)
     return result.status if result else None
 
 
-def _not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
+def _report_not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
     """What was denied beforehand, and what was refused."""
-    return _failed(run, "Error reassigning partition(s)", _denials(run))
+    return _report_failures(run, "Error reassigning partition(s)", _list_denials(run))
 
 
-def _denials(run: ApplyResult) -> list[str]:
+def _list_denials(run: ApplyResult) -> list[str]:
     denials = [d.detail for d in run.plan.diagnostics if d.severity is Severity.DENIED]
     return denials + [f"{v.topic or v.resource}: {v.message}" for v in run.plan.verdicts if v.is_denial]
 
 
-def _failed(run: ApplyResult, summary: str, more: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
-    good = (Status.DONE, Status.STARTED, Status.SKIPPED)
-    bad = [r.message or f"{r.id}: {r.status}" for r in run.results.values() if r.status not in good]
-    lines = [*more, *bad]
+def _report_failures(run: ApplyResult, summary: str, denials: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+    ok_statuses = (Status.DONE, Status.STARTED, Status.SKIPPED)
+    failures = [
+        r.message or f"{r.id}: {r.status}" for r in run.results.values() if r.status not in ok_statuses
+    ]
+    lines = [*denials, *failures]
     return (error("not-reassigned", summary, "\n".join(lines)),) if lines else ()
 
 
 def _await_dirs(
-    cluster: Cluster, wanted: Execution, moved: Collection[TopicPartition], options: ReassignOptions, out: Out
+    cluster: Cluster,
+    execution_request: ExecutionRequest,
+    started_partitions: Collection[TopicPartition],
+    options: ReassignOptions,
+    write_text: TextWriter,
 ) -> tuple[Diagnostic, ...]:
     """Watch until the replicas are in their log directories or on their way, as Kafka's tool does."""
-    due = {replica: path for replica, path in wanted.directories.items() if replica[0] in moved}
-    if not due:
+    due_paths = {
+        replica: path
+        for replica, path in execution_request.directories.items()
+        if replica[0] in started_partitions
+    }
+    if not due_paths:
         return ()
-    names = sorted({partition.topic for partition, _ in due})
+    names = sorted({partition.topic for partition, _ in due_paths})
     deadline = time.monotonic() + options.start_timeout_s
     while True:
-        states = _dir_states(due, cluster.log_dirs(names))
-        late = [s for s in states if s.dirs is None or s.dirs.final_path != s.target]
-        if not late or time.monotonic() >= deadline:
+        states = _build_dir_states(due_paths, cluster.log_dirs(names))
+        late_states = [s for s in states if s.dirs is None or s.dirs.final_path != s.target]
+        if not late_states or time.monotonic() >= deadline:
             break
         time.sleep(_POLL_S)
-    out(dirs_started(state for state in states if state not in late))
-    if not late:
+    write_text(render_dirs_started(state for state in states if state not in late_states))
+    if not late_states:
         return ()
     hint = "The brokers put them there once they have them, unless they are restarted before."
-    return (error("dirs-not-started", "Not in their log directories yet", dirs_not_started(late), hint=hint),)
+    return (
+        error(
+            "dirs-not-started",
+            "Not in their log directories yet",
+            render_dirs_not_started(late_states),
+            hint=hint,
+        ),
+    )
 
 
-def _dir_states(directories: Mapping[Replica, str], there: Mapping[int, Sequence[LogDir]]) -> list[DirState]:
-    dirs = collect_replica_dirs(there)
+def _build_dir_states(
+    directories: Mapping[Replica, str], log_dirs: Mapping[int, Sequence[LogDir]]
+) -> list[DirState]:
+    dirs = collect_replica_dirs(log_dirs)
     return [
-        DirState(broker, partition, path, dirs.get((partition, broker)), silent=broker not in there)
+        DirState(broker, partition, path, dirs.get((partition, broker)), is_silent=broker not in log_dirs)
         for (partition, broker), path in sorted(directories.items())
     ]
 
 
-def _verified(assignment: Assignment, live: KafkaState) -> VerifyState:
+def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> VerifyState:
     partition = assignment.partition
     return VerifyState(partition, assignment.replicas, live.replicas(partition), partition in live.moves)
 
 
-def _stopped(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
+def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
     """What was cancelled. Of a request that was refused for one partition, others are."""
-    ops = [op for op in run.plan.operations if op.verb == _CANCEL.name]
-    asked = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]
-    if all(_status(run, op) is Status.DONE for op in ops):
-        return asked
-    still = cluster.moves(sorted({partition.topic for partition in asked}))
-    return [partition for partition in asked if partition not in still]
+    ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
+    requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]
+    if all(_find_status(run, op) is Status.DONE for op in ops):
+        return requested
+    ongoing_moves = cluster.moves(sorted({partition.topic for partition in requested}))
+    return [partition for partition in requested if partition not in ongoing_moves]
 
 
-def _sent_back(run: ApplyResult, live: KafkaState) -> list[DirState]:
+def _list_returned_replicas(run: ApplyResult, live: KafkaState) -> list[DirState]:
     return [
         DirState(broker, partition, path, live.dirs.get((partition, broker)))
         for op in run.plan.operations
-        if op.verb == _RELOCATE.name and _status(run, op) is Status.DONE
+        if op.verb == _RELOCATE_TYPE.name and _find_status(run, op) is Status.DONE
         for (partition, broker), path in (
             (parse_replica(n), path) for n, path in get_arguments(op, RelocateArgs).replicas.items()
         )

@@ -25,18 +25,18 @@ VERSION = 1
 """The one version of these files."""
 MAX_INT = 2**31 - 1
 
-_SHOWN = 80
+_MAX_SHOWN = 80
 _MAX_DEPTH = 100
 _TOO_DEEP = f"Nested more than {_MAX_DEPTH} levels deep"
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 # Strings are matched first, so that nothing is found inside of one.
-_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
+_INVALID_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
 
-Path = tuple[str | int, ...]
+JsonPath = tuple[str | int, ...]
 
 
-class Source:
+class JsonSource:
     """A file as JSON, and the mistakes found in it. What is wrong is read as None."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -46,12 +46,12 @@ class Source:
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
         self._children: dict[int, dict[str | int, int]] = {}
 
-    def items(self, field: str) -> list[tuple[Path, JsonValue]] | None:
+    def items(self, field: str) -> list[tuple[JsonPath, JsonValue]] | None:
         """What stands in the list that the file is about, with its path; None where that is no list.
 
         Raise KdeclareError where nothing can be told about it: this is no JSON, or of another version.
         """
-        document = self.object(self._document(), ())
+        document = self.as_object(self._parse_document(), ())
         if document is None:
             return None
         version = self.integer(document.get("version", VERSION), ("version",))
@@ -61,100 +61,104 @@ class Source:
             self.check()
         items = document.get(field, [])
         if not isinstance(items, list):
-            self._not("JSON array", items, (field,))
+            self._add_type_problem("JSON array", items, (field,))
             return None
         return [((field, n), item) for n, item in enumerate(items)]
 
-    def object(self, value: JsonValue, path: Path) -> dict[str, JsonValue] | None:
+    def as_object(self, value: JsonValue, path: JsonPath) -> dict[str, JsonValue] | None:
         """The value, which must be an object."""
         if isinstance(value, dict):
             return value
-        self._not("JSON object", value, path)
+        self._add_type_problem("JSON object", value, path)
         return None
 
-    def member(self, item: dict[str, JsonValue], name: str, path: Path) -> tuple[Path, JsonValue] | None:
+    def member(
+        self, item: dict[str, JsonValue], name: str, path: JsonPath
+    ) -> tuple[JsonPath, JsonValue] | None:
         """A field that must be there, with its path."""
         if name in item:
             return (*path, name), item[name]
         self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
         return None
 
-    def array(self, value: JsonValue, path: Path) -> list[tuple[Path, JsonValue]] | None:
+    def as_array(self, value: JsonValue, path: JsonPath) -> list[tuple[JsonPath, JsonValue]] | None:
         """The elements, with their paths, of a value which must be an array."""
         if isinstance(value, list):
             return [((*path, n), item) for n, item in enumerate(value)]
-        self._not("`JSON array` value", value, path)
+        self._add_type_problem("`JSON array` value", value, path)
         return None
 
-    def integer(self, value: JsonValue, path: Path) -> int | None:
+    def integer(self, value: JsonValue, path: JsonPath) -> int | None:
         """The value, which must be a whole number of 32 bits."""
         if type(value) is int and -MAX_INT - 1 <= value <= MAX_INT:
             return value
-        self._not("`Integer` value", value, path)
+        self._add_type_problem("`Integer` value", value, path)
         return None
 
-    def string(self, value: JsonValue, path: Path) -> str | None:
+    def string(self, value: JsonValue, path: JsonPath) -> str | None:
         """The value, which must be a text."""
         if isinstance(value, str):
             return value
-        self._not("`String` value", value, path)
+        self._add_type_problem("`String` value", value, path)
         return None
 
-    def wrong(self, path: Path, code: str, summary: str, detail: str) -> None:
+    def wrong(self, path: JsonPath, code: str, summary: str, detail: str) -> None:
         """Note a mistake in what ``path`` leads to."""
-        place = self._place(self._position(path))
-        self._problems.append(error(code, summary, f"{detail}{_show_path(path)}", place=place))
+        place = self._build_position(self._find_offset(path))
+        self._problems.append(error(code, summary, f"{detail}{_format_path(path)}", place=place))
 
     def check(self) -> None:
         """Raise KdeclareError if there are mistakes."""
         if self._problems:
             raise KdeclareError(*self._problems)
 
-    def _not(self, expected: str, value: JsonValue, path: Path) -> None:
+    def _add_type_problem(self, expected: str, value: JsonValue, path: JsonPath) -> None:
         received = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        if len(received) > _SHOWN:
-            received = f"{received[:_SHOWN]}…"
+        if len(received) > _MAX_SHOWN:
+            received = f"{received[:_MAX_SHOWN]}…"
         self.wrong(path, "json-type", "Unexpected value", f"Expected {expected}, received {received}")
 
-    def _document(self) -> JsonValue:
+    def _parse_document(self) -> JsonValue:
         if not self._text.strip():
-            self._no_json("The input string shouldn't be empty", 0)
+            self._reject_json("The input string shouldn't be empty", 0)
         try:
-            document: JsonValue = json.loads(self._text, parse_constant=_refuse)
-        except json.JSONDecodeError as problem:
-            self._no_json(problem.msg, problem.pos)
+            document: JsonValue = json.loads(self._text, parse_constant=_reject_constant)
+        except json.JSONDecodeError as syntax_error:
+            self._reject_json(syntax_error.msg, syntax_error.pos)
         except ValueError:
-            found = next(m for m in _NO_NUMBER.finditer(self._text) if m[1])
-            self._no_json(f"'{found[1][:_SHOWN]}' is no number of JSON's", found.start())
+            number_match = next(m for m in _INVALID_NUMBER.finditer(self._text) if m[1])
+            self._reject_json(
+                f"'{number_match[1][:_MAX_SHOWN]}' is no number of JSON's", number_match.start()
+            )
         except RecursionError:
-            self._no_json(_TOO_DEEP, 0)
-        if _is_deep(document):
-            self._no_json(_TOO_DEEP, 0)
+            self._reject_json(_TOO_DEEP, 0)
+        if _is_too_deep(document):
+            self._reject_json(_TOO_DEEP, 0)
         return document
 
-    def _no_json(self, detail: str, position: int) -> NoReturn:
+    def _reject_json(self, detail: str, offset: int) -> NoReturn:
         summary = "The input string is not a valid JSON"
-        raise KdeclareError(error("json-syntax", summary, detail, place=self._place(position)))
+        raise KdeclareError(error("json-syntax", summary, detail, place=self._build_position(offset)))
 
-    def _place(self, position: int) -> SourcePosition:
-        line = bisect_right(self._lines, position)
-        return SourcePosition(self._file, line, position - self._lines[line - 1] + 1)
+    def _build_position(self, offset: int) -> SourcePosition:
+        line = bisect_right(self._lines, offset)
+        return SourcePosition(self._file, line, offset - self._lines[line - 1] + 1)
 
-    def _position(self, path: Path) -> int:
+    def _find_offset(self, path: JsonPath) -> int:
         """Where a value begins; for a mistake only, as the values are read once more to find it."""
-        position = _skip(self._text, 0)
+        offset = _skip_space(self._text, 0)
         for step in path:
-            if position not in self._children:
-                self._children[position] = dict(_children(self._text, position))
-            position = self._children[position][step]
-        return position
+            if offset not in self._children:
+                self._children[offset] = dict(_find_children(self._text, offset))
+            offset = self._children[offset][step]
+        return offset
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _is_deep(value: JsonValue) -> bool:
+def _is_too_deep(value: JsonValue) -> bool:
     """Whether it is nested so deep that to read it once more, for a place, could run into Python's limit."""
     level = [value]
     for _ in range(_MAX_DEPTH):
@@ -163,46 +167,46 @@ def _is_deep(value: JsonValue) -> bool:
     return any(isinstance(v, dict | list) for v in level)
 
 
-def _show_path(path: Path) -> str:
+def _format_path(path: JsonPath) -> str:
     """A path for a person: `` (partitions[3].replicas)``; nothing for the whole file."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""
 
 
-def _skip(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+def _skip_space(text: str, offset: int) -> int:
+    space_match = _SPACE.match(text, offset)
+    return space_match.end() if space_match else offset
 
 
-def _children(text: str, position: int) -> Iterator[tuple[str | int, int]]:
+def _find_children(text: str, offset: int) -> Iterator[tuple[str | int, int]]:
     """Where the values in an object or array begin. The text is known to be JSON."""
     decode = json.JSONDecoder().raw_decode
-    named = text[position] == "{"
-    position = _skip(text, position + 1)
+    is_object = text[offset] == "{"
+    offset = _skip_space(text, offset + 1)
     for index in count():
-        if text[position] in "]}":
+        if text[offset] in "]}":
             return
         key: str | int = index
-        if named:
-            key, end = decode(text, position)
-            position = _skip(text, _skip(text, end) + 1)  # after the colon
-        yield key, position
-        position = _skip(text, decode(text, position)[1])
-        if text[position] == ",":
-            position = _skip(text, position + 1)
+        if is_object:
+            key, end = decode(text, offset)
+            offset = _skip_space(text, _skip_space(text, end) + 1)  # after the colon
+        yield key, offset
+        offset = _skip_space(text, decode(text, offset)[1])
+        if text[offset] == ",":
+            offset = _skip_space(text, offset + 1)
 
 
 ANY_LOG_DIR = "any"
 """Stands for whatever log directory the broker chooses."""
 
-_NO_BROKER = "Illegal broker id"
+_ILLEGAL_BROKER = "Illegal broker id"
 
 _INTEGER = re.compile(r"[+-]?\d{1,30}")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class PartitionAssignment:
     """Where one partition's replicas are, or are to be.
 
     log_dirs: one for each replica, a path or ``any``; None where nothing is said of them.
@@ -213,7 +217,7 @@ class Assignment:
     log_dirs: tuple[str, ...] | None = None
 
 
-def parse_reassignment(text: str, file: str) -> tuple[Assignment, ...]:
+def parse_assignments(text: str, file: str) -> tuple[PartitionAssignment, ...]:
     """Read what ``--reassignment-json-file`` names, in the order of the file.
 
     Fields that are not known are left alone and a missing version is 1, as Kafka's tool has it.
@@ -222,18 +226,18 @@ def parse_reassignment(text: str, file: str) -> tuple[Assignment, ...]:
     ``duplicate-partition``, ``empty-replicas``, ``illegal-broker``, ``duplicate-replica``,
     ``log-dirs-size``, ``illegal-log-dir``.
     """
-    source = Source(text, file)
+    source = JsonSource(text, file)
     items = source.items("partitions")
     if items is not None and not items:
         summary = "Partition reassignment list cannot be empty"
         source.wrong((), "empty-reassignment", summary, summary)
-    found = [(path, _assignment(source, item, path)) for path, item in items or ()]
-    partitions = [(path, a.partition) for path, a in found if a is not None]
-    for path, partition in _repeated(partitions):
+    parsed = [(path, _parse_assignment(source, item, path)) for path, item in items or ()]
+    partitions = [(path, a.partition) for path, a in parsed if a is not None]
+    for path, partition in _find_repeated(partitions):
         summary = "Partition reassignment contains duplicate topic partitions"
         source.wrong(path, "duplicate-partition", summary, f"{summary}: {partition}")
     source.check()
-    return tuple(assignment for _, assignment in found if assignment is not None)
+    return tuple(assignment for _, assignment in parsed if assignment is not None)
 
 
 def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
@@ -242,10 +246,10 @@ def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
     Raise KdeclareError with every mistake there is: ``json-syntax``, ``json-type``, ``missing-field``,
     ``unsupported-version``, ``illegal-topic-name``, ``duplicate-topic``.
     """
-    source = Source(text, file)
-    found = [(path, _topic(source, item, path)) for path, item in source.items("topics") or ()]
-    topics = [(path, topic) for path, topic in found if topic is not None]
-    for path, topic in _repeated(topics):
+    source = JsonSource(text, file)
+    parsed = [(path, _parse_topic(source, item, path)) for path, item in source.items("topics") or ()]
+    topics = [(path, topic) for path, topic in parsed if topic is not None]
+    for path, topic in _find_repeated(topics):
         summary = "List of topics to reassign contains duplicate entries"
         source.wrong(path, "duplicate-topic", summary, f"{summary}: [{topic}]")
     source.check()
@@ -261,21 +265,21 @@ def parse_broker_list(text: str) -> tuple[int, ...]:
     ids: list[int] = []
     for part in text.rstrip(",").split(","):  # Kafka's tool leaves out what is empty at the end
         if not _INTEGER.fullmatch(part) or abs(int(part)) > MAX_INT:
-            problems.append(_illegal_broker(f'For input string: "{part}"'))
+            problems.append(_report_illegal_broker(f'For input string: "{part}"'))
         elif int(part) < 0:
-            problems.append(_illegal_broker(f"Unknown broker id {int(part)}"))
+            problems.append(_report_illegal_broker(f"Unknown broker id {int(part)}"))
         else:
             ids.append(int(part))
-    duplicates = _duplicates(ids)
+    duplicates = _find_duplicates(ids)
     if duplicates:
         summary = "Broker list contains duplicate entries"
-        problems.append(error("duplicate-broker", summary, f"{summary}: {_java_list(duplicates)}"))
+        problems.append(error("duplicate-broker", summary, f"{summary}: {_format_java_list(duplicates)}"))
     if problems:
         raise KdeclareError(*problems)
     return tuple(ids)
 
 
-def reassignment_json(assignments: Iterable[Assignment]) -> str:
+def dump_assignments(assignments: Iterable[PartitionAssignment]) -> str:
     """The text that Kafka's tool prints and takes, on one line, sorted by topic and partition."""
     partitions = [
         {
@@ -290,120 +294,128 @@ def reassignment_json(assignments: Iterable[Assignment]) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def _assignment(source: Source, item: JsonValue, path: Path) -> Assignment | None:
-    entry = source.object(item, path)
+def _parse_assignment(source: JsonSource, item: JsonValue, path: JsonPath) -> PartitionAssignment | None:
+    entry = source.as_object(item, path)
     if entry is None:
         return None
-    topic = _topic(source, entry, path)
-    partition = _partition(source, entry, path)
-    replicas = _replicas(source, entry, path)
-    log_dirs = _log_dirs(source, entry, path)
+    topic = _parse_topic(source, entry, path)
+    partition = _parse_partition(source, entry, path)
+    replicas = _parse_replicas(source, entry, path)
+    log_dirs = _parse_log_dirs(source, entry, path)
     if topic is None or partition is None:
         return None
-    where = TopicPartition(topic, partition)
+    topic_partition = TopicPartition(topic, partition)
     if replicas is None:
-        return Assignment(where, ())  # read on, so that a second entry for this partition is noticed
-    _check_replicas(source, where, replicas, path)
+        return PartitionAssignment(
+            topic_partition, ()
+        )  # read on, so that a second entry for this partition is noticed
+    _check_replicas(source, topic_partition, replicas, path)
     if log_dirs is not None and len(log_dirs) != len(replicas):
         detail = (
-            f"Size of replicas list {_java_list(replicas)} is different from "
-            f"size of log dirs list {_java_list(log_dirs)} for partition {where}"
+            f"Size of replicas list {_format_java_list(replicas)} is different from "
+            f"size of log dirs list {_format_java_list(log_dirs)} for partition {topic_partition}"
         )
         source.wrong((*path, "log_dirs"), "log-dirs-size", "Wrong number of log directories", detail)
-    return Assignment(where, replicas, log_dirs)
+    return PartitionAssignment(topic_partition, replicas, log_dirs)
 
 
-def _topic(source: Source, item: JsonValue, path: Path) -> str | None:
-    entry = source.object(item, path)
+def _parse_topic(source: JsonSource, item: JsonValue, path: JsonPath) -> str | None:
+    entry = source.as_object(item, path)
     member = source.member(entry, "topic", path) if entry is not None else None
     if member is None:
         return None
-    at, value = member
-    topic = source.string(value, at)
+    value_path, value = member
+    topic = source.string(value, value_path)
     if topic is None or is_legal_name(topic):
         return topic
-    shown = json.dumps(topic)  # it can hold what no terminal and no file takes
-    detail = f"The given topic name {shown} cannot be a topic's"
-    source.wrong(at, "illegal-topic-name", "Illegal topic name", detail)
+    topic_text = json.dumps(topic)  # it can hold what no terminal and no file takes
+    detail = f"The given topic name {topic_text} cannot be a topic's"
+    source.wrong(value_path, "illegal-topic-name", "Illegal topic name", detail)
     return None
 
 
-def _partition(source: Source, entry: dict[str, JsonValue], path: Path) -> int | None:
+def _parse_partition(source: JsonSource, entry: dict[str, JsonValue], path: JsonPath) -> int | None:
     member = source.member(entry, "partition", path)
     if member is None:
         return None
-    at, value = member
-    partition = source.integer(value, at)
+    value_path, value = member
+    partition = source.integer(value, value_path)
     if partition is not None and partition < 0:
         detail = f"The given partition index {partition} is not valid"
-        source.wrong(at, "illegal-partition", "Illegal partition", detail)
+        source.wrong(value_path, "illegal-partition", "Illegal partition", detail)
         return None
     return partition
 
 
-def _replicas(source: Source, entry: dict[str, JsonValue], path: Path) -> tuple[int, ...] | None:
+def _parse_replicas(
+    source: JsonSource, entry: dict[str, JsonValue], path: JsonPath
+) -> tuple[int, ...] | None:
     member = source.member(entry, "replicas", path)
-    items = source.array(member[1], member[0]) if member is not None else None
+    items = source.as_array(member[1], member[0]) if member is not None else None
     if items is None:
         return None
     ids = [source.integer(value, at) for at, value in items]
-    for (at, _), broker in zip(items, ids, strict=True):
+    for (value_path, _), broker in zip(items, ids, strict=True):
         if broker is not None and broker < 0:
-            source.wrong(at, "illegal-broker", _NO_BROKER, f"Unknown broker id {broker}")
+            source.wrong(value_path, "illegal-broker", _ILLEGAL_BROKER, f"Unknown broker id {broker}")
     return None if None in ids else tuple(i for i in ids if i is not None)
 
 
-def _check_replicas(source: Source, partition: TopicPartition, replicas: tuple[int, ...], path: Path) -> None:
-    at = (*path, "replicas")
+def _check_replicas(
+    source: JsonSource, partition: TopicPartition, replicas: tuple[int, ...], path: JsonPath
+) -> None:
+    value_path = (*path, "replicas")
     if not replicas:
         summary = "Partition replica list cannot be empty"
-        source.wrong(at, "empty-replicas", summary, f"{summary}: {partition}")
-    duplicates = _duplicates(replicas)
+        source.wrong(value_path, "empty-replicas", summary, f"{summary}: {partition}")
+    duplicates = _find_duplicates(replicas)
     if duplicates:
         summary = "Partition replica lists may not contain duplicate entries"
         entries = ",".join(map(str, duplicates))
         detail = f"{summary}: {partition} contains multiple entries for {entries}"
-        source.wrong(at, "duplicate-replica", summary, detail)
+        source.wrong(value_path, "duplicate-replica", summary, detail)
 
 
-def _log_dirs(source: Source, entry: dict[str, JsonValue], path: Path) -> tuple[str, ...] | None:
+def _parse_log_dirs(
+    source: JsonSource, entry: dict[str, JsonValue], path: JsonPath
+) -> tuple[str, ...] | None:
     if "log_dirs" not in entry:
         return None
-    items = source.array(entry["log_dirs"], (*path, "log_dirs"))
+    items = source.as_array(entry["log_dirs"], (*path, "log_dirs"))
     if items is None:
         return None
-    folders = [source.string(value, at) for at, value in items]
-    for (at, _), folder in zip(items, folders, strict=True):
-        if folder is not None and not _is_log_dir(folder):
-            detail = f"'{folder}' is neither 'any' nor an absolute path"
-            source.wrong(at, "illegal-log-dir", "Illegal log directory", detail)
-    return None if None in folders else tuple(f for f in folders if f is not None)
+    log_dirs = [source.string(value, at) for at, value in items]
+    for (value_path, _), log_dir in zip(items, log_dirs, strict=True):
+        if log_dir is not None and not _is_log_dir(log_dir):
+            detail = f"'{log_dir}' is neither 'any' nor an absolute path"
+            source.wrong(value_path, "illegal-log-dir", "Illegal log directory", detail)
+    return None if None in log_dirs else tuple(f for f in log_dirs if f is not None)
 
 
-def _is_log_dir(folder: str) -> bool:
+def _is_log_dir(log_dir: str) -> bool:
     """Whether it can be one, on whatever system the broker runs."""
-    absolute = PurePosixPath(folder).is_absolute() or PureWindowsPath(folder).is_absolute()
-    return folder == ANY_LOG_DIR or absolute
+    is_absolute = PurePosixPath(log_dir).is_absolute() or PureWindowsPath(log_dir).is_absolute()
+    return log_dir == ANY_LOG_DIR or is_absolute
 
 
-def _illegal_broker(detail: str) -> Diagnostic:
+def _report_illegal_broker(detail: str) -> Diagnostic:
     hint = "Write the ids of brokers with commas between them and no spaces: 1,2,3"
-    return error("illegal-broker", _NO_BROKER, detail, hint=hint)
+    return error("illegal-broker", _ILLEGAL_BROKER, detail, hint=hint)
 
 
-def _repeated(found: Iterable[tuple[Path, T]]) -> Iterator[tuple[Path, T]]:
+def _find_repeated(values: Iterable[tuple[JsonPath, T]]) -> Iterator[tuple[JsonPath, T]]:
     """What comes a second time, there; a third time says nothing new."""
-    seen: Counter[T] = Counter()
-    for path, value in found:
-        seen[value] += 1
-        if seen[value] == 2:
+    occurrences: Counter[T] = Counter()
+    for path, value in values:
+        occurrences[value] += 1
+        if occurrences[value] == 2:
             yield path, value
 
 
-def _duplicates(ids: Iterable[int]) -> list[int]:
+def _find_duplicates(ids: Iterable[int]) -> list[int]:
     return sorted(value for value, times in Counter(ids).items() if times > 1)
 
 
-def _java_list(values: Iterable[object]) -> str:
+def _format_java_list(values: Iterable[object]) -> str:
     """A list as Java writes it."""
     return f"[{', '.join(map(str, values))}]"

@@ -13,13 +13,13 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.name_scope import NameScope, report_out_of_scope
 from kdeclare.engine.executor.recovery import find_unfinished_runs
 from kdeclare.providers.kafka.collector import observe
-from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
-from kdeclare.providers.kafka.commands.reassign.plans import Execution, Replica
+from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment
+from kdeclare.providers.kafka.commands.reassign.plans import ExecutionRequest, Replica
 from kdeclare.providers.kafka.commands.reassign.tool_output import (
     VERIFY_AGAIN,
-    dirs_throttle_set,
-    throttle_set,
-    throttles_cleared,
+    render_dirs_throttle_set,
+    render_throttle_set,
+    render_throttles_cleared,
 )
 from kdeclare.providers.kafka.config.config_diff import ConfigOverride
 from kdeclare.providers.kafka.ids import ConfigScope
@@ -36,24 +36,24 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
     get_move_cleanup,
 )
 
-_EXISTING = (
+_EXISTING_ASSIGNMENT = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this "
     "and create a new partition assignment in addition to the existing one. The --additional flag can also "
     "be used to change the throttle by resubmitting the current reassignment."
 )
 
 
-def existing_moves() -> KdeclareError:
+def build_existing_moves_error() -> KdeclareError:
     """What to say where replicas are being moved already."""
-    found = denied("existing-assignment", "Replicas are being moved", _EXISTING)
-    return KdeclareError(found, exit_code=ExitCode.DENIED)
+    diagnostic = denied("existing-assignment", "Replicas are being moved", _EXISTING_ASSIGNMENT)
+    return KdeclareError(diagnostic, exit_code=ExitCode.DENIED)
 
 
-def check_places(
-    assignments: Sequence[Assignment],
+def validate_targets(
+    assignments: Sequence[PartitionAssignment],
     directories: Mapping[Replica, str],
     live: KafkaState,
-    there: Mapping[int, Sequence[LogDir]],
+    log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> None:
     """Refuse brokers, topics, partitions and log directories that are not there. Raises KdeclareError."""
     registered = {broker.id: broker for broker in live.cluster.brokers}
@@ -65,23 +65,25 @@ def check_places(
             problems.append(error("unknown-broker", "No such broker", f"Unknown broker id {id_}", hint=hint))
     if problems:
         raise KdeclareError(*problems)
-    check_topics({a.partition.topic for a in assignments}, live)
-    gone = [str(p) for p in sorted(a.partition for a in assignments) if live.replicas(p) is None]
-    if gone:
-        detail = f"Unable to find partition: {', '.join(gone)}"
+    validate_topics({a.partition.topic for a in assignments}, live)
+    missing_partitions = [
+        str(p) for p in sorted(a.partition for a in assignments) if live.replicas(p) is None
+    ]
+    if missing_partitions:
+        detail = f"Unable to find partition: {', '.join(missing_partitions)}"
         raise KdeclareError(error("unknown-partition", "No such partition", detail))
-    _check_directories(directories, there)
+    _validate_directories(directories, log_dirs)
 
 
-def check_names(topics: Iterable[str], scope: NameScope) -> None:
+def validate_scope(topics: Iterable[str], scope: NameScope) -> None:
     """Refuse topics outside the scope of the project. Raises KdeclareError."""
     ids = (ResourceId("Topic", topic) for topic in sorted(topics))
-    forbidden = [id_ for id_ in ids if not scope.permits(id_)]
-    if forbidden:
-        raise KdeclareError(report_out_of_scope(None, forbidden, scope))
+    forbidden_ids = [id_ for id_ in ids if not scope.permits(id_)]
+    if forbidden_ids:
+        raise KdeclareError(report_out_of_scope(None, forbidden_ids, scope))
 
 
-def check_topics(topics: Iterable[str], live: KafkaState) -> None:
+def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
     """Refuse topics that are not there. Raises KdeclareError."""
     missing = sorted(set(topics) - live.topics.keys())
     if missing:
@@ -90,12 +92,14 @@ def check_topics(topics: Iterable[str], live: KafkaState) -> None:
         )
 
 
-def _check_directories(directories: Mapping[Replica, str], there: Mapping[int, Sequence[LogDir]]) -> None:
+def _validate_directories(
+    directories: Mapping[Replica, str], log_dirs: Mapping[int, Sequence[LogDir]]
+) -> None:
     """A broker that does not say which directories it has is left to answer for itself."""
     problems = []
     for (partition, broker), path in sorted(directories.items()):
-        paths = [log_dir.path for log_dir in there.get(broker, ()) if log_dir.error is None]
-        if broker in there and path not in paths:
+        paths = [log_dir.path for log_dir in log_dirs.get(broker, ()) if log_dir.error is None]
+        if broker in log_dirs and path not in paths:
             detail = f"Failed to alter dir for {partition}-{broker}: the broker has no log directory {path}"
             hint = f"It has {', '.join(paths)}." if paths else "None of its log directories is online."
             problems.append(error("unknown-log-dir", "No such log directory", detail, hint=hint))
@@ -103,94 +107,120 @@ def _check_directories(directories: Mapping[Replica, str], there: Mapping[int, S
         raise KdeclareError(*problems)
 
 
-Out = Callable[[str], None]
+TextWriter = Callable[[str], None]
 """Takes what the tool prints, piece by piece; each ends in a new line."""
-Told = Callable[[Iterable[Diagnostic]], None]
+DiagnosticsWriter = Callable[[Iterable[Diagnostic]], None]
 """Takes what else should be known."""
 
-_CLEAR = ClearThrottle()
+_CLEAR_THROTTLE = ClearThrottle()
 
 
-def limits(workspace: Workspace, wanted: Execution) -> str:
+def render_throttle_limits(workspace: Workspace, execution_request: ExecutionRequest) -> str:
     """What is said of the throttles that are in force now."""
     state = workspace.store.read()
-    set_: ThrottleEntries = get_move_cleanup(state).throttles
-    rates = {key: {keys.get(key) for keys in set_.values()} for key in throttles.ALL_RATE_KEYS}
+    own_entries: ThrottleEntries = get_move_cleanup(state).throttles
+    rates_by_key = {key: {keys.get(key) for keys in own_entries.values()} for key in throttles.ALL_RATE_KEYS}
     text = ""
-    if wanted.throttle is not None and str(wanted.throttle) in rates[throttles.RATE_KEYS[0]]:
-        text += throttle_set(wanted.throttle)
-    if wanted.dirs_throttle is not None and str(wanted.dirs_throttle) in rates[throttles.LOG_DIRS_RATE_KEY]:
-        text += dirs_throttle_set(wanted.dirs_throttle)
+    if (
+        execution_request.throttle is not None
+        and str(execution_request.throttle) in rates_by_key[throttles.RATE_KEYS[0]]
+    ):
+        text += render_throttle_set(execution_request.throttle)
+    if (
+        execution_request.dirs_throttle is not None
+        and str(execution_request.dirs_throttle) in rates_by_key[throttles.LOG_DIRS_RATE_KEY]
+    ):
+        text += render_dirs_throttle_set(execution_request.dirs_throttle)
     return VERIFY_AGAIN + text if text else ""
 
 
-def settle_and_clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
+def settle_and_clear_throttles(
+    workspace: Workspace,
+    connections: Connections,
+    command_name: str,
+    write_text: TextWriter,
+    report: DiagnosticsWriter,
+) -> None:
     """Settle what earlier runs left open, and take their throttles away."""
     store = workspace.store
     state = store.read()
     if not find_unfinished_runs(store) and not (state and state.pending_cleanup):
         return
     try:
-        with store.lock(what):
-            tell(recover_under_lock(workspace, connections, what, options=KEEP_THROTTLES))
-            clear(workspace, connections, what, out, tell)
-    except KdeclareError as taken:
-        tell(warn_run_in_progress(taken))
+        with store.lock(command_name):
+            report(recover_under_lock(workspace, connections, command_name, options=KEEP_THROTTLES))
+            clear_throttles(workspace, connections, command_name, write_text, report)
+    except KdeclareError as lock_error:
+        report(warn_run_in_progress(lock_error))
 
 
-def clear(workspace: Workspace, connections: Connections, what: str, out: Out, tell: Told) -> None:
+def clear_throttles(
+    workspace: Workspace,
+    connections: Connections,
+    command_name: str,
+    write_text: TextWriter,
+    report: DiagnosticsWriter,
+) -> None:
     """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
-    tidied = clean_up_workspace(workspace, connections, what)
-    results = tidied.run.results if tidied.run else {}
+    cleanup_result = clean_up_workspace(workspace, connections, command_name)
+    results = cleanup_result.run.results if cleanup_result.run else {}
     brokers: set[int] = set()
     topics: set[str] = set()
-    for op in tidied.run.plan.operations if tidied.run else ():
-        if op.verb == _CLEAR.name and op.id in results and results[op.id].status is Status.DONE:
+    for op in cleanup_result.run.plan.operations if cleanup_result.run else ():
+        if op.verb == _CLEAR_THROTTLE.name and op.id in results and results[op.id].status is Status.DONE:
             resources = [throttles.parse_entity(entity) for entity in get_arguments(op, ThrottleArgs).entries]
             brokers.update(throttles.list_brokers(get_arguments(op, ThrottleArgs).entries))
             topics.update(r.name for r in resources if r.scope is ConfigScope.TOPIC)
-    out(throttles_cleared(brokers, topics))
-    tell(d for d in report_cleanup(tidied) if d.severity is not Severity.INFO)
+    write_text(render_throttles_cleared(brokers, topics))
+    report(d for d in report_cleanup(cleanup_result) if d.severity is not Severity.INFO)
 
 
-def foreign(workspace: Workspace, cluster: Cluster, topics: Iterable[str]) -> tuple[Diagnostic, ...]:
+def check_foreign_throttles(
+    workspace: Workspace, cluster: Cluster, topics: Iterable[str]
+) -> tuple[Diagnostic, ...]:
     """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
     state = workspace.store.read()
-    own: ThrottleEntries = get_move_cleanup(state).throttles
+    own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
     entities += [f"{ConfigScope.TOPIC}/{name}" for name in sorted(topics)]
-    seen = observe(cluster, throttles.build_selection(entities))
-    found = {
-        entity: _others(throttles.get_current_values(seen, entity), own.get(entity, {}))
+    throttle_state = observe(cluster, throttles.build_selection(entities))
+    foreign_by_entity = {
+        entity: _find_foreign_values(
+            throttles.get_current_values(throttle_state, entity), own_entries.get(entity, {})
+        )
         for entity in entities
     }
-    return tuple(_left_alone(entity, values) for entity, values in found.items() if values)
+    return tuple(
+        _warn_foreign_throttle(entity, values) for entity, values in foreign_by_entity.items() if values
+    )
 
 
-def _others(there: Mapping[str, ConfigOverride], own: Mapping[str, ThrottleValue]) -> dict[str, str]:
+def _find_foreign_values(
+    current_values: Mapping[str, ConfigOverride], own_values: Mapping[str, ThrottleValue]
+) -> dict[str, str]:
     """What is set that kdeclare has not put there."""
     result: dict[str, str] = {}
-    for key, value in there.items():
-        mine = own.get(key)
+    for key, value in current_values.items():
+        own_value = own_values.get(key)
         if isinstance(value, list):
-            elements = mine.elements if isinstance(mine, ThrottledReplicas) else ()
-            rest: str | None = ",".join(e for e in value if e not in elements)
+            elements = own_value.elements if isinstance(own_value, ThrottledReplicas) else ()
+            foreign_value: str | None = ",".join(e for e in value if e not in elements)
         else:
-            rest = value if mine != value else None
-        if rest:
-            result[key] = rest
+            foreign_value = value if own_value != value else None
+        if foreign_value:
+            result[key] = foreign_value
     return result
 
 
-def _left_alone(entity: str, values: Mapping[str, str]) -> Diagnostic:
+def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic:
     resource = throttles.parse_entity(entity)
-    kind = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
-    said = ", ".join(f"{key}={value}" for key, value in values.items())
+    entity_type = "topics" if resource.scope is ConfigScope.TOPIC else "brokers"
+    settings_text = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(
         "foreign-throttle",
         "Throttles of others are left alone",
-        f"{entity}: {said}",
+        f"{entity}: {settings_text}",
         hint="Where nobody needs them: kafka-configs --bootstrap-server … --alter --entity-type "
-        f"{kind} --entity-name {resource.name} --delete-config {','.join(values)}",
+        f"{entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
         subject=entity,
     )

@@ -20,7 +20,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 if TYPE_CHECKING:
     from kdeclare.app.apply import ApplyOptions
     from kdeclare.providers.kafka.commands.reassign.actions import ReassignResult
-    from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment
+    from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment
 
 _EPILOG = build_epilog(
     "kdeclare reassign --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
@@ -29,10 +29,10 @@ _EPILOG = build_epilog(
     "kdeclare rollback                    undo the last --execute or --cancel",
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
-_ALL = ("generate", "execute", "verify", "cancel", "list")
-_FILE = ("execute", "verify", "cancel")
-_FITS = {
-    "reassignment_json_file": _FILE,
+_ACTIONS = ("generate", "execute", "verify", "cancel", "list")
+_FILE_ACTIONS = ("execute", "verify", "cancel")
+_ACTIONS_BY_OPTION = {
+    "reassignment_json_file": _FILE_ACTIONS,
     "topics_to_move_json_file": ("generate",),
     "broker_list": ("generate",),
     "disable_rack_aware": ("generate",),
@@ -44,15 +44,15 @@ _FITS = {
     "timeout": ("execute", "cancel"),
 }
 """Which actions an option goes with."""
-_NEEDED = {
+_REQUIRED_OPTIONS = {
     "generate": ("topics_to_move_json_file", "broker_list"),
-    **dict.fromkeys(_FILE, ("reassignment_json_file",)),
+    **dict.fromkeys(_FILE_ACTIONS, ("reassignment_json_file",)),
 }
 _TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ReassignAction:
     """What is to be done; one of them."""
 
     generate: Annotated[
@@ -72,17 +72,17 @@ class Action:
     @property
     def name(self) -> str:
         """The action. Raises BadParameter unless it is exactly one."""
-        chosen = [name for name in _ALL if getattr(self, name)]
-        if len(chosen) != 1:
+        chosen_actions = [name for name in _ACTIONS if getattr(self, name)]
+        if len(chosen_actions) != 1:
             raise typer.BadParameter(
-                f"Command must include exactly one action: {', '.join(map(_option, _ALL))}.",
-                param_hint=" ".join(map(_option, chosen)) or "action",
+                f"Command must include exactly one action: {', '.join(map(_format_option, _ACTIONS))}.",
+                param_hint=" ".join(map(_format_option, chosen_actions)) or "action",
             )
-        return chosen[0]
+        return chosen_actions[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class ReassignDetails:
     """What goes with the actions."""
 
     reassignment_json_file: Annotated[
@@ -136,19 +136,21 @@ class Details:
         """Refuse what does not go with the action, and what is missing. Raises BadParameter."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         given = [name for name, value in values.items() if value is not None and value is not False]
-        for name in _NEEDED.get(action, ()):
+        for name in _REQUIRED_OPTIONS.get(action, ()):
             if name not in given:
-                raise typer.BadParameter(f"{_option(action)} needs it.", param_hint=_option(name))
+                raise typer.BadParameter(
+                    f"{_format_option(action)} needs it.", param_hint=_format_option(name)
+                )
         for name in given:
-            if action not in _FITS[name]:
-                text = f'Option "[{_bare(name)}]" can\'t be used with action "[{action}]".'
-                raise typer.BadParameter(text, param_hint=_option(name))
+            if action not in _ACTIONS_BY_OPTION[name]:
+                text = f'Option "[{_format_name(name)}]" can\'t be used with action "[{action}]".'
+                raise typer.BadParameter(text, param_hint=_format_option(name))
 
     def rate(self, name: str) -> int | None:
         """A throttle; Kafka's default of -1 is none. Raises BadParameter for one that lets nothing pass."""
         value: int | None = getattr(self, name)
         if value == 0:
-            raise typer.BadParameter("0 would stop the moves; leave it out.", param_hint=_option(name))
+            raise typer.BadParameter("0 would stop the moves; leave it out.", param_hint=_format_option(name))
         return value if value is not None and value > 0 else None
 
 
@@ -159,8 +161,8 @@ def register(app: typer.Typer) -> None:
 
 def reassign(
     *,
-    action: Action,
-    details: Details,
+    action: ReassignAction,
+    details: ReassignDetails,
     yes: Yes = False,
     overriding: PolicyOverrideOptions,
     servers: ClusterOptions,
@@ -171,39 +173,39 @@ def reassign(
     Takes the options and files of that tool, and prints what it prints. Beyond that --execute and
     --cancel show a plan and ask first, stand in the history, and can be rolled back.
     """
-    chosen = action.name
-    details.check(chosen)
+    action_name = action.name
+    details.check(action_name)
     overrides = overriding.overrides()
-    if overrides and chosen not in ("execute", "cancel"):
-        raise typer.BadParameter(f"--{chosen} changes no replicas.", param_hint="--override-policy")
-    if chosen == "generate":
+    if overrides and action_name not in ("execute", "cancel"):
+        raise typer.BadParameter(f"--{action_name} changes no replicas.", param_hint="--override-policy")
+    if action_name == "generate":
         return _generate(console, details, servers)
-    if chosen == "list":
+    if action_name == "list":
         from kdeclare.providers.kafka.commands.reassign.actions import list_moves
 
         console.out(list_moves(servers.workspace()))
         return ExitCode.OK
-    if chosen == "verify":
+    if action_name == "verify":
         return _verify(console, details, servers)
-    if chosen == "execute":
+    if action_name == "execute":
         asking = ConfirmationPrompt(console, "Move these replicas?", yes, plan_to_stderr=True)
         return _execute(console, details, overrides, servers, asking)
     asking = ConfirmationPrompt(console, "Cancel these moves?", yes, plan_to_stderr=True)
     return _cancel(console, details, overrides, servers, asking)
 
 
-def _generate(console: Console, details: Details, servers: ClusterOptions) -> ExitCode:
+def _generate(console: Console, details: ReassignDetails, servers: ClusterOptions) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import generate
     from kdeclare.providers.kafka.commands.reassign.assignments_file import (
         parse_broker_list,
         parse_topics_to_move,
     )
 
-    file, listed = details.topics_to_move_json_file, details.broker_list
+    file, broker_list = details.topics_to_move_json_file, details.broker_list
     assert file is not None  # see `Details.check`
-    assert listed is not None
-    brokers = parse_broker_list(listed)
-    topics = parse_topics_to_move(_read(file), str(file))
+    assert broker_list is not None
+    brokers = parse_broker_list(broker_list)
+    topics = parse_topics_to_move(_read_file(file), str(file))
     console.progress("Connecting", 0, 0)
     text, notices = generate(servers.workspace(), topics, brokers, rack_aware=not details.disable_rack_aware)
     console.notices(notices)
@@ -211,10 +213,10 @@ def _generate(console: Console, details: Details, servers: ClusterOptions) -> Ex
     return ExitCode.OK
 
 
-def _verify(console: Console, details: Details, servers: ClusterOptions) -> ExitCode:
+def _verify(console: Console, details: ReassignDetails, servers: ClusterOptions) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import verify
 
-    assignments = _assignments(details)
+    assignments = _load_assignments(details)
     console.progress("Connecting", 0, 0)
     verify(
         servers.workspace(),
@@ -229,7 +231,7 @@ def _verify(console: Console, details: Details, servers: ClusterOptions) -> Exit
 
 def _execute(
     console: Console,
-    details: Details,
+    details: ReassignDetails,
     overrides: Mapping[str, str],
     servers: ClusterOptions,
     asking: ConfirmationPrompt,
@@ -244,7 +246,7 @@ def _execute(
         dirs_throttle=details.rate("replica_alter_log_dirs_throttle"),
         start_timeout_s=timeout_ms / 1000,
     )
-    assignments = _assignments(details)
+    assignments = _load_assignments(details)
     workspace = servers.workspace()
     return _run(
         console, asking, overrides, lambda how: execute(workspace, assignments, options, how, console.out)
@@ -253,21 +255,23 @@ def _execute(
 
 def _cancel(
     console: Console,
-    details: Details,
+    details: ReassignDetails,
     overrides: Mapping[str, str],
     servers: ClusterOptions,
     asking: ConfirmationPrompt,
 ) -> ExitCode:
     from kdeclare.providers.kafka.commands.reassign.actions import cancel
 
-    keep = details.preserve_throttles
-    assignments = _assignments(details)
+    keep_throttles = details.preserve_throttles
+    assignments = _load_assignments(details)
     workspace = servers.workspace()
     return _run(
         console,
         asking,
         overrides,
-        lambda how: cancel(workspace, assignments, how, console.out, console.notices, keep_throttles=keep),
+        lambda how: cancel(
+            workspace, assignments, how, console.out, console.notices, keep_throttles=keep_throttles
+        ),
     )
 
 
@@ -275,27 +279,27 @@ def _run(
     console: Console,
     asking: ConfirmationPrompt,
     overrides: Mapping[str, str],
-    act: "Callable[[ApplyOptions], ReassignResult]",
+    action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
     """One run that waits for nothing; what the tool says of it has been printed by then."""
 
-    def once(how: "ApplyOptions") -> "ReassignResult | None":
-        ended = act(how)
-        return ended if ended.run is not None else None
+    def run_action(apply_options: "ApplyOptions") -> "ReassignResult | None":
+        result = action(apply_options)
+        return result if result.run is not None else None
 
     return execute_run(
         console,
         asking,
         ApplyFlags(wait=False, overrides=overrides),
-        once,
+        run_action,
         lambda ended, _: _show_result(console, ended),
     )
 
 
-def _show_result(console: Console, ended: "ReassignResult") -> ExitCode:
+def _show_result(console: Console, result: "ReassignResult") -> ExitCode:
     from kdeclare.report.outcome import run_outcome
 
-    run, problems = ended.run, ended.problems
+    run, problems = result.run, result.problems
     assert run is not None  # see `_run`
     code = run_outcome(run).exit_code
     if code is ExitCode.OK and problems:
@@ -307,28 +311,28 @@ def _show_result(console: Console, ended: "ReassignResult") -> ExitCode:
     return code
 
 
-def _assignments(details: Details) -> "tuple[Assignment, ...]":
-    from kdeclare.providers.kafka.commands.reassign.assignments_file import parse_reassignment
+def _load_assignments(details: ReassignDetails) -> "tuple[PartitionAssignment, ...]":
+    from kdeclare.providers.kafka.commands.reassign.assignments_file import parse_assignments
 
     file = details.reassignment_json_file
     assert file is not None  # see `Details.check`
-    return parse_reassignment(_read(file), str(file))
+    return parse_assignments(_read_file(file), str(file))
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     """The text of a file. Raises KdeclareError."""
     try:
         return file.read_bytes().decode()
     except OSError as problem:
-        why = problem.strerror or str(problem)
+        reason = problem.strerror or str(problem)
     except UnicodeDecodeError:
-        why = "It is not UTF-8 text"
-    raise KdeclareError(error("unreadable-file", "The file cannot be read", f"{file}: {why}."))
+        reason = "It is not UTF-8 text"
+    raise KdeclareError(error("unreadable-file", "The file cannot be read", f"{file}: {reason}."))
 
 
-def _option(name: str) -> str:
-    return f"--{_bare(name)}"
+def _format_option(name: str) -> str:
+    return f"--{_format_name(name)}"
 
 
-def _bare(name: str) -> str:
+def _format_name(name: str) -> str:
     return name.replace("_", "-")

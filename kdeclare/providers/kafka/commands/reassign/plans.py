@@ -64,20 +64,20 @@ from kdeclare.providers.kafka.reassignment.spec import ReassignmentBody, Target
 from kdeclare.providers.kafka.risks import assess_placement_field
 from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
-RESOURCE = ResourceId("Reassignment", "reassign")
-RESIZED = ResourceId("Reassignment", "resized")
+EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
+RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
 """What stands for the partitions whose replication factor must not change."""
 
-_SET, _CLEAR, _RELOCATE = SetThrottle(), ClearThrottle(), RelocateReplicas()
-_BEFORE = "throttles before a move"
-_ADDITIONAL = "--additional: it is sent elsewhere."
+_SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
+_BEFORE_MOVE = "throttles before a move"
+_ADDITIONAL_HINT = "--additional: it is sent elsewhere."
 
 Replicas = tuple[int, ...]
 Replica = tuple[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionRequest:
     """What is asked for.
 
     targets: replicas by partition. directories: log directories by partition and broker.
@@ -93,9 +93,9 @@ class Execution:
     dirs_throttle: int | None = None
 
 
-def execution_plan(
+def build_execution_plan(
     request: PlanRequest,
-    wanted: Execution,
+    execution_request: ExecutionRequest,
     live: KafkaState,
     connections: Connections,
     secrets: SecretSource,
@@ -106,54 +106,69 @@ def execution_plan(
     request: without any resources. live: the topics with their moves, and their log directories.
     Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
     """
-    resized = {} if wanted.resize else _resized(wanted.targets, live)
-    targets = tuple(Target(p, t, None) for p, t in sorted(wanted.targets.items()) if p not in resized)
-    body = ReassignmentBody(targets, wanted.resize, pace=Pace(throttle=wanted.throttle))
-    chosen = KafkaPlanOptions(
-        rf_guard="client" if wanted.resize else None, override_reassignments=wanted.additional
+    resized_targets = {} if execution_request.resize else _find_resized(execution_request.targets, live)
+    targets = tuple(
+        Target(p, t, None) for p, t in sorted(execution_request.targets.items()) if p not in resized_targets
     )
-    scope = PlanScope(complete=False, overrides=request.scope.overrides, options=PlanOptions(chosen))
-    declared = (DesiredResource(RESOURCE, body),) if targets else ()
-    plan = build_plan(replace(request, desired=declared, scope=scope), connections, secrets, progress)
+    body = ReassignmentBody(targets, execution_request.resize, pace=Pace(throttle=execution_request.throttle))
+    plan_options = KafkaPlanOptions(
+        rf_guard="client" if execution_request.resize else None,
+        override_reassignments=execution_request.additional,
+    )
+    scope = PlanScope(complete=False, overrides=request.scope.overrides, options=PlanOptions(plan_options))
+    desired = (DesiredResource(EXECUTE_RESOURCE, body),) if targets else ()
+    plan = build_plan(replace(request, desired=desired, scope=scope), connections, secrets, progress)
     plan = replace(
         plan,
         changes=tuple(replace(change, reason=Reason.ASKED) for change in plan.changes),
-        diagnostics=tuple(map(_in_the_tools_words, plan.diagnostics)),
+        diagnostics=tuple(map(_with_tool_hint, plan.diagnostics)),
     )
     if plan.has_errors:
         return plan
-    stay = {*resized, *not_to_move(plan)}
-    wanted = replace(
-        wanted,
-        targets={t.partition: t.replicas for t in targets if t.partition not in stay},
-        directories={r: path for r, path in wanted.directories.items() if r[0] not in stay},
+    unmoved = {*resized_targets, *find_unmoved_partitions(plan)}
+    execution_request = replace(
+        execution_request,
+        targets={t.partition: t.replicas for t in targets if t.partition not in unmoved},
+        directories={r: path for r, path in execution_request.directories.items() if r[0] not in unmoved},
     )
-    left = get_move_cleanup(request.state)
-    relocations = {r: path for r, path in wanted.directories.items() if _heading(live, r) != path}
+    move_cleanup = get_move_cleanup(request.state)
+    relocations = {
+        r: path for r, path in execution_request.directories.items() if _find_target_dir(live, r) != path
+    }
     plan = _with_relocations(plan, relocations, live)
-    plan = _with_throttle(plan, wanted, live, left, connections.get(KafkaConnection).cluster)
-    return _with_denied(plan, resized, live)
+    plan = _with_throttle(
+        plan, execution_request, live, move_cleanup, connections.get(KafkaConnection).cluster
+    )
+    return _with_denied(plan, resized_targets, live)
 
 
-def not_to_move(plan: Plan) -> frozenset[TopicPartition]:
+def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
     """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
     moves = [op for op in plan.operations if is_reassignment(op)]
-    moving = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
-    stated = {f.path for change in plan.changes for f in change.fields if f.path.startswith(REPLICAS_PREFIX)}
-    return frozenset(TopicPartition.parse(path.removeprefix(REPLICAS_PREFIX)) for path in stated - moving)
+    moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
+    stated_paths = {
+        f.path for change in plan.changes for f in change.fields if f.path.startswith(REPLICAS_PREFIX)
+    }
+    return frozenset(
+        TopicPartition.parse(path.removeprefix(REPLICAS_PREFIX)) for path in stated_paths - moving_paths
+    )
 
 
-def _resized(targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> dict[TopicPartition, Replicas]:
+def _find_resized(
+    targets: Mapping[TopicPartition, Replicas], live: KafkaState
+) -> dict[TopicPartition, Replicas]:
     return {p: target for p, target in targets.items() if len(live.replicas(p) or ()) != len(target)}
 
 
-def _in_the_tools_words(found: Diagnostic) -> Diagnostic:
+def _with_tool_hint(diagnostic: Diagnostic) -> Diagnostic:
     return (
-        replace(found, hint=_ADDITIONAL) if found.code == MOVE_IN_FLIGHT and not found.is_blocking else found
+        replace(diagnostic, hint=_ADDITIONAL_HINT)
+        if diagnostic.code == MOVE_IN_FLIGHT and not diagnostic.is_blocking
+        else diagnostic
     )
 
 
-def _heading(live: KafkaState, replica: Replica) -> str | None:
+def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
     dirs = live.dirs.get(replica)
     return dirs.final_path if dirs else None
 
@@ -162,98 +177,131 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
     """Log directories come before the moves, which need brokers that know them."""
     if not relocations:
         return plan
-    op = relocation(RESOURCE, relocations, live)
-    because = {op.id: "brokers know the log directory first"}
+    op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
+    relocate_needs = {op.id: "brokers know the log directory first"}
     operations = tuple(
-        replace(o, needs={**o.needs, **because}) if is_reassignment(o) else o for o in plan.operations
+        replace(o, needs={**o.needs, **relocate_needs}) if is_reassignment(o) else o for o in plan.operations
     )
-    return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE.fields(op))
+    return _with_fields(replace(plan, operations=(op, *operations)), _RELOCATE_TYPE.fields(op))
 
 
-def relocation(resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState) -> Operation:
+def build_relocate_operation(
+    resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState
+) -> Operation:
     """The operation that sends replicas into other log directories of their brokers."""
     args = RelocateArgs({format_replica(r): path for r, path in sorted(relocations.items())})
-    before = {format_replica(r): path for r in sorted(relocations) if (path := _heading(live, r))}
-    inverse = Inverse(_RELOCATE.name, RelocateArgs(before))
-    bare = Operation(f"{_RELOCATE.name}:{resource}", _RELOCATE.name, resource, args, {}, inverse=inverse)
-    return replace(bare, expect=_RELOCATE.compute_view(bare, LiveState(live)))
+    paths_before = {
+        format_replica(r): path for r in sorted(relocations) if (path := _find_target_dir(live, r))
+    }
+    inverse = Inverse(_RELOCATE_TYPE.name, RelocateArgs(paths_before))
+    bare_op = Operation(
+        f"{_RELOCATE_TYPE.name}:{resource}", _RELOCATE_TYPE.name, resource, args, {}, inverse=inverse
+    )
+    return replace(bare_op, expect=_RELOCATE_TYPE.compute_view(bare_op, LiveState(live)))
 
 
 def _with_throttle(
-    plan: Plan, wanted: Execution, live: KafkaState, left: PendingMoveCleanup, cluster: Cluster
+    plan: Plan,
+    execution_request: ExecutionRequest,
+    live: KafkaState,
+    move_cleanup: PendingMoveCleanup,
+    cluster: Cluster,
 ) -> Plan:
     """A throttle for what the plan itself does not move: it is on its way, or stays on its broker."""
-    flying = [p for p, target in wanted.targets.items() if p in live.moves and live.moves[p].target == target]
-    asked = throttles.merge_entries(_of_moves(flying, wanted, live), _of_directories(wanted, live))
-    if not asked:
+    in_flight = [
+        p
+        for p, target in execution_request.targets.items()
+        if p in live.moves and live.moves[p].target == target
+    ]
+    required_entries = throttles.merge_entries(
+        _build_move_entries(in_flight, execution_request, live),
+        _build_directory_entries(execution_request, live),
+    )
+    if not required_entries:
         return plan
-    seen = observe(cluster, throttles.build_selection(asked))
-    missing = throttles.find_missing(asked, left.throttles, seen)
-    entries: ThrottleEntries = missing.entries
+    throttle_state = observe(cluster, throttles.build_selection(required_entries))
+    missing_throttles = throttles.find_missing(required_entries, move_cleanup.throttles, throttle_state)
+    entries: ThrottleEntries = missing_throttles.entries
     for op in plan.operations:
-        if op.verb == _SET.name:
+        if op.verb == _SET_THROTTLE.name:
             entries = throttles.subtract_entries(entries, get_arguments(op, ThrottleArgs).entries)
-    plan = replace(plan, diagnostics=sort_diagnostics([*plan.diagnostics, *_findings(missing.foreign_rates)]))
-    if flying:
+    plan = replace(
+        plan,
+        diagnostics=sort_diagnostics(
+            [*plan.diagnostics, *_warn_foreign_throttles(missing_throttles.foreign_rates)]
+        ),
+    )
+    if in_flight:
         # the rates are for both: whichever command finds all of it over takes them away
-        plan = replace(plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR.name))
+        plan = replace(
+            plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR_THROTTLE.name)
+        )
     if not entries:
         return plan
-    op = _setting(entries, flying, seen)
+    op = _build_set_throttle(entries, in_flight, throttle_state)
     operations = tuple(
-        replace(o, needs={**o.needs, op.id: _BEFORE}) if o.verb == _RELOCATE.name else o
+        replace(o, needs={**o.needs, op.id: _BEFORE_MOVE}) if o.verb == _RELOCATE_TYPE.name else o
         for o in plan.operations
     )
-    return _with_fields(replace(plan, operations=(op, *operations)), _throttle_fields(op, seen))
+    return _with_fields(
+        replace(plan, operations=(op, *operations)), _build_throttle_fields(op, throttle_state)
+    )
 
 
-def _of_moves(flying: Iterable[TopicPartition], wanted: Execution, live: KafkaState) -> ThrottleEntries:
-    if wanted.throttle is None:
+def _build_move_entries(
+    in_flight: Iterable[TopicPartition], execution_request: ExecutionRequest, live: KafkaState
+) -> ThrottleEntries:
+    if execution_request.throttle is None:
         return {}
-    shifts = [throttles.build_transfer(p, (), live.moves[p], wanted.targets[p]) for p in flying]
-    return throttles.build_entries(shifts, wanted.throttle, live.cluster.serving_broker_ids)
+    shifts = [throttles.build_transfer(p, (), live.moves[p], execution_request.targets[p]) for p in in_flight]
+    return throttles.build_entries(shifts, execution_request.throttle, live.cluster.serving_broker_ids)
 
 
-def _of_directories(wanted: Execution, live: KafkaState) -> ThrottleEntries:
+def _build_directory_entries(execution_request: ExecutionRequest, live: KafkaState) -> ThrottleEntries:
     """The rate of brokers that have copying to do; a replica to come is put in its place right away."""
-    if wanted.dirs_throttle is None:
+    if execution_request.dirs_throttle is None:
         return {}
-    copying = {
+    copying_brokers = {
         replica[1]
-        for replica, path in wanted.directories.items()
+        for replica, path in execution_request.directories.items()
         if (dirs := live.dirs.get(replica)) and (dirs.path != path or dirs.arriving)
     }
-    rate = {throttles.LOG_DIRS_RATE_KEY: str(wanted.dirs_throttle)}
+    rate = {throttles.LOG_DIRS_RATE_KEY: str(execution_request.dirs_throttle)}
     return {
-        f"{ConfigScope.BROKER}/{broker}": rate for broker in sorted(copying & live.cluster.serving_broker_ids)
+        f"{ConfigScope.BROKER}/{broker}": rate
+        for broker in sorted(copying_brokers & live.cluster.serving_broker_ids)
     }
 
 
-def _setting(entries: ThrottleEntries, flying: Iterable[TopicPartition], seen: KafkaState) -> Operation:
-    args = ThrottleArgs({}, tuple(str(partition) for partition in sorted(flying)))
-    bare = build_throttle_operation(_SET, f"{RESOURCE}#2", RESOURCE, entries, args)
-    return replace(bare, expect=_SET.compute_view(bare, LiveState(seen)))
+def _build_set_throttle(
+    entries: ThrottleEntries, in_flight: Iterable[TopicPartition], throttle_state: KafkaState
+) -> Operation:
+    args = ThrottleArgs({}, tuple(str(partition) for partition in sorted(in_flight)))
+    bare_op = build_throttle_operation(
+        _SET_THROTTLE, f"{EXECUTE_RESOURCE}#2", EXECUTE_RESOURCE, entries, args
+    )
+    return replace(bare_op, expect=_SET_THROTTLE.compute_view(bare_op, LiveState(throttle_state)))
 
 
-def _throttle_fields(op: Operation, seen: KafkaState) -> tuple[FieldChange, ...]:
+def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
     """One a rate, with what was there before; where brokers differ, the one with the lowest id speaks."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
-        now = throttles.get_current_values(seen, entity)
+        current_values = throttles.get_current_values(throttle_state, entity)
         for key, value in keys.items():
             if not isinstance(value, ThrottledReplicas) and key not in fields:
-                fields[key] = FieldChange(key, FieldOp.CHANGE, now.get(key), value)
+                fields[key] = FieldChange(key, FieldOp.CHANGE, current_values.get(key), value)
     return tuple(fields.values())
 
 
-def _findings(foreign: Mapping[str, str]) -> Iterable[Diagnostic]:
-    for entity, rate in foreign.items():
+def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagnostic]:
+    for entity, rate in foreign_rates.items():
         yield warning(
             "foreign-throttle",
             "Someone else's throttle holds",
             f"{entity} has a throttle of {rate} bytes a second that kdeclare did not set; it is left alone.",
             hint="Have it taken away where nobody needs it any more.",
-            resource=str(RESOURCE),
+            resource=str(EXECUTE_RESOURCE),
             subject=entity,
         )
 
@@ -266,28 +314,40 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     if not fields:
         return plan
     fields = tuple(map(assess_placement_field, fields))
-    found = next((change for change in plan.changes if change.id == RESOURCE), None)
-    if found is not None:
-        fields = (*found.fields, *fields)
-        more = replace(found, fields=fields, blocked=None, risk=find_highest_risk(fields, minimum=found.risk))
-        plan = replace(plan, changes=tuple(more if c is found else c for c in plan.changes))
-        if not found.blocked:
+    existing_change = next((change for change in plan.changes if change.id == EXECUTE_RESOURCE), None)
+    if existing_change is not None:
+        fields = (*existing_change.fields, *fields)
+        extended_change = replace(
+            existing_change,
+            fields=fields,
+            blocked=None,
+            risk=find_highest_risk(fields, minimum=existing_change.risk),
+        )
+        plan = replace(
+            plan, changes=tuple(extended_change if c is existing_change else c for c in plan.changes)
+        )
+        if not existing_change.blocked:
             return plan
-        s = plan.summary
-        return replace(plan, summary=replace(s, update=s.update + 1, blocked=s.blocked - 1))
-    change = Change(RESOURCE, Action.UPDATE, Reason.ASKED, find_highest_risk(fields), fields)
+        summary_before = plan.summary
+        return replace(
+            plan,
+            summary=replace(
+                summary_before, update=summary_before.update + 1, blocked=summary_before.blocked - 1
+            ),
+        )
+    change = Change(EXECUTE_RESOURCE, Action.UPDATE, Reason.ASKED, find_highest_risk(fields), fields)
     summary = replace(plan.summary, update=plan.summary.update + 1, unchanged=plan.summary.unchanged - 1)
     return replace(plan, changes=(*plan.changes, change), summary=summary)
 
 
-def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
+def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
     """The partitions that must not be moved, beside those that are, in the words of the brokers."""
-    if not resized:
+    if not resized_targets:
         return plan
-    current = {p: live.replicas(p) or () for p in sorted(resized)}
+    current = {p: live.replicas(p) or () for p in sorted(resized_targets)}
     fields = tuple(
         assess_placement_field(
-            FieldChange(f"{REPLICAS_PREFIX}{p}", FieldOp.CHANGE, list(replicas), list(resized[p]))
+            FieldChange(f"{REPLICAS_PREFIX}{p}", FieldOp.CHANGE, list(replicas), list(resized_targets[p]))
         )
         for p, replicas in current.items()
     )
@@ -295,15 +355,20 @@ def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: K
         denied(
             REPLICATION_FACTOR_GUARD,
             "The replication factor would change",
-            f"{p}: The replication factor is changed from {len(replicas)} to {len(resized[p])}",
+            f"{p}: The replication factor is changed from {len(replicas)} to {len(resized_targets[p])}",
             hint="Name as many replicas as it has, or leave out --disallow-replication-factor-change.",
-            resource=str(RESIZED),
+            resource=str(RESIZED_RESOURCE),
             subject=str(p),
         )
         for p, replicas in current.items()
     ]
     change = Change(
-        RESIZED, Action.UPDATE, Reason.ASKED, Risk.DISRUPTIVE, fields, blocked=REPLICATION_FACTOR_GUARD
+        RESIZED_RESOURCE,
+        Action.UPDATE,
+        Reason.ASKED,
+        Risk.DISRUPTIVE,
+        fields,
+        blocked=REPLICATION_FACTOR_GUARD,
     )
     return replace(
         plan,
@@ -313,12 +378,12 @@ def _with_denied(plan: Plan, resized: Mapping[TopicPartition, Replicas], live: K
     )
 
 
-CANCELLED = ResourceId("Reassignment", "cancel")
+CANCEL_RESOURCE = ResourceId("Reassignment", "cancel")
 
-_CANCEL = CancelMoves()
+_CANCEL_TYPE = CancelMoves()
 
 
-def cancel_plan(
+def build_cancel_plan(
     request: PlanRequest,
     live: KafkaState,
     partitions: Collection[TopicPartition],
@@ -332,13 +397,15 @@ def cancel_plan(
     state = request.state
     if state is not None:
         validate_cluster_id(state.cluster_id, live.cluster.id, request.cluster_name)
-    moving = sorted(set(partitions) & live.moves.keys())
-    back = {r: path for r in sorted(set(replicas)) if (path := _origin(live, r))}
-    operations = [_cancelling(moving, live)] if moving else []
-    operations += [relocation(CANCELLED, back, live)] if back else []
+    moving_partitions = sorted(set(partitions) & live.moves.keys())
+    paths_to_restore = {r: path for r in sorted(set(replicas)) if (path := _find_origin_dir(live, r))}
+    operations = [_build_cancel_operation(moving_partitions, live)] if moving_partitions else []
+    operations += (
+        [build_relocate_operation(CANCEL_RESOURCE, paths_to_restore, live)] if paths_to_restore else []
+    )
     fields = tuple(assess_placement_field(f) for op in operations for f in get_operation_type(op).fields(op))
     risk = find_highest_risk(fields, minimum=Risk.DISRUPTIVE)
-    change = Change(CANCELLED, Action.UPDATE, Reason.ASKED, risk, fields)
+    change = Change(CANCEL_RESOURCE, Action.UPDATE, Reason.ASKED, risk, fields)
     return Plan(
         project=request.project,
         env=request.env,
@@ -347,16 +414,18 @@ def cancel_plan(
         summary=Summary(update=1 if operations else 0),
         changes=(change,) if operations else (),
         operations=tuple(operations),
-        diagnostics=tuple(_cancel_grown(p, live) for p in moving if _cancel_grows(p, live)),
+        diagnostics=tuple(
+            _warn_cancel_grows(p, live) for p in moving_partitions if _has_more_after_cancel(p, live)
+        ),
     )
 
 
-def _cancel_grows(partition: TopicPartition, live: KafkaState) -> bool:
+def _has_more_after_cancel(partition: TopicPartition, live: KafkaState) -> bool:
     move = live.moves[partition]
     return len(move.origin) > len(move.target)
 
 
-def _cancel_grown(partition: TopicPartition, live: KafkaState) -> Diagnostic:
+def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnostic:
     move = live.moves[partition]
     return warning(
         "cancel-grows",
@@ -364,12 +433,12 @@ def _cancel_grown(partition: TopicPartition, live: KafkaState) -> Diagnostic:
         f"{partition} was sent elsewhere more than once, or is to lose replicas: a cancel leaves all of "
         f"{list(move.origin)}, and it is heading for {list(move.target)}.",
         hint="kdeclare rollback goes back to the recorded list instead.",
-        resource=str(CANCELLED),
+        resource=str(CANCEL_RESOURCE),
         subject=str(partition),
     )
 
 
-def _origin(live: KafkaState, replica: Replica) -> str | None:
+def _find_origin_dir(live: KafkaState, replica: Replica) -> str | None:
     """The log directory that a replica is about to leave; one that a cancelled move was adding goes."""
     move = live.moves.get(replica[0])
     dirs = live.dirs.get(replica)
@@ -378,9 +447,13 @@ def _origin(live: KafkaState, replica: Replica) -> str | None:
     return dirs.path
 
 
-def _cancelling(moving: Collection[TopicPartition], live: KafkaState) -> Operation:
-    heading: dict[str, JsonValue] = {str(p): list(live.moves[p].target) for p in moving}
-    stays = MovesArgs({str(p): live.moves[p].origin for p in moving})
-    expect: Mapping[str, JsonValue] = heading | build_identity_view(collect_topics(heading), live)
-    bare = Operation(f"{_CANCEL.name}:{CANCELLED}", _CANCEL.name, CANCELLED, stays, expect)
-    return with_inverse(_CANCEL, bare)
+def _build_cancel_operation(moving_partitions: Collection[TopicPartition], live: KafkaState) -> Operation:
+    current_targets: dict[str, JsonValue] = {str(p): list(live.moves[p].target) for p in moving_partitions}
+    args = MovesArgs({str(p): live.moves[p].origin for p in moving_partitions})
+    expect: Mapping[str, JsonValue] = current_targets | build_identity_view(
+        collect_topics(current_targets), live
+    )
+    bare_op = Operation(
+        f"{_CANCEL_TYPE.name}:{CANCEL_RESOURCE}", _CANCEL_TYPE.name, CANCEL_RESOURCE, args, expect
+    )
+    return with_inverse(_CANCEL_TYPE, bare_op)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.providers.kafka.commands.reassign.assignments_file import Assignment, reassignment_json
+from kdeclare.providers.kafka.commands.reassign.assignments_file import PartitionAssignment, dump_assignments
 from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Move, ReplicaDirs
 
@@ -22,80 +22,80 @@ class VerifyState:
     moving: bool
 
 
-def current_and_proposed(current: Iterable[Assignment], proposed: Iterable[Assignment]) -> str:
+def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[PartitionAssignment]) -> str:
     """The answer of ``--generate``."""
     return (
-        f"Current partition replica assignment\n{reassignment_json(current)}\n\n"
-        f"Proposed partition reassignment configuration\n{reassignment_json(proposed)}\n"
+        f"Current partition replica assignment\n{dump_assignments(current)}\n\n"
+        f"Proposed partition reassignment configuration\n{dump_assignments(proposed)}\n"
     )
 
 
-def rollback_hint(current: Iterable[Assignment]) -> str:
+def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
     """What ``--execute`` prints first: where the partitions are, as a file to move them back with."""
     return (
-        f"Current partition replica assignment\n\n{reassignment_json(current)}\n\n"
+        f"Current partition replica assignment\n\n{dump_assignments(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
     )
 
 
-def started(partitions: Iterable[TopicPartition]) -> str:
+def render_started(partitions: Iterable[TopicPartition]) -> str:
     """What ``--execute`` prints last."""
-    number, names = _named(partitions)
-    return f"Successfully started partition reassignment{_plural(number)} for {names}\n"
+    number, names = _format_names(partitions)
+    return f"Successfully started partition reassignment{_format_plural_suffix(number)} for {names}\n"
 
 
-def list_text(moves: Mapping[TopicPartition, Move]) -> str:
+def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
     """The answer of ``--list``."""
     if not moves:
         return "No partition reassignments found.\n"
-    lines = [_listed(partition, moves[partition]) for partition in sorted(moves)]
+    lines = [_format_move(partition, moves[partition]) for partition in sorted(moves)]
     return "".join(f"{line}\n" for line in ("Current partition reassignments:", *lines))
 
 
-def verify_text(states: Iterable[VerifyState]) -> str:
+def render_verification(states: Iterable[VerifyState]) -> str:
     """The answer of ``--verify`` about partitions; log directories and throttles come after it."""
-    lines = [_verified(state) for state in sorted(states, key=lambda state: state.partition)]
+    lines = [_format_verify_state(state) for state in sorted(states, key=lambda state: state.partition)]
     return "".join(f"{line}\n" for line in ("Status of partition reassignment:", *lines))
 
 
-def cancelled(partitions: Iterable[TopicPartition]) -> str:
+def render_cancelled(partitions: Iterable[TopicPartition]) -> str:
     """The answer of ``--cancel``, given those of the partitions whose reassignment was active."""
-    number, names = _named(partitions)
+    number, names = _format_names(partitions)
     if not number:
         return "None of the specified partition reassignments are active.\n"
-    return f"Successfully cancelled partition reassignment{_plural(number)} for: {names}\n"
+    return f"Successfully cancelled partition reassignment{_format_plural_suffix(number)} for: {names}\n"
 
 
-def _listed(partition: TopicPartition, move: Move) -> str:
-    adding = f" adding: {_ids(move.adding)}." if move.adding else ""
-    removing = f" removing: {_ids(move.removing)}." if move.removing else ""
-    return f"{partition}: replicas: {_ids(move.replicas)}.{adding}{removing}"
+def _format_move(partition: TopicPartition, move: Move) -> str:
+    adding = f" adding: {_format_ids(move.adding)}." if move.adding else ""
+    removing = f" removing: {_format_ids(move.removing)}." if move.removing else ""
+    return f"{partition}: replicas: {_format_ids(move.replicas)}.{adding}{removing}"
 
 
-def _verified(state: VerifyState) -> str:
+def _format_verify_state(state: VerifyState) -> str:
     if state.moving:
         return f"Reassignment of partition {state.partition} is still in progress."
     if state.current == state.target:
         return f"Reassignment of partition {state.partition} is completed."
     # of a partition that is not there Kafka's tool says the same, with nothing where the replicas would be
-    current, target = _ids(state.current or ()), _ids(state.target)
+    current, target = _format_ids(state.current or ()), _format_ids(state.target)
     return (
         f"There is no active reassignment of partition {state.partition}, "
         f"but replica set is {current} rather than {target}."
     )
 
 
-def _named(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
+def _format_names(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
     """How many there are, and their names."""
     names = [str(partition) for partition in sorted(partitions)]
     return len(names), ",".join(names)
 
 
-def _plural(number: int) -> str:
+def _format_plural_suffix(number: int) -> str:
     return "" if number == 1 else "s"
 
 
-def _ids(replicas: Iterable[int]) -> str:
+def _format_ids(replicas: Iterable[int]) -> str:
     return ",".join(map(str, replicas))
 
 
@@ -117,7 +117,7 @@ class DirState:
     partition: TopicPartition
     target: str
     dirs: ReplicaDirs | None
-    silent: bool = False
+    is_silent: bool = False
 
     @property
     def moving(self) -> bool:
@@ -125,53 +125,56 @@ class DirState:
         return self.dirs is not None and self.dirs.path is not None and self.dirs.arriving is not None
 
 
-def dirs_text(states: Iterable[DirState]) -> str:
+def render_dir_states(states: Iterable[DirState]) -> str:
     """The answer of ``--verify`` about log directories; an empty line where none was named."""
-    return "".join(f"{_state(state)}\n" for state in sorted(states, key=_by_broker)) or "\n"
+    return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 
-def dirs_started(replicas: Iterable[DirState]) -> str:
+def render_dirs_started(replicas: Iterable[DirState]) -> str:
     """What ``--execute`` and ``--cancel`` print of replicas that go to a directory or are in it already."""
     # the space at the end of the line is the tool's
     return "".join(
         f"Successfully started moving log directory to {r.target} for replica {r.partition} "
         f"with broker {r.broker} \n"
-        for r in sorted(replicas, key=_by_broker)
+        for r in sorted(replicas, key=_get_sort_key)
     )
 
 
-def dirs_not_started(replicas: Iterable[DirState]) -> str:
+def render_dirs_not_started(replicas: Iterable[DirState]) -> str:
     """What it prints of those that are nowhere to be seen."""
-    names = [_name(replica) for replica in sorted(replicas, key=_by_broker)]
-    many = "" if len(names) == 1 else "s"
-    return f"Timed out before log directory move{many} could be started for: {','.join(names)}"
+    names = [_format_replica(replica) for replica in sorted(replicas, key=_get_sort_key)]
+    plural_suffix = "" if len(names) == 1 else "s"
+    return f"Timed out before log directory move{plural_suffix} could be started for: {','.join(names)}"
 
 
-def throttle_set(rate: int) -> str:
+def render_throttle_set(rate: int) -> str:
     """What it prints of the throttle between brokers."""
     return f"The inter-broker throttle limit was set to {rate} B/s\n"
 
 
-def dirs_throttle_set(rate: int) -> str:
+def render_dirs_throttle_set(rate: int) -> str:
     """What it prints of the throttle between log directories."""
     return f"The replica-alter-dir throttle limit was set to {rate} B/s\n"
 
 
-def throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
+def render_throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
     """What ``--verify`` and ``--cancel`` print last; nothing of what is not concerned."""
     text = ""
     if brokers:
-        many = "" if len(brokers) == 1 else "s"
-        text += f"Clearing broker-level throttles on broker{many} {','.join(map(str, sorted(brokers)))}\n"
+        plural_suffix = "" if len(brokers) == 1 else "s"
+        text += (
+            f"Clearing broker-level throttles on broker{plural_suffix} "
+            f"{','.join(map(str, sorted(brokers)))}\n"
+        )
     if topics:
-        many = "" if len(topics) == 1 else "s"
-        text += f"Clearing topic-level throttles on topic{many} {','.join(sorted(topics))}\n"
+        plural_suffix = "" if len(topics) == 1 else "s"
+        text += f"Clearing topic-level throttles on topic{plural_suffix} {','.join(sorted(topics))}\n"
     return text
 
 
-def _state(state: DirState) -> str:
+def _format_dir_state(state: DirState) -> str:
     partition, broker, dirs = state.partition, state.broker, state.dirs
-    if state.silent:
+    if state.is_silent:
         return f"Partition {partition} cannot be found in any live log directory on broker {broker}."
     if dirs is None or dirs.path is None:
         return (
@@ -179,18 +182,18 @@ def _state(state: DirState) -> str:
             "There is likely an offline log directory on the broker."
         )
     if dirs.arriving == state.target:
-        return f"Reassignment of replica {_name(state)} is still in progress."
-    where = f"Partition {partition} on broker {broker} is"
+        return f"Reassignment of replica {_format_replica(state)} is still in progress."
+    location = f"Partition {partition} on broker {broker} is"
     if dirs.arriving is not None:
-        return f"{where} being moved to log dir {dirs.arriving} instead of {state.target}."
+        return f"{location} being moved to log dir {dirs.arriving} instead of {state.target}."
     if dirs.path != state.target:
-        return f"{where} not being moved from log dir {dirs.path} to {state.target}."
-    return f"Reassignment of replica {_name(state)} completed successfully."
+        return f"{location} not being moved from log dir {dirs.path} to {state.target}."
+    return f"Reassignment of replica {_format_replica(state)} completed successfully."
 
 
-def _name(state: DirState) -> str:
+def _format_replica(state: DirState) -> str:
     return f"{state.partition}-{state.broker}"
 
 
-def _by_broker(state: DirState) -> tuple[int, TopicPartition]:
+def _get_sort_key(state: DirState) -> tuple[int, TopicPartition]:
     return state.broker, state.partition
