@@ -56,11 +56,11 @@ def declared_table(place: Place, topics: Sequence[Drawn], made: Templates) -> pa
     names = [_name(topic, made) for topic in there]
     columns = {
         "cluster": _same(place.name, pa.string(), len(there)),
-        "name": pa.as_array(names),
-        "source": pa.as_array([f"manifests/{name.replace('.', '/', 1)}.yaml:1:1" for name in names]),
+        "name": pa.array(names),
+        "source": pa.array([f"manifests/{name.replace('.', '/', 1)}.yaml:1:1" for name in names]),
     }
     own = pa.Table.from_pylist([build_declared_cluster_row(place.name, place.labels)], DECLARED)
-    return pa.concat_tables([own, _with(made.declared.take(pa.as_array(at, pa.int32())), columns)])
+    return pa.concat_tables([own, _with(made.declared.take(pa.array(at, pa.int32())), columns)])
 
 
 def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Random) -> pa.Table:
@@ -73,13 +73,13 @@ def live_table(place: Place, topics: Sequence[Drawn], made: Templates, rng: Rand
     columns = {
         "cluster": _same(place.name, pa.string(), len(there)),
         "cluster_id": _same(place.cluster_id, pa.string(), len(there)),
-        "name": pa.as_array([_name(topic, made) for topic in there]),
-        "body": pa.as_array(bodies),
-        "fingerprint": pa.as_array([hash_text(body) for body in bodies]),
+        "name": pa.array([_name(topic, made) for topic in there]),
+        "body": pa.array(bodies),
+        "fingerprint": pa.array([hash_text(body) for body in bodies]),
         "labels": _same(list(place.labels.items()), LIVE.field("labels").type, len(there)),
     }
     own = pa.Table.from_pylist(_own_rows(place), LIVE)
-    return pa.concat_tables([own, _with(made.live.take(pa.as_array(at, pa.int32())), columns)])
+    return pa.concat_tables([own, _with(made.live.take(pa.array(at, pa.int32())), columns)])
 
 
 def _own_rows(place: Place) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def _name(topic: Drawn, made: Templates) -> str:
 
 
 def _same(value: Any, kind: pa.DataType, count: int) -> pa.Array:
-    return pa.as_array([value], kind).take(pa.as_array([0] * count, pa.int32()))
+    return pa.array([value], kind).take(pa.array([0] * count, pa.int32()))
 
 
 def _with(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:

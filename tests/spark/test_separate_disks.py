@@ -132,8 +132,8 @@ def test_every_command_refuses_local_folders_with_other_masters(
     settings = SparkConf(loadDefaults=False).setMaster("spark://127.0.0.1:1")
 
     @contextmanager
-    def checked(*_: object, check: CheckSettings, **__: object) -> Iterator[None]:
-        check(settings)
+    def checked(*_: object, check_settings: CheckSettings, **__: object) -> Iterator[None]:
+        check_settings(settings)
         yield
 
     monkeypatch.setattr("kdeclare.fleet.spark.session.spark_session", checked)

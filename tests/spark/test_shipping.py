@@ -21,7 +21,7 @@ import psutil
 import pyarrow as pa
 from kdeclare.fleet.spark.session import spark_session
 from kdeclare.fleet.spark.tasks import ship_package
-from kdeclare.fleet.spark.tasks import each_cluster
+from kdeclare.fleet.spark.tasks import read_clusters
 
 SCHEMA = pa.schema([(name, pa.string()) for name in ("cluster", "package", "catalogue", "executor")])
 KILLED = Path("killed").absolute()
@@ -39,7 +39,7 @@ def executor():
 
 def read(cluster):
     import kdeclare
-    from kdeclare.providers.kafka.config.catalog import catalog
+    from kdeclare.providers.kafka.config.catalog import load_catalog
     from kdeclare.providers.kafka.ids import ConfigScope
 
     if cluster == "c3" and first_time(KILLED):
@@ -47,7 +47,7 @@ def read(cluster):
         time.sleep(60)
     if cluster == "c5" and first_time(EXITED):
         os._exit(1)
-    known = str("retention.ms" in catalog(ConfigScope.TOPIC).keys)
+    known = str("retention.ms" in load_catalog(ConfigScope.TOPIC).keys)
     row = (cluster, kdeclare.__file__, known, str(executor().pid))
     yield pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row))], SCHEMA)
 
@@ -61,7 +61,7 @@ with spark_session("local-cluster[2,1,1024]", settings) as spark:
     clusters = [f"c{number}" for number in range(8)]
     rounds = []
     for at_once in (2, 8):
-        table = each_cluster(spark, clusters, read, SCHEMA, at_once=at_once)
+        table = read_clusters(spark, clusters, read, SCHEMA, max_concurrency=at_once)
         rounds.append([row.asDict() for row in table.collect()])
         KILLED.unlink()
         EXITED.unlink()
@@ -103,9 +103,9 @@ import kdeclare
 for module in pkgutil.walk_packages(kdeclare.__path__, "kdeclare."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-from kdeclare.providers.kafka.config.catalog import catalog
+from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope
-assert all(catalog(scope).keys for scope in ConfigScope)
+assert all(load_catalog(scope).keys for scope in ConfigScope)
 print(kdeclare.__file__)
 """
 

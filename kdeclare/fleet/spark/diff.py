@@ -138,7 +138,7 @@ def _make_differ(providers: Sequence[InstalledProvider]) -> Callable[..., pa.Arr
     def diff_rows(*columns: pa.Array) -> pa.Array:
         use_providers(providers)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.as_array(
+        return pa.array(
             [[_to_struct(item) for item in find_drift(*row)] for row in rows], type=pa.list_(FINDING)
         )
 
