@@ -32,7 +32,7 @@ def api(service: Service, arguments: list[str]) -> None:
     answer = request(service, asked.method, own[1], {k: v[0] for k, v in parse_qs(url.query).items()}, body)
     if asked.slurp:
         answer = list(takewhile(len, (page(answer, n) for n in count(1)))) or [[]]
-    if not asked.is_silent:
+    if not asked.silent:
         print(json.dumps(answer))
 
 
