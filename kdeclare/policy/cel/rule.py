@@ -122,7 +122,7 @@ class CelPolicy:
     ) -> None:
         """bindings: shared by the rules that are asked about the same requests.
 
-        rule_position: the rule stands.
+        rule_position: where the rule is in its file.
         """
         self.rule = rule
         self._message = message
