@@ -18,6 +18,7 @@ from kdeclare.providers.kafka.client import reassignments as _reassignments
 from kdeclare.providers.kafka.client import topics as _topics
 from kdeclare.providers.kafka.client.describe_cluster import describe_cluster, examine_broker
 from kdeclare.providers.kafka.client.freshness import Freshness
+from kdeclare.providers.kafka.client.record_counts import count_records
 from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.client_quota.entity import QuotaEntity
 from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
@@ -154,7 +155,7 @@ class KafkaCluster:
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
         """ListOffsets, earliest and latest, at the leaders."""
-        return _topics.count_records(self._wire, self._freshness, topics)
+        return count_records(self._wire, self._freshness, topics)
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
         """ElectLeaders (KIP-460)."""

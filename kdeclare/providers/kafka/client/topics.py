@@ -1,4 +1,4 @@
-"""Topics: Metadata, CreateTopics, DeleteTopics, CreatePartitions, and how much they hold (ListOffsets)."""
+"""Topics: Metadata, CreateTopics, DeleteTopics, CreatePartitions."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,11 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetSpec
 
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import CreatedObject, Fault, Outcome, Result
 from kdeclare.providers.kafka.client.faults import (
     INVALID_TOPIC,
-    LEADER_NOT_AVAILABLE,
     NONE,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -34,7 +32,6 @@ from kdeclare.providers.kafka.client.wire_format import (
     require_end,
     skip_tags,
 )
-from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.live import Partition, Topic
 from kdeclare.providers.kafka.port import NewPartitions, NewTopic
 
@@ -324,75 +321,3 @@ def _build_added_partitions(item: NewPartitions) -> Any:
 
 def _read_codes(results: Iterable[Any]) -> Iterable[tuple[str, int, str | None]]:
     return ((result.name, result.error_code, result.error_message) for result in results)
-
-
-_PARTITIONS_PER_REQUEST = 2000
-_CONSUMER_REPLICA_ID = -1
-"""The replica id of whoever is no broker."""
-
-
-def count_records(wire: Wire, freshness: Freshness, names: Sequence[str]) -> dict[str, int]:
-    """Offsets between the start and the end of each topic that exists. Raises Fault."""
-    topics_by_name = describe_topics(wire, freshness, names)
-    requests = {}
-    for leader, partitions in _group_by_leader(topics_by_name).items():
-        batches = batch_items(partitions, _PARTITIONS_PER_REQUEST)
-        # The end last: a record that comes in between is counted rather than missed.
-        requests[leader] = [
-            _build_offsets_request(part, spec, wire)
-            for part in batches
-            for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
-        ]
-    counts = dict.fromkeys(topics_by_name, 0)
-    for answers in wire.send_each(requests, _read_offsets).values():
-        for earliest, latest in zip(answers[::2], answers[1::2], strict=True):
-            if isinstance(earliest, Fault):
-                raise earliest
-            if isinstance(latest, Fault):
-                raise latest
-            for partition, end in latest.items():
-                counts[partition.topic] += max(0, end - earliest[partition])
-    return counts
-
-
-def _group_by_leader(topics_by_name: Mapping[str, Topic]) -> dict[int, list[TopicPartition]]:
-    partitions_by_leader: dict[int, list[TopicPartition]] = {}
-    for topic in topics_by_name.values():
-        for index, partition in enumerate(topic.partitions):
-            topic_partition = TopicPartition(topic.name, index)
-            if partition.leader is None:
-                raise build_fault_from_code(
-                    LEADER_NOT_AVAILABLE, f"partition {topic_partition} has no leader", changes=False
-                )
-            partitions_by_leader.setdefault(partition.leader, []).append(topic_partition)
-    return partitions_by_leader
-
-
-def _build_offsets_request(partitions: list[TopicPartition], spec: int, wire: Wire) -> Any:
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    partitions_by_topic: dict[str, list[Any]] = {}
-    for topic, index in partitions:
-        partition_item = topic_class.ListOffsetsPartition(
-            partition_index=index, current_leader_epoch=-1, timestamp=int(spec)
-        )
-        partitions_by_topic.setdefault(topic, []).append(partition_item)
-    return ListOffsetsRequest(
-        replica_id=_CONSUMER_REPLICA_ID,
-        isolation_level=0,
-        topics=[topic_class(name=name, partitions=wanted) for name, wanted in partitions_by_topic.items()],
-        timeout_ms=wire.request_timeout_ms,
-        min_version=1,  # version 0 answers with lists of segments
-    )
-
-
-def _read_offsets(response: Any) -> dict[TopicPartition, int]:
-    offsets = {}
-    for topic in response.topics:
-        for partition in topic.partitions:
-            topic_partition = TopicPartition(topic.name, partition.partition_index)
-            if partition.error_code:
-                raise build_fault_from_code(
-                    partition.error_code, f"offsets of {topic_partition}", changes=False
-                )
-            offsets[topic_partition] = partition.offset
-    return offsets

@@ -1,0 +1,139 @@
+"""Counting the records of topics whose leaders have not taken over yet, at a broker that plays along."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kafka.protocol.consumer import ListOffsetsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from kdeclare.core.live.faults import Fault, FaultKind
+from kdeclare.providers.kafka.client import KafkaCluster, connect, record_counts
+from tests.fake_broker import FakeBroker, fake_broker
+
+LIST_OFFSETS, METADATA = 2, 3
+UNKNOWN_TOPIC, NOT_LEADER, FORBIDDEN = 3, 6, 29
+EARLIEST, LATEST = -2, -1
+
+
+@dataclass
+class Leaders:
+    """Two topics of two partitions with offsets 5 to 9, and a partition with an error for some requests.
+
+    error: of partition ``late-1``, the first ``times`` that it is asked for. leaderless: how often metadata
+    shows it without a leader. deleted: whether topic ``late`` is gone after that.
+    """
+
+    error: int = 0
+    times: int = 0
+    leaderless: int = 0
+    deleted: bool = False
+    asked: list[list[str]] = field(default_factory=list)
+
+    def offsets(self, request: Any) -> Any:
+        kind = ListOffsetsResponse.ListOffsetsTopicResponse
+        self.asked.append([f"{t.name}-{p.partition_index}" for t in request.topics for p in t.partitions])
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for partition in topic.partitions:
+                failing = (topic.name, partition.partition_index) == ("late", 1) and self.times > 0
+                end = 9 if partition.timestamp == LATEST else 5
+                self.times -= failing
+                partitions.append(
+                    kind.ListOffsetsPartitionResponse(
+                        partition_index=partition.partition_index,
+                        error_code=self.error if failing else 0,
+                        timestamp=-1,
+                        offset=-1 if failing else end,
+                        leader_epoch=0,
+                    )
+                )
+            topics.append(kind(name=topic.name, partitions=partitions))
+        return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
+
+
+@contextmanager
+def cluster(leaders: Leaders) -> Iterator[tuple[KafkaCluster, FakeBroker]]:
+    with fake_broker({LIST_OFFSETS: leaders.offsets}, {LIST_OFFSETS: 5, METADATA: 12}) as broker:
+        usual = broker.metadata
+
+        def metadata(request: Any) -> Any:
+            response = usual(request)
+            for topic in request.topics or ():
+                gone = leaders.deleted and topic.name == "late" and len(leaders.asked) > 0
+                response.topics.append(described(topic.name, leaders, gone))
+            return response
+
+        broker._answers[METADATA] = metadata
+        made = connect(broker.bootstrap, {})
+        try:
+            yield made, broker
+        finally:
+            made.close()
+
+
+def described(name: str, leaders: Leaders, gone: bool) -> Any:
+    kind = MetadataResponse.MetadataResponseTopic
+    partitions = []
+    for index in range(0 if gone else 2):
+        leaderless = (name, index) == ("late", 1) and leaders.leaderless > 0
+        leaders.leaderless -= leaderless
+        partitions.append(
+            kind.MetadataResponsePartition(
+                error_code=5 if leaderless else 0,
+                partition_index=index,
+                leader_id=-1 if leaderless else 1,
+                leader_epoch=0,
+                replica_nodes=[1],
+                isr_nodes=[1],
+                offline_replicas=[],
+            )
+        )
+    return kind(
+        error_code=UNKNOWN_TOPIC if gone else 0,
+        name=name,
+        topic_id=UUID(int=7),
+        is_internal=False,
+        partitions=partitions,
+    )
+
+
+@pytest.mark.parametrize("error", [NOT_LEADER, UNKNOWN_TOPIC])
+def test_partitions_of_late_leaders_alone_are_asked_for_again(error: int) -> None:
+    leaders = Leaders(error, times=4)
+    with cluster(leaders) as (kafka, _):
+        assert kafka.record_counts(["late", "ready"]) == {"late": 8, "ready": 8}
+    every = ["late-0", "late-1", "ready-0", "ready-1"]
+    assert leaders.asked == [every, every, *[["late-1"]] * 4]
+
+
+def test_a_partition_without_a_leader_is_asked_for_once_it_has_one() -> None:
+    leaders = Leaders(leaderless=2)
+    with cluster(leaders) as (kafka, _):
+        assert kafka.record_counts(["late"]) == {"late": 8}
+    assert leaders.asked == [["late-0"], ["late-0"], ["late-1"], ["late-1"]]
+
+
+def test_a_topic_that_is_deleted_meanwhile_has_no_count() -> None:
+    with cluster(Leaders(UNKNOWN_TOPIC, times=100, deleted=True)) as (kafka, _):
+        assert kafka.record_counts(["late", "ready"]) == {"ready": 8}
+
+
+def test_a_leader_that_never_takes_over_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_counts, "_LEADER_WAIT_S", 0.2)
+    with cluster(Leaders(NOT_LEADER, times=10_000)) as (kafka, _), pytest.raises(Fault) as caught:
+        kafka.record_counts(["late"])
+    assert (caught.value.error, caught.value.kind) == ("NOT_LEADER_OR_FOLLOWER", FaultKind.RETRIABLE)
+    assert caught.value.message == "offsets of late-1"
+
+
+def test_what_does_not_pass_by_itself_is_reported_at_once() -> None:
+    leaders = Leaders(FORBIDDEN, times=10_000)
+    with cluster(leaders) as (kafka, _), pytest.raises(Fault) as caught:
+        kafka.record_counts(["late"])
+    assert caught.value.error == "TOPIC_AUTHORIZATION_FAILED"
+    assert len(leaders.asked) == 2
