@@ -69,11 +69,14 @@ class Freshness:
         self._listed_moves, self._moves_listed_at = frozenset(ongoing), time.monotonic()
 
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
-        """Return the moves that were listed shortly before brokers were found to be up to date.
+        """Return the moves that were listed since shortly before brokers were found to be up to date.
 
-        None where there is no such list, or brokers have to be asked again anyway.
+        Those of later lists are among them: one that begins and ends between two reads of topics would
+        leave a union in the second. None if there is no list from before, or brokers must be asked again.
         """
-        return self._earlier_moves if self._is_recent(self._write_count) else None
+        if self._earlier_moves is None or not self._is_recent(self._write_count):
+            return None
+        return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
         """Brokers to read from, all of ``must`` among them if they are up. Raises Fault."""
@@ -121,7 +124,12 @@ class Freshness:
     ) -> None:
         has_recent_list = time.monotonic() - self._moves_listed_at < _VALID_FOR_S
         self._earlier_moves = self._listed_moves if has_recent_list else None
-        self._selected_brokers = self._await_caught_up(required, limit_s, progress)
+        caught_up = self._await_caught_up(required, limit_s, progress)
+        if not caught_up and write_count == self._checked_write_count:
+            # On a busy cluster all may trail by then. Those selected before know what was committed by then;
+            # the others may not know even that.
+            caught_up = [node for node in self._selected_brokers if node in self._wire.brokers()]
+        self._selected_brokers = caught_up or self._wire.brokers()
         self._checked_write_count, self._checked_at = write_count, time.monotonic()
 
     def _await_caught_up(self, required: set[int], limit_s: float, progress: Progress) -> list[int]:
@@ -133,7 +141,7 @@ class Freshness:
             if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
                 _log.info("brokers cannot be checked for how recent their answers are: %s", fault)
                 self._can_check = False
-                return live_brokers
+                return []
             raise
         pending, caught_up = set(live_brokers), list[int]()
         while pending:
@@ -157,7 +165,7 @@ class Freshness:
         if pending:
             _log.info("brokers that are behind the controller: %s", sorted(pending))
         self._has_fresh_brokers = bool(caught_up)
-        return sorted(caught_up) or live_brokers
+        return sorted(caught_up)
 
 
 def build_api_versions_request() -> Any:
