@@ -1,33 +1,23 @@
 """Kinds whose resources are objects: they have fields, and are created and deleted as a whole.
 
 Many systems have nothing else. Their provider says what an object is (`ObjectKind`), and gets the three-way
-diff, adoption, deletion, rollback, import, and what audits of fleets need. What is more than an object is a
-`Kind` of its own.
+diff, adoption, deletion, rollback, import, and what audits of fleets need.
 """
 
-import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
-from typing import Annotated, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from kdeclare.core.diagnostics import LITERAL_SECRET, Diagnostic, denied, error, warning
-from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object, as_texts
+from kdeclare.core.diagnostics import Diagnostic, denied
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_bool, as_object
 from kdeclare.core.live.collector import Selections
 from kdeclare.core.live.faults import Explanation, Fault, Outcome
 from kdeclare.core.live.live_codec import LiveKey
-from kdeclare.core.operations.argument_binding import OMIT_EMPTY, get_arguments
-from kdeclare.core.operations.operation import Arguments, Operation, UndoResult
+from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import (
-    Access,
     Completion,
-    Footprint,
-    FootprintEntry,
     OperationType,
-    View,
     with_inverse,
 )
 from kdeclare.core.parts import Connections, LiveState, PlanContext
@@ -57,90 +47,37 @@ from kdeclare.core.resources.kind import (
     narrow_optional,
 )
 from kdeclare.core.resources.manifest_text import render_manifest
+from kdeclare.core.resources.objects.manifest_text import (
+    format_variable,
+    format_yaml,
+    report_unwritable_field,
+    warn_literal_secret,
+)
+from kdeclare.core.resources.objects.operation import ObjectOperation
+from kdeclare.core.resources.objects.values import (
+    Fields,
+    ObjectArgs,
+    ObjectBody,
+    ObjectRecord,
+    ObjectSpec,
+    ObjectValue,
+    ObjectWrite,
+    decode_secret,
+    get_object_args,
+    is_same,
+    mask_secret,
+    to_argument,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyWords, build_policy_field
-from kdeclare.core.secrets.secret_hashes import is_hash_of, is_mark, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import (
     SENSITIVE_MASK,
-    UNKNOWN_HASH,
     Secret,
     SecretRef,
-    SecretSource,
-    ValuePath,
-    bind_secret_ref,
     find_nested_secrets,
     is_secret,
 )
 from kdeclare.core.suggestions import format_suggestion
-
-FieldValue: TypeAlias = Secret | JsonValue
-"""The value of a field in live states and bodies."""
-
-Fields = Mapping[str, FieldValue]
-"""The fields of an object."""
-
-EXISTS = "exists"
-"""The element of a view that says whether the object is there."""
-
-
-class Lifecycle(BaseModel):
-    """What must never happen to an object, and what may."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    preventDestroy: bool = False  # noqa: N815
-    adopt: bool = False
-
-
-class ObjectSpec(BaseModel):
-    """``spec`` of an object: its fields, named as in the live state. None leaves a field alone."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    lifecycle: Lifecycle = Lifecycle()
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectBody:
-    """A declared object. Fields that are not stated are not in it."""
-
-    fields: Fields
-    prevent_destroy: bool = False
-    adopt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectWrite:
-    """What a system is asked to do: to create an object, to change some fields of it, or to delete it.
-
-    fields: as plain values, secrets too; a field that is None is reset. None deletes the object.
-    """
-
-    id: ResourceId
-    fields: JsonObject | None
-    is_new: bool = False
-
-
-ObjectValue: TypeAlias = Annotated[SecretRef | JsonValue, Field(union_mode="left_to_right")]
-"""The value of a field in arguments."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectArgs(Arguments):
-    """The arguments of `ObjectOperation`.
-
-    set: the fields to write; of a deletion, those that it takes away. was: the secrets that are replaced or
-    deleted, for the way back.
-    """
-
-    set: Mapping[str, ObjectValue]
-    was: Annotated[Mapping[str, SecretRef], OMIT_EMPTY] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRecord(OwnedRecord):
-    """The fields that are kdeclare's, as they were last applied."""
-
-    fields: Mapping[str, ObjectValue] = field(default_factory=dict)
-    preventDestroy: bool = False  # noqa: N815
 
 
 class ObjectKind:
@@ -263,25 +200,25 @@ class ObjectKind:
         changed_names = [
             name
             for name, value in desired_fields.items()
-            if not _is_same(value, (live_fields or {}).get(name))
+            if not is_same(value, (live_fields or {}).get(name))
         ]
         fields = tuple(
             FieldChange(
                 name,
                 FieldOp.CHANGE,
-                _mask_secret((live_fields or {}).get(name)),
-                _mask_secret(desired_fields[name]),
+                mask_secret((live_fields or {}).get(name)),
+                mask_secret(desired_fields[name]),
             )
             for name in changed_names
         )
-        declared_values = {name: _to_argument(value) for name, value in body.fields.items()}
+        declared_values = {name: to_argument(value) for name, value in body.fields.items()}
         record = ObjectRecord(declared_values, body.prevent_destroy)
         if live_fields is None:
             reason = Reason.DECLARED if owned is None else Reason.MISSING
             change = Change(resource, Action.CREATE, reason, Risk.SAFE, fields, desired.source)
             return Difference(change, record)
         drifted = tuple(
-            name for name, value in applied_fields.items() if not _is_same(value, live_fields.get(name))
+            name for name, value in applied_fields.items() if not is_same(value, live_fields.get(name))
         )
         if not fields:
             return Difference(None, record, drifted=drifted)
@@ -308,7 +245,7 @@ class ObjectKind:
             if desired is not None
             else filter(self._can_state, live_fields)
         )
-        fields = {name: _to_argument(desired_fields.get(name)) for name in names}
+        fields = {name: to_argument(desired_fields.get(name)) for name in names}
         return (
             self._plan_operation(by_action[change.action], change.id, fields, _find_applied(owned), live),
         )
@@ -324,7 +261,7 @@ class ObjectKind:
         old_record, new_record = narrow_record(before, ObjectRecord), narrow_record(after, ObjectRecord)
         if all_done or old_record is None or new_record is None or not done:
             return new_record if all_done or done else old_record
-        undone_names = {name for op in done for name in _get_args(op).set}
+        undone_names = {name for op in done for name in get_object_args(op).set}
         return replace(new_record, fields=merge_fields(old_record.fields, new_record.fields, undone_names))
 
     def select_every(self) -> Selections:
@@ -354,7 +291,7 @@ class ObjectKind:
     def from_json(self, json: JsonObject) -> ObjectBody:
         """See `BodyCodec`."""
         fields: Fields = {
-            key: _decode_secret(value) if is_secret(value) else value
+            key: decode_secret(value) if is_secret(value) else value
             for key, value in as_object(json["fields"]).items()
         }
         return ObjectBody(fields, as_bool(json["preventDestroy"]), as_bool(json["adopt"]))
@@ -370,7 +307,7 @@ class ObjectKind:
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
         """See `PolicySubject`."""
         body = desired.get_body(ObjectBody)
-        return {name: _mask_secret(value) for name, value in body.fields.items()}
+        return {name: mask_secret(value) for name, value in body.fields.items()}
 
     def describe_live(
         self,
@@ -382,9 +319,7 @@ class ObjectKind:
         """See `PolicySubject`."""
         live_fields = self.read(live).get(resource.name)
         return (
-            None
-            if live_fields is None
-            else {name: _mask_secret(value) for name, value in live_fields.items()}
+            None if live_fields is None else {name: mask_secret(value) for name, value in live_fields.items()}
         )
 
     def list_live(self, live: LiveState) -> Collection[str]:
@@ -404,7 +339,7 @@ class ObjectKind:
             elif isinstance(after, list):
                 edits.append(ValueEdit(path, [item for item in after if isinstance(item, str | int)]))
             else:
-                problems.append(_report_unwritable_field(change.id, changed.path))
+                problems.append(report_unwritable_field(change.id, changed.path))
         return ManifestEdits(tuple(edits), tuple(problems))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
@@ -418,7 +353,7 @@ class ObjectKind:
     def render_spec_lines(self, change: Change) -> Sequence[str]:
         """See `Editable`."""
         return [
-            f"{field.path}: {_format_yaml(field.after)}" for field in change.fields if field.after is not None
+            f"{field.path}: {format_yaml(field.after)}" for field in change.fields if field.after is not None
         ]
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
@@ -434,7 +369,7 @@ class ObjectKind:
 
     def _render_manifest(self, name: str, fields: Fields) -> str:
         lines = [
-            f"{key}: {_format_variable(name, key) if isinstance(value, Secret) else _format_yaml(value)}"
+            f"{key}: {format_variable(name, key) if isinstance(value, Secret) else format_yaml(value)}"
             for key, value in fields.items()
             if value is not None and self._can_state(key)
         ]
@@ -446,7 +381,7 @@ class ObjectKind:
 
     def _plan_operation(
         self,
-        operation_type: "ObjectOperation",
+        operation_type: ObjectOperation,
         id_: ResourceId,
         fields: Mapping[str, ObjectValue],
         applied: Mapping[str, ObjectValue],
@@ -464,195 +399,9 @@ class ObjectKind:
         return with_inverse(operation_type, replace(draft, expect=operation_type.compute_view(draft, live)))
 
 
-class ObjectOperation(OperationType):
-    """Creates, updates or deletes one object."""
-
-    arguments = ObjectArgs
-    validates = True
-
-    def __init__(self, kind: ObjectKind, action: Action, *, is_cleanup: bool = False) -> None:
-        """Do ``action`` to objects of a kind. is_cleanup: it updates what nobody declares."""
-        self._kind = kind
-        self.name = f"{_to_kebab_case(kind.name)}.{'tidy' if is_cleanup else action}"
-        self.creates, self.deletes = action is Action.CREATE, action is Action.DELETE
-        self.is_auxiliary = self.is_cleanup = is_cleanup
-        self.completion = None if self.deletes or is_cleanup else kind.completion
-
-    def select(self, op: Operation) -> Selections:
-        """What its kind reads."""
-        return self._kind.select(op.resource.name, None, None)
-
-    def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Whether the object is there, and its fields; a secret is a mark."""
-        live_fields = self._kind.read(live).get(op.resource.name)
-        elements: dict[str, JsonValue] = {EXISTS: live_fields is not None}
-        args = _get_args(op)
-        for name in args.set:
-            value = (live_fields or {}).get(name)
-            if isinstance(value, Secret):
-                records = (args.set[name], args.was.get(name))
-                known_hashes = [record.secret for record in records if isinstance(record, SecretRef)]
-                value = mark_value(str(op.resource), name, value.value, known_hashes)
-            elements[name] = value
-        return elements
-
-    def expected_state(self, op: Operation) -> View:
-        """As written."""
-        fields = {name: _to_mark(value) for name, value in _get_args(op).set.items()}
-        return {EXISTS: not self.deletes, **fields}
-
-    def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One per field; an object that goes says it by its action."""
-        after = {} if self.deletes else _get_args(op).set
-        return tuple(
-            FieldChange(name, FieldOp.CHANGE, _mask_secret(op.expect.get(name)), _mask_secret(value))
-            for name, value in after.items()
-        )
-
-    def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """All or nothing."""
-        return None if op.resource in subjects else op
-
-    def find_element(self, op: Operation, at: ValuePath) -> str:
-        """The field."""
-        return str(at[1]) if len(at) > 1 else super().find_element(op, at)
-
-    def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """The other fields of an update."""
-        args = _get_args(op)
-        left = {name: value for name, value in args.set.items() if name not in elements}
-        if self.creates or not left:
-            return None
-        expect = {name: value for name, value in op.expect.items() if name not in elements}
-        return replace(op, args=replace(args, set=left), expect=expect)
-
-    def is_confined(self, op: Operation) -> bool:
-        """Its arguments name no other object."""
-        return op.resource.kind == self._kind.name
-
-    def claims(self, op: Operation) -> Mapping[str, str]:
-        """Its existence and its fields."""
-        return {element: f"{op.resource}/{element}" for element in (EXISTS, *_get_args(op).set)}
-
-    def compute_footprint(self, op: Operation) -> Footprint:
-        """The object, what its fields refer to from now on, and what they referred to before."""
-        required = self._find_references(_get_args(op).set)
-        released = self._find_references(op.expect) - required
-        own_access = Access.CREATE if self.creates else Access.DELETE if self.deletes else Access.UPDATE
-        return (
-            FootprintEntry(op.resource.kind, op.resource.name, own_access),
-            *(FootprintEntry(id_.kind, id_.name, Access.REQUIRES) for id_ in sorted(required)),
-            *(FootprintEntry(id_.kind, id_.name, Access.AFTER) for id_ in sorted(released)),
-        )
-
-    def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """As its kind does."""
-        return self._kind.explain(op, fault)
-
-    def execute(
-        self,
-        connections: Connections,
-        ops: Sequence[Operation],
-        secrets: SecretSource,
-        *,
-        validate_only: bool,
-    ) -> Mapping[str, Outcome]:
-        """Have the kind write, with the values of secrets."""
-        writes = []
-        for op in ops:
-            field_items = _get_args(op).set.items()
-            fields = {n: secrets.reveal(v) if isinstance(v, SecretRef) else v for n, v in field_items}
-            writes.append(ObjectWrite(op.resource, None if self.deletes else fields, self.creates))
-        outcomes = self._kind.write(connections, writes, validate_only=validate_only)
-        return {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
-
-    def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Bring back the earlier value of each field that still is as the operation left it."""
-        before, after, args = op.expect, self.expected_state(op), _get_args(op)
-        if now == before:
-            return UndoResult()
-        conflicts = tuple(e for e in now if now[e] not in (before.get(e), after.get(e)))
-        if self.creates:
-            if not now[EXISTS] or conflicts:
-                return UndoResult(conflicts=conflicts)
-            secrets = {name: value for name, value in args.set.items() if isinstance(value, SecretRef)}
-            return UndoResult(self._kind.delete.name, ObjectArgs(dict.fromkeys(args.set), secrets))
-        names = [name for name in args.set if now[name] == after[name] != before.get(name)]
-        resolvable_refs = {name: ref for name, ref in args.was.items() if ref.reference is not None}
-        lost_fields = tuple(
-            name for name in names if is_mark(before.get(name)) and name not in resolvable_refs
-        )
-        restored = {
-            name: resolvable_refs.get(name, before.get(name)) for name in names if name not in lost_fields
-        }
-        if self.deletes:
-            recreated_args = ObjectArgs(
-                {name: value for name, value in restored.items() if value is not None}
-            )
-            return UndoResult(
-                self._kind.create.name,
-                None if lost_fields or conflicts else recreated_args,
-                conflicts,
-                lost_fields,
-            )
-        replaced_secrets = {
-            name: value for name in restored if isinstance(value := args.set[name], SecretRef)
-        }
-        return UndoResult(
-            self.name, ObjectArgs(restored, replaced_secrets) if restored else None, conflicts, lost_fields
-        )
-
-    def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """As its kind does."""
-        return self._kind.update_cleanup(op, status, before)
-
-    def _find_references(self, fields: Mapping[str, ObjectValue]) -> frozenset[ResourceId]:
-        return frozenset(
-            ResourceId(kind, name)
-            for stated, kind in self._kind.references.items()
-            for name in _list_names(fields.get(stated))
-        )
-
-
 def _format_suggestion_suffix(word: str, candidates: Iterable[str]) -> str:
     question = format_suggestion(word, candidates)
     return f" ({question[0].lower()}{question[1:]})" if question else ""
-
-
-def _list_names(value: ObjectValue) -> Sequence[str]:
-    if isinstance(value, SecretRef) or not value:
-        return ()
-    return (value,) if isinstance(value, str) else as_texts(value)
-
-
-def get_fields(op: Operation) -> Mapping[str, ObjectValue]:
-    """Return the fields that an `ObjectOperation` writes. Raises TypeError for another operation."""
-    return _get_args(op).set
-
-
-def warn_literal_secret(resource: str, field: str) -> SpecProblem:
-    """Return what to say of a secret whose value stands in a manifest."""
-    problem = warning(
-        LITERAL_SECRET,
-        "Secret written into a manifest",
-        f"'{field}' is sensitive, and its value stands in the manifest.",
-        hint="Write ${env.NAME} or ${file.PATH} in its place.",
-        resource=resource,
-        subject=field,
-    )
-    return SpecProblem((field,), problem)
-
-
-def _report_unwritable_field(resource: ResourceId, field: str) -> SpecProblem:
-    problem = error(
-        "field-not-written",
-        "Field cannot be written",
-        f"'{field}' of {resource} is neither a text, a whole number, a truth value nor a list of these.",
-        hint="Change the manifest by hand.",
-        resource=str(resource),
-        subject=field,
-    )
-    return SpecProblem((field,), problem)
 
 
 def _diff_undeclared(
@@ -675,64 +424,6 @@ def _diff_undeclared(
     return Difference(change, None, diagnostics=diagnostics)
 
 
-def _is_same(expected: FieldValue | SecretRef, live: FieldValue) -> bool:
-    """Whether a declared or owned value is what the system has."""
-    if not isinstance(live, Secret):
-        return bool(expected == live)
-    if live.digest == UNKNOWN_HASH:
-        return True
-    if isinstance(expected, Secret) and expected.value:
-        return expected.value == live.value
-    digest = (
-        expected.digest
-        if isinstance(expected, Secret)
-        else expected.secret
-        if isinstance(expected, SecretRef)
-        else ""
-    )
-    return bool(digest) and is_hash_of(digest, live.value)
-
-
 def _find_applied(owned: OwnedRecord | None) -> Mapping[str, ObjectValue]:
     record = narrow_record(owned, ObjectRecord)
     return record.fields if record is not None else {}
-
-
-def _decode_secret(record: JsonObject) -> Secret:
-    secret_ref = bind_secret_ref(record)
-    return Secret("", secret_ref.reference, secret_ref.secret)
-
-
-def _get_args(op: Operation) -> ObjectArgs:
-    return get_arguments(op, ObjectArgs)
-
-
-def _to_argument(value: FieldValue) -> ObjectValue:
-    return value.ref if isinstance(value, Secret) else value
-
-
-def _to_mark(value: ObjectValue) -> JsonValue:
-    return mark_hash(value.secret) if isinstance(value, SecretRef) else value
-
-
-def _mask_secret(value: FieldValue | SecretRef) -> JsonValue:
-    """A field's value for people."""
-    return SENSITIVE_MASK if isinstance(value, Secret | SecretRef) or is_mark(value) else value
-
-
-def _format_variable(name: str, field: str) -> str:
-    variable = re.sub(r"[^A-Z0-9]+", "_", f"{name}_{field}".upper())
-    return f"${{env.{variable}}}"
-
-
-def _format_yaml(value: JsonValue) -> str:
-    """A value in YAML's flow style, of which JSON is a part."""
-    return json.dumps(value, ensure_ascii=not _is_printable(value)).replace("${", "$${")
-
-
-def _is_printable(value: JsonValue) -> bool:
-    return json.dumps(value, ensure_ascii=False).isprintable()
-
-
-def _to_kebab_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()

@@ -1,0 +1,28 @@
+"""Objects: resources that have fields, and are created and deleted as a whole.
+
+What authors of providers import is here; `ObjectSystem` makes whole providers of such kinds.
+"""
+
+from kdeclare.core.resources.objects.kind import ObjectKind
+from kdeclare.core.resources.objects.manifest_text import warn_literal_secret
+from kdeclare.core.resources.objects.operation import get_fields
+from kdeclare.core.resources.objects.values import (
+    Fields,
+    ObjectArgs,
+    ObjectBody,
+    ObjectRecord,
+    ObjectSpec,
+    ObjectWrite,
+)
+
+__all__ = [
+    "Fields",
+    "ObjectArgs",
+    "ObjectBody",
+    "ObjectKind",
+    "ObjectRecord",
+    "ObjectSpec",
+    "ObjectWrite",
+    "get_fields",
+    "warn_literal_secret",
+]
