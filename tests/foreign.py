@@ -25,14 +25,6 @@ from kdeclare.core.provider.entry_points import InstalledEntryPoint
 from kdeclare.core.provider.installed_providers import GROUP, find_providers, load_providers
 from kdeclare.core.provider.plan_options import PlanOption
 from kdeclare.core.provider.provider import Provider
-from kdeclare.core.resources.capabilities import (
-    DeclaredFields,
-    Export,
-    ExportRequest,
-    ManifestEdits,
-    OmittedObjects,
-    ValueEdit,
-)
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -43,6 +35,14 @@ from kdeclare.core.resources.kind import (
     SpecProblem,
     narrow,
     narrow_optional,
+)
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+    OmittedObjects,
+    ValueEdit,
 )
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord

@@ -13,7 +13,12 @@ from kdeclare.core.plans.plan import Verdict, VerdictOutcome
 from kdeclare.core.plans.plan_hooks import PlanInputs, prepare_context
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import CODECS, KINDS, build_snapshot_connections, start_plan
-from kdeclare.core.resources.capabilities import decode_body, find_concerned, find_live_key, is_set_like
+from kdeclare.core.resources.fleet_capabilities import (
+    decode_body,
+    find_concerned,
+    find_live_key,
+    is_set_like,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord

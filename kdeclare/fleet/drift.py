@@ -10,14 +10,14 @@ from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import CODECS, KINDS
 from kdeclare.core.resources.adoption import ADOPTION
 from kdeclare.core.resources.audit_rules import ImpossibleField
-from kdeclare.core.resources.capabilities import (
+from kdeclare.core.resources.changes import Action, FieldChange, Reason
+from kdeclare.core.resources.fleet_capabilities import (
     decode_body,
     find_audit_rules,
     find_live_key,
     is_fleet_comparable,
     is_set_like,
 )
-from kdeclare.core.resources.changes import Action, FieldChange, Reason
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import OwnedRecord, get_record_field

@@ -17,7 +17,7 @@ from kdeclare.core.parts import Connections
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.connection import NOT_CONFIGURED
 from kdeclare.core.provider.registry import find_codecs
-from kdeclare.core.resources.capabilities import (
+from kdeclare.core.resources.fleet_capabilities import (
     encode_body,
     find_live_key,
     is_self_contained,

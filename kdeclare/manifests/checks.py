@@ -7,10 +7,12 @@ from yaml.nodes import Node
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, SourcePosition, error, sort_diagnostics
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import find_affected
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.resources.name_scope import NameScope, report_out_of_scope
+from kdeclare.core.resources.plan_capabilities import (
+    find_affected,
+)
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.nodes import find_position
 

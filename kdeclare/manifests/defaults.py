@@ -15,9 +15,11 @@ from yaml.nodes import MappingNode, Node
 from kdeclare.core.diagnostics import UNKNOWN_SETTING, Diagnostic, error, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, PatternError, compile_pattern, is_pattern
-from kdeclare.core.resources.capabilities import find_exclusive_fields
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import NAME, Kind, SpecProblem, narrow
+from kdeclare.core.resources.manifest_capabilities import (
+    find_exclusive_fields,
+)
 from kdeclare.core.suggestions import format_alternatives, format_suggestion
 from kdeclare.manifests.checks import build_duplicate_resource_error
 from kdeclare.manifests.document_models import DocumentValidator, TextMap

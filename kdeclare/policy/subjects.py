@@ -10,7 +10,9 @@ from kdeclare.core.parts import Connections, LiveState
 from kdeclare.core.plans.plan import Ownership
 from kdeclare.core.plans.policy_gate import Labels
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import find_live_key
+from kdeclare.core.resources.fleet_capabilities import (
+    find_live_key,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Kind
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels

@@ -37,16 +37,20 @@ from kdeclare.core.plans.run import ApplyResult, Status
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.provider import Provider
 from kdeclare.core.provider.registry import KINDS, find_api_version, get_operation_type
-from kdeclare.core.resources.capabilities import (
-    ExportRequest,
-    encode_body,
-    export_manifests,
-    find_editable,
-    forget_identity,
-)
 from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.fleet_capabilities import (
+    encode_body,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import (
+    ExportRequest,
+    export_manifests,
+    find_editable,
+)
+from kdeclare.core.resources.plan_capabilities import (
+    forget_identity,
+)
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.observation import observe, select_all

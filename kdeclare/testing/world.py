@@ -17,7 +17,11 @@ from kdeclare.core.plans.run import ApplyResult, MoveProgress
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import BodyCodec, decode_body, encode_body
+from kdeclare.core.resources.fleet_capabilities import (
+    BodyCodec,
+    decode_body,
+    encode_body,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.record_binding import dump_record

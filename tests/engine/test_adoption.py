@@ -8,8 +8,11 @@ import pytest
 from kdeclare.core.diagnostics import Severity
 from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.resources.capabilities import decode_body, encode_body
 from kdeclare.core.resources.changes import Action, FieldOp, Reason
+from kdeclare.core.resources.fleet_capabilities import (
+    decode_body,
+    encode_body,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.secrets.secret_refs import Referenced
 from kdeclare.engine.planning.plan_document import build_plan_document, compute_plan_id

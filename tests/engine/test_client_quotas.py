@@ -14,9 +14,12 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import ExportRequest, export_manifests
 from kdeclare.core.resources.changes import Action, Change, FieldOp, Reason, Risk
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import (
+    ExportRequest,
+    export_manifests,
+)
 from kdeclare.engine.observation import observe
 from kdeclare.engine.planning.request import PlanScope
 from kdeclare.manifests.load_manifests import load_project_manifests

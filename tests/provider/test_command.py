@@ -6,10 +6,13 @@ import pytest
 from kdeclare_flags.provider import CLIENT
 
 from kdeclare.core.diagnostics import KdeclareError
-from kdeclare.core.resources.capabilities import SettingEdit, ValueEdit
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import SpecPath
+from kdeclare.core.resources.manifest_capabilities import (
+    SettingEdit,
+    ValueEdit,
+)
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 from kdeclare.manifests.editing.fields import validate_not_secret
 from tests.unit.cli.command_line import CommandLine

@@ -10,27 +10,31 @@ from kdeclare.core.live.collector import Selections
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources import capabilities
-from kdeclare.core.resources.capabilities import (
-    Export,
-    ExportRequest,
-    assess_field,
+from kdeclare.core.resources import fleet_capabilities, manifest_capabilities, plan_capabilities
+from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
+from kdeclare.core.resources.fleet_capabilities import (
     decode_body,
     encode_body,
+    is_fleet_comparable,
+    is_self_contained,
+)
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource, Difference, Kind, SpecProblem
+from kdeclare.core.resources.manifest_capabilities import (
+    Export,
+    ExportRequest,
     export_manifests,
     find_exclusive_fields,
+)
+from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
+from kdeclare.core.resources.plan_capabilities import (
+    assess_field,
     find_static_diagnostics,
     find_undeletable,
     forget_identity,
-    is_fleet_comparable,
-    is_self_contained,
     list_exclusive_settings,
     record_identity,
 )
-from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Risk
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import DesiredResource, Difference, Kind, SpecProblem
-from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
 
 
 class LampSpec(BaseModel):
@@ -87,7 +91,8 @@ KITCHEN = DesiredResource(ResourceId("Lamp", "kitchen"), LampSpec())
 @pytest.fixture(autouse=True)
 def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Kind]:
     known = {**KINDS, "Lamp": LAMP}
-    monkeypatch.setattr(capabilities, "KINDS", known)
+    for module in (fleet_capabilities, manifest_capabilities, plan_capabilities):
+        monkeypatch.setattr(module, "KINDS", known)
     return known
 
 
@@ -130,7 +135,7 @@ def test_kind_that_is_not_installed_has_no_capability() -> None:
 
 def test_capabilities_of_built_in_kinds() -> None:
     comparable = {name for name in KINDS if is_fleet_comparable(name)}
-    importable = {name for name, kind in KINDS.items() if isinstance(kind, capabilities.Exportable)}
+    importable = {name for name, kind in KINDS.items() if isinstance(kind, manifest_capabilities.Exportable)}
     assert comparable == {"Topic", "BrokerConfig", "Reassignment", "ClientQuota"}
     assert importable == {"Topic", "BrokerConfig", "ClientQuota"}
     shrink = FieldChange("configs.retention.ms", FieldOp.SET, "604800000", "1000")

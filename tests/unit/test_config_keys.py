@@ -3,7 +3,9 @@
 import pytest
 
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import encode_body
+from kdeclare.core.resources.fleet_capabilities import (
+    encode_body,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, narrow
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret

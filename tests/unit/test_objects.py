@@ -15,10 +15,16 @@ from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import Access, FootprintEntry
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.provider import registry
-from kdeclare.core.resources.capabilities import PREVENT_DESTROY, Exportable, ExportRequest, FleetComparable
 from kdeclare.core.resources.changes import Action, Reason
+from kdeclare.core.resources.fleet_capabilities import (
+    FleetComparable,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
+from kdeclare.core.resources.manifest_capabilities import (
+    Exportable,
+    ExportRequest,
+)
 from kdeclare.core.resources.object_system import ObjectSystem, SystemObjectKind, SystemObjects
 from kdeclare.core.resources.objects import (
     Fields,
@@ -30,6 +36,9 @@ from kdeclare.core.resources.objects import (
     ObjectWrite,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.plan_capabilities import (
+    PREVENT_DESTROY,
+)
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_hashes import SecretHasher
 from kdeclare.core.secrets.secret_refs import (

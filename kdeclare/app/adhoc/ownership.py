@@ -10,8 +10,10 @@ from kdeclare.core.diagnostics import Diagnostic, SourcePosition, warning
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
-from kdeclare.core.resources.capabilities import encode_body
 from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.fleet_capabilities import (
+    encode_body,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord, get_owned_labels

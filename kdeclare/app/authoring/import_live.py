@@ -9,8 +9,12 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.patterns import RE2_HINT, Pattern, PatternError, compile_pattern
 from kdeclare.core.provider.registry import find_connected_kinds
-from kdeclare.core.resources.capabilities import ExportRequest, OmittedObjects, export_manifests
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.manifest_capabilities import (
+    ExportRequest,
+    OmittedObjects,
+    export_manifests,
+)
 from kdeclare.engine.observation import observe
 from kdeclare.manifests.syntax.files import build_file_name
 

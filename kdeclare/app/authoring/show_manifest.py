@@ -8,9 +8,11 @@ from kdeclare.app.plan import CHECKS
 from kdeclare.app.policies import RULES
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import locate_secret
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import (
+    locate_secret,
+)
 from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import Secret, find_secrets
 from kdeclare.core.suggestions import find_nearest

@@ -22,10 +22,13 @@ from kdeclare.core.diagnostics import (
 )
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import find_editable, locate_field
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import (
+    find_editable,
+    locate_field,
+)
 from kdeclare.engine.state.durable_files import create_file, make_folder, replace_file, sync_folder
 from kdeclare.manifests.editing.documents import FileEdit
 from kdeclare.manifests.editing.project_edits import build_project_edits

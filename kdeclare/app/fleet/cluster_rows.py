@@ -17,7 +17,9 @@ from kdeclare.core.diagnostics import KdeclareError, summarize_diagnostics
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import ignore_progress
 from kdeclare.core.resources.adoption import allow_adoption
-from kdeclare.core.resources.capabilities import is_fleet_comparable
+from kdeclare.core.resources.fleet_capabilities import (
+    is_fleet_comparable,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord

@@ -15,7 +15,9 @@ from kdeclare.core.exit_codes import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdeclare.core.resources.capabilities import OmittedObjects
+    from kdeclare.core.resources.manifest_capabilities import (
+        OmittedObjects,
+    )
 
 
 _EPILOG = build_epilog(

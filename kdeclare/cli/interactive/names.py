@@ -60,7 +60,9 @@ class LiveNames:
 
     def live(self, kind: str) -> tuple[str, ...]:
         """As `Names` says."""
-        from kdeclare.core.resources.capabilities import list_names
+        from kdeclare.core.resources.manifest_capabilities import (
+            list_names,
+        )
 
         nothing: tuple[str, ...] = ()
         return self.ask(("live", kind), lambda connections: tuple(list_names(kind, connections)), nothing)

@@ -91,7 +91,8 @@ class Difference:
 
 
 class Kind(Protocol):
-    """One kind of resource: what every kind must say. `core.resources.capabilities` has the rest."""
+    """One kind of resource: what every kind must say. Capabilities are the rest: `plan_capabilities`,
+    `fleet_capabilities`, `manifest_capabilities`."""
 
     name: str
     spec: type[BaseModel]

@@ -18,9 +18,12 @@ from kdeclare.core.plans.run import REQUEST_DEADLINE_S, ApplyResult, OperationRe
 from kdeclare.core.plans.state import State
 from kdeclare.core.progress import Progress
 from kdeclare.core.provider.registry import find_principal, get_operation_type
-from kdeclare.core.resources.capabilities import PREVENT_DESTROY, find_undeletable
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, is_protected
+from kdeclare.core.resources.plan_capabilities import (
+    PREVENT_DESTROY,
+    find_undeletable,
+)
 from kdeclare.core.secrets.secret_hashes import KEY_MISSING
 from kdeclare.core.secrets.secret_refs import SecretSource
 from kdeclare.engine.executor.attempt import Attempt

@@ -8,8 +8,10 @@ from kdeclare.core.plans.plan import Plan
 from kdeclare.core.plans.run import OperationResult
 from kdeclare.core.plans.state import PendingCleanup, State
 from kdeclare.core.provider.registry import KINDS, get_operation_type
-from kdeclare.core.resources.capabilities import record_identity
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
+from kdeclare.core.resources.plan_capabilities import (
+    record_identity,
+)
 
 
 def compute_owned(

@@ -15,10 +15,12 @@ from kdeclare.core.plans.plan_hooks import PlanInputs
 from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import State
 from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, get_operation_type, start_plan
-from kdeclare.core.resources.capabilities import assess_field
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord, UnboundRecord
+from kdeclare.core.resources.plan_capabilities import (
+    assess_field,
+)
 from kdeclare.core.resources.record_binding import bind_record, dump_record
 from kdeclare.core.secrets.secret_hashes import KEY_MISSING, OTHER_KEY
 from kdeclare.core.secrets.secret_refs import SecretSource, find_records, replace_records

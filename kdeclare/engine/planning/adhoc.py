@@ -9,9 +9,14 @@ from kdeclare.core.jsontypes import JsonObject
 from kdeclare.core.parts import Connections
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.progress import Progress
-from kdeclare.core.resources.capabilities import encode_body, is_field_claimed
 from kdeclare.core.resources.changes import Action, Change
+from kdeclare.core.resources.fleet_capabilities import (
+    encode_body,
+)
 from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.manifest_capabilities import (
+    is_field_claimed,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.core.secrets.secret_refs import SecretSource

@@ -9,11 +9,13 @@ from kdeclare.core.parts import LiveState, PlanContext
 from kdeclare.core.plans.plan_hooks import PlanHooks
 from kdeclare.core.provider.registry import KINDS
 from kdeclare.core.resources.adoption import ADOPTION, allow_adoption
-from kdeclare.core.resources.capabilities import forget_identity
 from kdeclare.core.resources.changes import Action, Change, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, ResourceComparison
 from kdeclare.core.resources.owned_record import OwnedRecord
+from kdeclare.core.resources.plan_capabilities import (
+    forget_identity,
+)
 from kdeclare.core.resources.record_binding import protect_record
 from kdeclare.core.suggestions import format_suggestion
 from kdeclare.engine.planning.request import PlanRequest

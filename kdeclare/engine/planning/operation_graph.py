@@ -12,8 +12,10 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import Access, Footprint, FootprintEntry, Key, Prefix
 from kdeclare.core.plans.plan_hooks import PlanStep
 from kdeclare.core.provider.registry import get_operation_type
-from kdeclare.core.resources.capabilities import list_exclusive_settings
 from kdeclare.core.resources.kind import CONTRADICTION, DesiredResource, report_contradiction
+from kdeclare.core.resources.plan_capabilities import (
+    list_exclusive_settings,
+)
 
 
 class OperationCycleError(ValueError):

@@ -16,7 +16,10 @@ from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Arguments, Operation, UnboundArguments
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.registry import KINDS, OPERATION_TYPES, find_auxiliary_kinds, get_operation_type
-from kdeclare.core.resources.capabilities import (
+from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, Risk
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.owned_record import UnboundRecord
+from kdeclare.core.resources.plan_capabilities import (
     Evidence,
     Values,
     assess_field,
@@ -24,9 +27,6 @@ from kdeclare.core.resources.capabilities import (
     is_rated_by_live_state,
     normalize_field,
 )
-from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, Risk
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.owned_record import UnboundRecord
 from kdeclare.core.resources.record_binding import dump_record
 from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resource_action
 

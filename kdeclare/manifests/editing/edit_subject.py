@@ -6,8 +6,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.capabilities import Editable
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.manifest_capabilities import (
+    Editable,
+)
 from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, Edit, NodePath, PutEdit
 from kdeclare.manifests.editing.text_splice import is_null
 from kdeclare.manifests.provenance import Source, SourceDocument

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.capabilities import Plain
+from kdeclare.core.resources.manifest_capabilities import (
+    Plain,
+)
 from kdeclare.core.resources.manifest_text import scalar
 
 NodePath = tuple[str | int, ...]

@@ -6,9 +6,14 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kdeclare.core.diagnostics import KdeclareError, SourcePosition, error
 from kdeclare.core.jsontypes import JsonValue, as_text, as_texts
-from kdeclare.core.resources.capabilities import FieldEdit, Plain, SettingEdit, ValueEdit
 from kdeclare.core.resources.changes import FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.manifest_capabilities import (
+    FieldEdit,
+    Plain,
+    SettingEdit,
+    ValueEdit,
+)
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
 from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit
 from kdeclare.manifests.editing.edits import AppendEdit, DropEdit, EditValue, NodePath, PutEdit, format_scalar

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from kdeclare.core.diagnostics import Diagnostic, KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
-from kdeclare.core.resources.capabilities import Editable, find_editable
 from kdeclare.core.resources.changes import Action, Change
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import NAME
+from kdeclare.core.resources.manifest_capabilities import (
+    Editable,
+    find_editable,
+)
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.manifests.editing.documents import EditRejected, FileEdit, rewrite_file
 from kdeclare.manifests.editing.edit_subject import EditSubject, LocatedEdit

@@ -15,13 +15,6 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.adoption import SettingsLifecycle, adopt_settings
 from kdeclare.core.resources.audit_rules import AuditRules
-from kdeclare.core.resources.capabilities import (
-    DeclaredFields,
-    Evidence,
-    Export,
-    ExportRequest,
-    ManifestEdits,
-)
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Reason, find_highest_risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -33,8 +26,17 @@ from kdeclare.core.resources.kind import (
     narrow,
     narrow_optional,
 )
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.core.resources.plan_capabilities import (
+    Evidence,
+)
 from kdeclare.core.resources.policy_subjects import PolicyWords
 from kdeclare.core.resources.raw_text import RawText
 from kdeclare.providers.kafka.collector import KafkaSelection, observe

@@ -16,7 +16,10 @@ from kdeclare.core.jsontypes import (
     as_text,
     as_texts,
 )
-from kdeclare.core.resources.capabilities import (
+from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import NAME, SpecPath, SpecProblem
+from kdeclare.core.resources.manifest_capabilities import (
     DeclaredFields,
     Export,
     ExportRequest,
@@ -24,10 +27,8 @@ from kdeclare.core.resources.capabilities import (
     OmittedObjects,
     SettingEdit,
     ValueEdit,
+    has_value_at,
 )
-from kdeclare.core.resources.changes import Change, FieldChange, FieldOp
-from kdeclare.core.resources.ids import ResourceId
-from kdeclare.core.resources.kind import NAME, SpecPath, SpecProblem
 from kdeclare.core.resources.manifest_text import render_flow_map, render_manifest, scalar
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, is_secret
 from kdeclare.providers.kafka.collector import KafkaSelection, observe
@@ -217,11 +218,9 @@ def _find_unchanged_secrets(
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a setting ``SECTION.KEY``; see `ClaimsFields`.
 
-    One that removes what is unmanaged determines every setting.
+    One that removes unmanaged settings determines every setting.
     """
-    section, _, key = field.path.partition(".")
-    settings = document.get(section)
-    return (isinstance(settings, Mapping) and key in settings) or bool(document.get("removeUnmanaged"))
+    return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
 
 def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:

@@ -8,8 +8,11 @@ from collections.abc import Set
 from dataclasses import replace
 
 from kdeclare.core.jsontypes import JsonValue
-from kdeclare.core.resources.capabilities import Evidence, Values
 from kdeclare.core.resources.changes import Action, FieldChange
+from kdeclare.core.resources.plan_capabilities import (
+    Evidence,
+    Values,
+)
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_ops import CONFIG_FIELD_PREFIX, THREAD_POOLS, get_config_key
 from kdeclare.providers.kafka.ids import ConfigScope

@@ -8,9 +8,11 @@ from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.plans.plan import Plan
 from kdeclare.core.provider.provider import PlanSection
 from kdeclare.core.provider.registry import describe_plan, get_operation_type
-from kdeclare.core.resources.capabilities import is_move
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason
 from kdeclare.core.resources.owned_record import is_protected
+from kdeclare.core.resources.plan_capabilities import (
+    is_move,
+)
 from kdeclare.core.units import format_count
 from kdeclare.report.elements.diagnostics_text import (
     find_denial_hint,

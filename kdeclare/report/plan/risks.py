@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from kdeclare.core.diagnostics import Diagnostic, sort_diagnostics
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.plans.plan import Plan, Verdict
-from kdeclare.core.resources.capabilities import find_deletion_cause
 from kdeclare.core.resources.changes import Action, Change, FieldChange, Risk
+from kdeclare.core.resources.plan_capabilities import (
+    find_deletion_cause,
+)
 from kdeclare.report.elements.diagnostics_text import select_notable_verdicts
 from kdeclare.report.elements.values import join_nonempty, sanitize_for_terminal, strip_configs_prefix
 

@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.capabilities import find_live_key
+from kdeclare.core.resources.fleet_capabilities import (
+    find_live_key,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord

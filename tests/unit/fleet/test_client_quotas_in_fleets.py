@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import decode_body
+from kdeclare.core.resources.fleet_capabilities import (
+    decode_body,
+)
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.fleet.cluster_pass import ClusterTables, find_in_cluster

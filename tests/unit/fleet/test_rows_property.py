@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from kdeclare.core.live.live_codec import LiveKey
 from kdeclare.core.parts import LiveState
 from kdeclare.core.provider.registry import KINDS
-from kdeclare.core.resources.capabilities import decode_body, encode_body
+from kdeclare.core.resources.fleet_capabilities import (
+    decode_body,
+    encode_body,
+)
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.record_binding import bind_record
 from kdeclare.fleet.drift import collect_findings, parse_source

@@ -13,8 +13,10 @@ from kdeclare.core.diagnostics import SourcePosition
 from kdeclare.core.parts import LiveState
 from kdeclare.core.plans.plan import Plan, Verdict, VerdictOutcome
 from kdeclare.core.plans.state import State
-from kdeclare.core.resources.capabilities import is_self_contained
 from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.fleet_capabilities import (
+    is_self_contained,
+)
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.engine.planning.build import build_plan

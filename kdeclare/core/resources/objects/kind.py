@@ -25,17 +25,6 @@ from kdeclare.core.plans.run import Status
 from kdeclare.core.plans.state import PendingCleanup
 from kdeclare.core.provider.provider import ListedParts
 from kdeclare.core.resources.adoption import report_adoption
-from kdeclare.core.resources.capabilities import (
-    PREVENT_DESTROY,
-    DeclaredFields,
-    Export,
-    ExportRequest,
-    FieldEdit,
-    ManifestEdits,
-    OmittedObjects,
-    SettingEdit,
-    ValueEdit,
-)
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp, Reason, Risk
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -45,6 +34,16 @@ from kdeclare.core.resources.kind import (
     SpecProblem,
     narrow,
     narrow_optional,
+)
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    FieldEdit,
+    ManifestEdits,
+    OmittedObjects,
+    SettingEdit,
+    ValueEdit,
 )
 from kdeclare.core.resources.manifest_text import render_manifest
 from kdeclare.core.resources.objects.manifest_text import (
@@ -69,6 +68,9 @@ from kdeclare.core.resources.objects.values import (
     to_argument,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, is_protected, merge_fields, narrow_record
+from kdeclare.core.resources.plan_capabilities import (
+    PREVENT_DESTROY,
+)
 from kdeclare.core.resources.policy_subjects import PolicyWords, build_policy_field
 from kdeclare.core.secrets.secret_refs import (
     SENSITIVE_MASK,

@@ -11,7 +11,6 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Inverse, Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.capabilities import Evidence
 from kdeclare.core.resources.changes import Action, Change, FieldChange, FieldOp
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -23,6 +22,9 @@ from kdeclare.core.resources.kind import (
     narrow_optional,
 )
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
+from kdeclare.core.resources.plan_capabilities import (
+    Evidence,
+)
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, Secret, SecretRef, bind_secret_ref, is_secret
 from kdeclare.providers.connect.connection import WorkerSelection, WorkerState

@@ -14,10 +14,14 @@ from kdeclare.core.operations.argument_binding import get_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.resources.audit_rules import AuditRules
-from kdeclare.core.resources.capabilities import Export, ExportRequest, OmittedObjects
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
+from kdeclare.core.resources.manifest_capabilities import (
+    Export,
+    ExportRequest,
+    OmittedObjects,
+)
 from kdeclare.core.resources.manifest_text import render_manifest, scalar
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields, narrow_record
 from kdeclare.core.resources.policy_subjects import PolicyField, PolicyWords

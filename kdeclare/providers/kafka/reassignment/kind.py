@@ -21,11 +21,13 @@ from kdeclare.core.operations.argument_binding import dump_arguments
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.operations.operation_type import with_inverse
 from kdeclare.core.parts import LiveState, PlanContext
-from kdeclare.core.resources.capabilities import Evidence
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference, SpecProblem, narrow, narrow_optional
 from kdeclare.core.resources.owned_record import NoRecord, OwnedRecord
+from kdeclare.core.resources.plan_capabilities import (
+    Evidence,
+)
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.fleet.facts import list_topic_names, select_topic_keys
 from kdeclare.providers.kafka.ids import TopicPartition

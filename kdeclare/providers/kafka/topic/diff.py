@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from kdeclare.core.diagnostics import Diagnostic, SourcePosition, denied, error, info, warning
 from kdeclare.core.jsontypes import JsonValue
 from kdeclare.core.resources.adoption import report_adoption
-from kdeclare.core.resources.capabilities import PREVENT_DESTROY
 from kdeclare.core.resources.changes import (
     Action,
     Change,
@@ -18,6 +17,9 @@ from kdeclare.core.resources.changes import (
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import DesiredResource, Difference
 from kdeclare.core.resources.owned_record import is_protected
+from kdeclare.core.resources.plan_capabilities import (
+    PREVENT_DESTROY,
+)
 from kdeclare.core.secrets.secret_refs import SecretRef
 from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.config.config_diff import ConfigDiff, LiveConfigs, diff_configs

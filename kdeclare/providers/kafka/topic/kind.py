@@ -14,13 +14,6 @@ from kdeclare.core.operations.operation import Operation
 from kdeclare.core.parts import Connections, LiveState, PlanContext
 from kdeclare.core.plans.plan_hooks import CannotPlanError
 from kdeclare.core.resources.audit_rules import AuditRules, ImpossibleField
-from kdeclare.core.resources.capabilities import (
-    DeclaredFields,
-    Evidence,
-    Export,
-    ExportRequest,
-    ManifestEdits,
-)
 from kdeclare.core.resources.changes import Action, Change, FieldChange
 from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.kind import (
@@ -31,7 +24,16 @@ from kdeclare.core.resources.kind import (
     narrow,
     narrow_optional,
 )
+from kdeclare.core.resources.manifest_capabilities import (
+    DeclaredFields,
+    Export,
+    ExportRequest,
+    ManifestEdits,
+)
 from kdeclare.core.resources.owned_record import OwnedRecord, merge_fields
+from kdeclare.core.resources.plan_capabilities import (
+    Evidence,
+)
 from kdeclare.core.resources.policy_subjects import PolicyWords, ReviewInputs
 from kdeclare.providers.kafka.collector import KafkaSelection
 from kdeclare.providers.kafka.config.catalog import load_catalog

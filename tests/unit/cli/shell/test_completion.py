@@ -12,7 +12,9 @@ from kdeclare.cli.interactive.completer import complete_line
 from kdeclare.cli.interactive.grammar import Command, Parameter, build_grammar
 from kdeclare.cli.interactive.words import quote_word
 from kdeclare.core.parts import Connections
-from kdeclare.core.resources.capabilities import list_names
+from kdeclare.core.resources.manifest_capabilities import (
+    list_names,
+)
 from kdeclare.providers.kafka.connection import KafkaConnection
 from kdeclare.providers.kafka.port import NewTopic
 from kdeclare.providers.kafka.testing import MemoryCluster

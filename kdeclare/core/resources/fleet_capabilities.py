@@ -1,0 +1,169 @@
+"""Capabilities of a kind that fleets ask for: bodies as plain data, keys of live objects, facts, audit rules.
+
+See `plan_capabilities` for what a capability is.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cache
+from typing import Protocol, runtime_checkable
+
+from kdeclare.core.jsontypes import JsonObject
+from kdeclare.core.live.live_codec import DeclaredFacts, LiveKey
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.audit_rules import NO_RULES, AuditRules, Element
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord
+
+
+@runtime_checkable
+class BodyCodec(Protocol):
+    """A kind whose bodies can be written as plain data."""
+
+    def to_json(self, name: str, body: object) -> JsonObject:
+        """Return the body as a JSON object, without values that are or may be secret."""
+
+    def from_json(self, json: JsonObject) -> object:
+        """Return the body of a JSON object. Its diff is the same; secrets are known by their hashes only."""
+
+
+@runtime_checkable
+class FleetComparable(BodyCodec, Protocol):
+    """A kind whose live state is in snapshots of fleets, so that audits can compare it."""
+
+    def is_self_contained(self, name: str, body: object) -> bool:
+        """Whether its diff needs only its own live object and what all objects of its kind share."""
+
+    def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+        """Return the key of the resource's live object, whether that exists or not; None if it has none.
+
+        Either ``body`` or ``owned`` can be None.
+        """
+
+
+@runtime_checkable
+class SetLike(Protocol):
+    """A kind whose resources are sets of live objects, so that fleets compare element by element."""
+
+    def list_elements(self, name: str, body: object | None, owned: OwnedRecord | None) -> Iterable[Element]:
+        """Return every declared or owned element; `find_live_key` of its body or record is its key."""
+
+
+@runtime_checkable
+class ListsFacts(Protocol):
+    """A kind with a quick test that a live object is as declared: a speed-up for audits of fleets."""
+
+    def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
+        """Return the test; None if only the diff can decide."""
+
+
+@runtime_checkable
+class ExplainsFindings(Protocol):
+    """A kind for which audits report more than its diff does."""
+
+    audit_rules: AuditRules
+
+
+@runtime_checkable
+class ConcernsObjects(Protocol):
+    """A kind whose resources concern live objects of other resources."""
+
+    def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> Collection[LiveKey]:
+        """Return those of the keys that the resource concerns."""
+
+
+# Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
+
+
+@cache
+def _find_body_codec(kind: object) -> BodyCodec | None:
+    return kind if isinstance(kind, BodyCodec) else None
+
+
+@cache
+def _find_fleet_comparable(kind: object) -> FleetComparable | None:
+    return kind if isinstance(kind, FleetComparable) else None
+
+
+@cache
+def _find_set_like(kind: object) -> SetLike | None:
+    return kind if isinstance(kind, SetLike) else None
+
+
+@cache
+def _find_fact_lister(kind: object) -> ListsFacts | None:
+    return kind if isinstance(kind, ListsFacts) else None
+
+
+@cache
+def _get_audit_rules(kind: object) -> AuditRules:
+    return kind.audit_rules if isinstance(kind, ExplainsFindings) else NO_RULES
+
+
+@cache
+def _find_concern_lister(kind: object) -> ConcernsObjects | None:
+    return kind if isinstance(kind, ConcernsObjects) else None
+
+
+def encode_body(desired: DesiredResource) -> JsonObject:
+    """Return the body of a resource as a JSON object; an empty one if the kind has no codec."""
+    kind = _find_body_codec(KINDS[desired.id.kind])
+    return kind.to_json(desired.id.name, desired.body) if kind is not None else {}
+
+
+def decode_body(kind: str, json: JsonObject) -> object:
+    """Return the body that `encode_body` encoded. Raises LookupError if the kind has no codec."""
+    codec = _find_body_codec(KINDS[kind])
+    if codec is None:
+        raise LookupError(f"bodies of {kind} cannot be read from plain data")
+    return codec.from_json(json)
+
+
+def is_fleet_comparable(kind: str) -> bool:
+    """Whether audits of fleets compare resources of this kind."""
+    return _find_fleet_comparable(KINDS.get(kind)) is not None
+
+
+def is_self_contained(desired: DesiredResource) -> bool:
+    """Whether the diff of a resource needs only its own live object and what its kind shares."""
+    kind = _find_fleet_comparable(KINDS[desired.id.kind])
+    return kind is not None and kind.is_self_contained(desired.id.name, desired.body)
+
+
+def find_live_key(resource: ResourceId, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
+    """Return the key of a resource's live object; None if it has none or fleets do not compare its kind."""
+    kind = _find_fleet_comparable(KINDS.get(resource.kind))
+    return kind.find_live_key(resource.name, body, owned) if kind is not None else None
+
+
+def list_elements(
+    resource: ResourceId, body: object | None, owned: OwnedRecord | None
+) -> tuple[Element, ...] | None:
+    """Return the elements of a resource that is a set of live objects; None for others."""
+    kind = _find_set_like(KINDS.get(resource.kind))
+    return tuple(kind.list_elements(resource.name, body, owned)) if kind is not None else None
+
+
+def is_set_like(kind: str) -> bool:
+    """Whether resources of a kind are sets of live objects."""
+    return _find_set_like(KINDS.get(kind)) is not None
+
+
+def list_facts(desired: DesiredResource, owned: OwnedRecord | None) -> DeclaredFacts | None:
+    """Return a quick test whether a resource is as declared; None if only the diff can decide."""
+    kind = _find_fact_lister(KINDS[desired.id.kind])
+    return kind.list_facts(desired.body, owned) if kind is not None else None
+
+
+def find_audit_rules(kind: str) -> AuditRules:
+    """Return what audits report about resources of a kind in addition to its diff."""
+    return _get_audit_rules(KINDS.get(kind))
+
+
+def find_concerned(desired: DesiredResource, keys: Collection[LiveKey]) -> Collection[LiveKey]:
+    """Return those of the live objects that a resource concerns; by default its own."""
+    concern_lister = _find_concern_lister(KINDS[desired.id.kind])
+    if concern_lister is not None:
+        return concern_lister.find_concerned(desired.id.name, desired.body, keys)
+    own_key = find_live_key(desired.id, desired.body, None)
+    return [own_key] if own_key is not None and own_key in keys else []

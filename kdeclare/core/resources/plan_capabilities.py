@@ -1,0 +1,256 @@
+"""Capabilities that planning and applying ask kinds for: risks, static checks, identities, protection.
+
+A capability is a small protocol that a kind implements if it applies. Generic code calls the function of
+the same name here, which knows the default for kinds without the capability.
+"""
+
+from collections.abc import Collection, Mapping, Set
+from functools import cache
+from typing import Protocol, runtime_checkable
+
+from kdeclare.core.diagnostics import Diagnostic
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonValue
+from kdeclare.core.operations.operation import Operation
+from kdeclare.core.parts import LiveState
+from kdeclare.core.provider.registry import KINDS
+from kdeclare.core.resources.changes import Action, Change, FieldChange
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.owned_record import OwnedRecord
+
+
+@runtime_checkable
+class AssessesRisks(Protocol):
+    """A kind whose changes can interrupt clients or lose data."""
+
+    def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
+        """Return the field with its risk and the cause, as far as the field alone determines them."""
+
+
+@runtime_checkable
+class StaticallyChecked(Protocol):
+    """A kind with diagnostics that depend on the manifest alone."""
+
+    def find_static_diagnostics(self, desired: DesiredResource) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics of `diff` that do not depend on live state."""
+
+
+@runtime_checkable
+class SharesSettings(Protocol):
+    """A kind whose resources declare settings that resources of other kinds can declare too."""
+
+    def list_exclusive_settings(self, name: str, body: object) -> Mapping[str, JsonValue]:
+        """Return the settings that only one resource may declare: value by name of the setting."""
+
+
+@runtime_checkable
+class AffectsResources(Protocol):
+    """A kind whose resources change other resources, of this or another kind."""
+
+    def find_affected(self, body: object) -> Collection[ResourceId]:
+        """Return the other resources that a body names, declared or not."""
+
+
+@runtime_checkable
+class RecordsIdentity(Protocol):
+    """A kind whose ownership records identify one of several objects that have had the same name."""
+
+    def record_identity(
+        self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+    ) -> OwnedRecord | None:
+        """Return the record with the id of the created object, or without an id if none is proven.
+
+        created_ids: by operation id, as the system acknowledged them.
+        """
+
+    def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
+        """Return the record without an id: it holds for any object of that name."""
+
+
+@runtime_checkable
+class ProtectsObjects(Protocol):
+    """A kind with live objects that must never be deleted, such as a system's own."""
+
+    def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
+        """Return the names that must not be deleted, each with the reason as a sentence.
+
+        live: what was read for the operations that delete them.
+        """
+
+
+@runtime_checkable
+class DescribesDeletion(Protocol):
+    """A kind whose objects take something along when they are deleted."""
+
+    deletion_cause: str
+    """What is lost with a deleted object, as a sentence."""
+
+
+@runtime_checkable
+class RatesByLiveState(Protocol):
+    """A kind whose risks can be lower than `assess_field` says, depending on live state."""
+
+    def is_rated_by_live_state(self, field: FieldChange) -> bool:
+        """Whether the risk of this field depends on live state."""
+
+
+Values = tuple[JsonValue, ...]
+"""The values of one field in order: before, after, and any steps between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a plan file shows for one resource and what its operations do, both by field path.
+
+    shared: what all operations with work that continues after the request do. Where two resources declare
+        the same, only one of them has an operation.
+    """
+
+    shown: Mapping[str, Values]
+    done: Mapping[str, Values]
+    shared: Mapping[str, Values]
+
+
+@runtime_checkable
+class ProvesFields(Protocol):
+    """A kind whose changes show fields differently from its operations, or show fewer of them.
+
+    For any other kind, a plan file is accepted only if it shows each field exactly as an operation changes
+    it, in one step.
+    """
+
+    def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
+        """Return the field in the one form that diffs and operations are compared in."""
+
+    def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
+        """Return the paths whose shown and executed values differ without hiding anything."""
+
+
+@runtime_checkable
+class MovesData(Protocol):
+    """A kind with fields that say where its data is, so that reports can mark a change as a move."""
+
+    def is_location(self, path: str) -> bool:
+        """Whether a field says where data is, and nothing else."""
+
+
+PREVENT_DESTROY = "prevent-destroy"
+"""Diagnostic code: this object must not be deleted."""
+
+
+# Protocol checks are slow and a plan makes thousands of them, so each kind is checked once.
+
+
+@cache
+def _find_risk_assessor(kind: object) -> AssessesRisks | None:
+    return kind if isinstance(kind, AssessesRisks) else None
+
+
+@cache
+def _find_deletion_describer(kind: object) -> DescribesDeletion | None:
+    return kind if isinstance(kind, DescribesDeletion) else None
+
+
+@cache
+def _find_static_checker(kind: object) -> StaticallyChecked | None:
+    return kind if isinstance(kind, StaticallyChecked) else None
+
+
+@cache
+def _find_settings_lister(kind: object) -> SharesSettings | None:
+    return kind if isinstance(kind, SharesSettings) else None
+
+
+@cache
+def _find_identity_recorder(kind: object) -> RecordsIdentity | None:
+    return kind if isinstance(kind, RecordsIdentity) else None
+
+
+@cache
+def _find_field_prover(kind: object) -> ProvesFields | None:
+    return kind if isinstance(kind, ProvesFields) else None
+
+
+def assess_field(kind: str, action: Action, field: FieldChange) -> FieldChange:
+    """Return the field with its risk; unchanged if the kind is not installed or rates nothing."""
+    assessor = _find_risk_assessor(KINDS.get(kind))
+    return assessor.assess_field(action, field) if assessor is not None else field
+
+
+def find_deletion_cause(kind: str) -> str:
+    """Return what is lost when an object of a kind is deleted, as a sentence; empty if nothing is known."""
+    describer = _find_deletion_describer(KINDS.get(kind))
+    return describer.deletion_cause if describer is not None else ""
+
+
+def is_rated_by_live_state(kind: str, field: FieldChange) -> bool:
+    """Whether a plan may show a lower risk for a field than `assess_field` does."""
+    registered_kind = KINDS.get(kind)
+    return isinstance(registered_kind, RatesByLiveState) and registered_kind.is_rated_by_live_state(field)
+
+
+def normalize_field(resource: ResourceId, field: FieldChange) -> FieldChange:
+    """Return the field in the form in which plans and their operations are compared."""
+    field_prover = _find_field_prover(KINDS.get(resource.kind))
+    return field_prover.normalize_field(resource, field) if field_prover is not None else field
+
+
+def find_proven_fields(change: Change, evidence: Evidence) -> Set[str]:
+    """Return the paths whose shown and executed values differ without hiding anything; none by default."""
+    field_prover = _find_field_prover(KINDS.get(change.id.kind))
+    return field_prover.find_proven_fields(change, evidence) if field_prover is not None else frozenset()
+
+
+def find_static_diagnostics(desired: DesiredResource) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a resource that do not depend on live state."""
+    static_checker = _find_static_checker(KINDS[desired.id.kind])
+    return static_checker.find_static_diagnostics(desired) if static_checker is not None else ()
+
+
+def list_exclusive_settings(desired: DesiredResource) -> Mapping[str, JsonValue]:
+    """Return the settings that only one resource may declare: value by name of the setting."""
+    settings_lister = _find_settings_lister(KINDS[desired.id.kind])
+    return (
+        settings_lister.list_exclusive_settings(desired.id.name, desired.body)
+        if settings_lister is not None
+        else {}
+    )
+
+
+def find_affected(kind: object, body: object) -> Collection[ResourceId]:
+    """Return the other resources that a body names and that the resource changes."""
+    return kind.find_affected(body) if isinstance(kind, AffectsResources) else ()
+
+
+def record_identity(
+    kind: str, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
+) -> OwnedRecord | None:
+    """Return the ownership record with the id of the object that the operations created."""
+    recorder = _find_identity_recorder(KINDS[kind])
+    return recorder.record_identity(record, done, created_ids) if recorder is not None else record
+
+
+def forget_identity(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
+    """Return the ownership record without an id: it holds for any object of that name."""
+    recorder = _find_identity_recorder(KINDS[kind])
+    return recorder.forget_identity(record) if recorder is not None else record
+
+
+def find_undeletable(kind: str, names: Collection[str], live: LiveState) -> Mapping[str, str]:
+    """Return the objects of a kind that must not be deleted, each with the reason as a sentence.
+
+    live: what was read for the operations that delete them.
+    """
+    registered_kind = KINDS.get(kind)
+    return (
+        registered_kind.find_undeletable(names, live) if isinstance(registered_kind, ProtectsObjects) else {}
+    )
+
+
+def is_move(change: Change) -> bool:
+    """Whether a change alters nothing but where data is."""
+    kind = KINDS.get(change.id.kind)
+    if not isinstance(kind, MovesData) or not change.fields:
+        return False
+    return all(kind.is_location(field.path) for field in change.fields)
