@@ -65,5 +65,5 @@ def test_provider_that_never_cleans_up_is_noticed(monkeypatch: pytest.MonkeyPatc
 def test_reference_without_a_value_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     suite = TestFlags()
     monkeypatch.setattr(TestFlags, "secrets", {"WEB_TOKEN": "web-secret-1234567"})
-    with pytest.raises(pytest.fail.Exception, match=r"env.WEB_TOKEN\}; 'secrets' has WEB_TOKEN"):
+    with pytest.raises(pytest.fail.Exception, match=r"env.WEB_TOKEN\}, but 'secrets' has WEB_TOKEN"):
         suite.test_a_second_plan_is_empty(suite.start_benches(tmp_path))

@@ -1,0 +1,181 @@
+"""A system with a project that is applied to it, and the hooks that a provider implements for the suite."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from kdeclare.core.clock import Clock
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.core.jsontypes import JsonObject, JsonValue, as_object
+from kdeclare.core.parts import Connections
+from kdeclare.core.plans.plan import Plan
+from kdeclare.core.plans.run import ApplyResult
+from kdeclare.core.provider.provider import Provider
+from kdeclare.core.resources.changes import Action
+from kdeclare.core.resources.ids import ResourceId
+from kdeclare.core.resources.kind import DesiredResource
+from kdeclare.core.resources.plan_capabilities import (
+    forget_identity,
+)
+from kdeclare.core.resources.record_binding import bind_record, dump_record
+from kdeclare.core.secrets.secret_refs import Referenced
+from kdeclare.engine.planning.request import DeletionLimit, PlanScope
+from kdeclare.testing.faults import FaultyOperations
+from kdeclare.testing.world import Secrets, TestClock, World, declare
+
+_REFERENCE = re.compile(r"\$\{(env|file|var)\.")
+
+ALLOW_DELETES = PlanScope(allow_deletes=True)
+ALLOW_ALL_DELETES = PlanScope(allow_deletes=True, max_deletes=DeletionLimit.parse("100%"))
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A resource as a manifest declares it, with references to secrets (``${env.TOKEN}``)."""
+
+    kind: str
+    name: str
+    spec: Mapping[str, JsonValue]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> ResourceId:
+        """Its id."""
+        return ResourceId(self.kind, self.name)
+
+
+@dataclass
+class Bench:
+    """One system, the project that is applied to it, and the requests between them."""
+
+    system: object
+    world: World
+    requests: FaultyOperations
+
+    def apply(self, declared: Sequence[DesiredResource], **options: Any) -> ApplyResult:
+        """Plan and apply. Resources that are no longer declared are deleted."""
+        return self.world.apply(*declared, scope=ALLOW_DELETES, **options)
+
+    def plan(self, declared: Sequence[DesiredResource]) -> Plan:
+        """Plan. Resources that are no longer declared would be deleted."""
+        return self.world.plan(*declared, scope=ALLOW_DELETES)
+
+
+class ContractBase:
+    """What all parts of the suite use: the attributes and hooks of `ProviderContract`, and benches."""
+
+    provider: ClassVar[Provider]
+    before: ClassVar[Sequence[Declared]]
+    after: ClassVar[Sequence[Declared]]
+    elsewhere: ClassVar[Sequence[Declared]]
+    secrets: ClassVar[Mapping[str, str]] = {}
+    actions: ClassVar[Set[Action]] = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
+
+    def make_system(self, folder: Path) -> object:
+        """Return a new, empty system. folder: an empty folder for it alone."""
+        raise NotImplementedError
+
+    def connect(self, system: object) -> Connections:
+        """Return the connections to a system."""
+        raise NotImplementedError
+
+    def dump(self, system: object) -> JsonValue:
+        """Return everything in a system that its users see: what must be equal after a rollback.
+
+        Leave out values that are never equal again, such as ids and times.
+        """
+        raise NotImplementedError
+
+    def make_clock(self) -> Clock:
+        """Return the clock of runs; by default one on which waiting takes no time.
+
+        Only a system that shows a write later than it acknowledges it needs `core.clock.SystemClock`. The
+        suite then really waits, which can take minutes.
+        """
+        return TestClock()
+
+    # What the tests do.
+
+    @pytest.fixture
+    def make_bench(self, tmp_path: Path) -> Callable[[], Bench]:
+        """A factory of systems, each with its own project."""
+        return self.start_benches(tmp_path)
+
+    def start_benches(self, folder: Path) -> Callable[[], Bench]:
+        """Return a factory of systems, each with a project and a subfolder of ``folder``."""
+        benches: list[Bench] = []
+
+        def make() -> Bench:
+            system_folder = folder / f"system-{len(benches)}"
+            system_folder.mkdir()
+            system = self.make_system(system_folder)
+            benches.append(Bench(system, self._make_world(system), FaultyOperations()))
+            return benches[-1]
+
+        return make
+
+    def _make_world(self, system: object) -> World:
+        secrets = Secrets(dict(self.secrets))
+        return World(connections=self.connect(system), secrets=secrets, clock=self.make_clock())
+
+    @contextmanager
+    def _intercept_operations(self, bench: Bench) -> Iterator[None]:
+        with bench.requests.intercept(self.provider.operation_types):
+            yield
+
+    def _declare(self, resources: Sequence[Declared]) -> list[DesiredResource]:
+        return [declare(r.kind, r.name, self._resolve_spec(r.spec), r.labels) for r in resources]
+
+    def _resolve_spec(self, spec: JsonObject) -> JsonObject:
+        return as_object(self._resolve(spec))
+
+    def _resolve(self, value: JsonValue) -> JsonValue:
+        """Resolve the references of a value, as loading manifests does."""
+        if isinstance(value, str) and value in self.secrets:
+            return Referenced(self.secrets[value], value)
+        if isinstance(value, str) and _REFERENCE.match(value):
+            keys = ", ".join(self.secrets) or "nothing"
+            pytest.fail(
+                f"A spec has the reference {value}, but 'secrets' has {keys}. Use references as its keys."
+            )
+        if isinstance(value, Mapping):
+            return {key: self._resolve(item) for key, item in value.items()}
+        return [self._resolve(item) for item in value] if isinstance(value, list) else value
+
+    def _apply_before(self, make_bench: Callable[[], Bench]) -> Bench:
+        bench = make_bench()
+        assert bench.apply(self._declare(self.before)).complete, "'before' can be applied to an empty system"
+        return bench
+
+    def _compute_final_state(self, make_bench: Callable[[], Bench]) -> tuple[JsonValue, JsonValue]:
+        bench = self._apply_before(make_bench)
+        assert bench.apply(self._declare(self.after), batch=1).complete, "'after' can be applied"
+        return self._read_state(bench)
+
+    def _read_state(self, bench: Bench) -> tuple[JsonValue, JsonValue]:
+        """Return the content of the system and the ownership records without ids, which come later."""
+        bench.world.recover()
+        kinds = {text: ResourceId.parse(text).kind for text in bench.world.owned()}
+        owned = {
+            text: dump_record(forget_identity(kinds[text], bind_record(kinds[text], record)))
+            for text, record in bench.world.owned().items()
+        }
+        return self.dump(bench.system), owned
+
+    def _check_recovery(self, bench: Bench, final_state: tuple[JsonValue, JsonValue]) -> None:
+        """Check that the next command recovers from the crash and reaches the same state."""
+        for thread in threading.enumerate():
+            if thread.name.startswith("apply"):
+                thread.join()  # a request in flight still arrives, although its sender is dead
+        bench.world.store.restart()
+        bench.requests.faults.clear()
+        result = bench.apply(self._declare(self.after), batch=1)
+        assert result.complete, result.results
+        assert not bench.plan(self._declare(self.after)).has_changes
+        assert self._read_state(bench) == final_state

@@ -1,0 +1,168 @@
+"""What holds for runs of every provider: plans, rollback, cleanup, staleness."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from kdeclare.core.diagnostics import KdeclareError, Severity
+from kdeclare.core.exit_codes import ExitCode
+from kdeclare.core.jsontypes import dump_canonical_json
+from kdeclare.core.operations.argument_binding import bind_arguments, dump_arguments
+from kdeclare.core.operations.operation import Inverse, Operation
+from kdeclare.core.plans.run import Status
+from kdeclare.core.plans.state import PendingCleanup
+from kdeclare.core.provider.registry import get_operation_type
+from kdeclare.core.resources.changes import Action
+from kdeclare.engine.observation import observe, select_all
+from kdeclare.engine.planning.request import PlanScope
+from kdeclare.testing.provider_contract.bench import (
+    Bench,
+    ContractBase,
+    Declared,
+)
+
+_COMMAND_COUNT, _BETWEEN_COMMANDS_S = 3, 60.0
+"""How many commands may pass until everything is cleaned up, and the time between them on the runs' clock."""
+_LEFT_OUT_STATUSES = (Status.STALE, Status.SKIPPED)
+
+
+class RunPromises(ContractBase):
+    """Plans converge, rollback restores, cleanup ends, and stale plans are refused."""
+
+    def test_a_second_plan_is_empty(self, make_bench: Callable[[], Bench]) -> None:
+        """A plan right after an apply has neither changes nor new ownership."""
+        bench = self._apply_before(make_bench)
+        for declared in (self.before, self.after):
+            assert bench.apply(self._declare(declared)).complete
+            second_plan = bench.plan(self._declare(declared))
+            assert not second_plan.has_changes
+            assert not second_plan.ownership
+
+    def test_operations_can_be_stored(self, make_bench: Callable[[], Bench]) -> None:
+        """Arguments of operations and of their inverses survive JSON and have their declared types."""
+        bench = self._apply_before(make_bench)
+        operations = bench.plan(self._declare(self.after)).operations
+        assert operations, "'after' changes something"
+        for op in operations:
+            for stored in (Inverse(op.verb, op.args), op.inverse):
+                if stored is not None:
+                    text = dump_canonical_json(dump_arguments(stored.args))
+                    assert bind_arguments(stored.verb, json.loads(text)) == stored.args, (op.id, text)
+
+    def test_the_example_creates_updates_and_deletes(self, make_bench: Callable[[], Bench]) -> None:
+        """The example covers every kind and action: the suite proves no more than its example does."""
+        bench = self._apply_before(make_bench)
+        plan = bench.plan(self._declare(self.after))
+        actions = {change.action for change in plan.changes} - {Action.NO_OP}
+        assert actions, "'after' changes something"
+        assert actions == self.actions, "the attribute 'actions' says what changes there are"
+        kinds = {change.id.kind for change in plan.changes}
+        assert kinds == {kind.name for kind in self.provider.kinds}
+
+    def test_a_rollback_restores_everything(self, make_bench: Callable[[], Bench]) -> None:
+        """A rollback restores the content of the system and the ownership records."""
+        bench = self._apply_before(make_bench)
+        before = self._read_state(bench)
+        run = bench.apply(self._declare(self.after))
+        assert run.complete
+        assert self._read_state(bench) != before
+        rollback_result = bench.world.rollback(run.run_id)
+        assert rollback_result.complete, (rollback_result.results, rollback_result.plan.diagnostics)
+        irreversible_resources = {op.resource for op in run.plan.operations if op.irreversible}
+        problems = [d for d in rollback_result.plan.diagnostics if d.severity is not Severity.INFO]
+        assert {d.resource for d in problems} <= set(map(str, irreversible_resources)), (
+            "only what cannot be undone is reported"
+        )
+        if not irreversible_resources:
+            assert self._read_state(bench) == before
+            return
+        restorable = (item for item in self.before if item.id not in irreversible_resources)
+        assert all(self._is_as_declared(bench, item) for item in restorable), (
+            "a loss keeps nothing else from going back"
+        )
+
+    def test_a_rollback_takes_away_what_a_run_created(self, make_bench: Callable[[], Bench]) -> None:
+        """Rolling back the first run leaves the system empty again."""
+        bench = make_bench()
+        before = self._read_state(bench)
+        assert bench.apply(self._declare(self.before)).complete
+        assert bench.world.rollback().complete
+        assert self._read_state(bench) == before
+
+    def test_a_rollback_leaves_alone_what_others_have_changed(self, make_bench: Callable[[], Bench]) -> None:
+        """A rollback reports what changed since the run as a conflict and leaves it unchanged."""
+        bench = self._apply_before(make_bench)
+        run = bench.apply(self._declare(self.after))
+        changed = self._change_elsewhere(bench, self.elsewhere)
+        states = {item.id: self._is_as_declared(bench, item) for item in changed}
+        rollback_result = bench.world.rollback(run.run_id)
+        assert {d.resource for d in rollback_result.plan.diagnostics} >= {str(item.id) for item in changed}
+        assert {item.id: self._is_as_declared(bench, item) for item in changed} == states
+
+    def _is_as_declared(self, bench: Bench, item: Declared) -> bool:
+        """Whether a resource is as it is declared."""
+        scope = PlanScope(targets=frozenset({item.id}))
+        other_world = self._make_world(bench.system)
+        return not other_world.plan(*self._declare([item]), scope=scope).operations
+
+    def _change_elsewhere(self, bench: Bench, resources: Sequence[Declared]) -> Sequence[Declared]:
+        """Let another project adopt and change resources."""
+        result = self._make_world(bench.system).apply(*self._declare(resources))
+        assert result.complete, result.results
+        return resources
+
+    # Cleanup.
+
+    def test_what_a_run_left_is_cleaned_up(self, make_bench: Callable[[], Bench]) -> None:
+        """Later commands remove what a run left behind, and the state then has no pending cleanup."""
+        bench = self._apply_before(make_bench)
+        assert bench.apply(self._declare(self.after)).complete
+        for _ in range(_COMMAND_COUNT):
+            bench.world.recover()
+            if not self._read_pending_cleanup(bench):
+                break
+            bench.world.clock.sleep(_BETWEEN_COMMANDS_S)
+        assert not self._read_pending_cleanup(bench), "'update_cleanup' takes out what was cleaned up"
+        assert not bench.plan(self._declare(self.after)).has_changes
+
+    def _read_pending_cleanup(self, bench: Bench) -> PendingCleanup:
+        state = bench.world.store.read()
+        assert state is not None
+        return state.pending_cleanup
+
+    # Staleness.
+
+    def test_a_plan_is_stale_where_others_have_changed_what_it_is_about(
+        self, make_bench: Callable[[], Bench]
+    ) -> None:
+        """Nothing of a stale plan is applied; with ``skip_stale``, everything but the stale operations."""
+        for item in self.elsewhere:
+            bench = self._apply_before(make_bench)
+            plan = bench.plan(self._declare(self.after))
+            affected_operations = [op for op in plan.operations if op.resource == item.id]
+            assert affected_operations, f"'after' changes {item.id}, which is in 'elsewhere'"
+            self._change_elsewhere(bench, [item])
+            changed_ids = self._find_changed(bench, affected_operations)
+            state_before = self.dump(bench.system)
+            with pytest.raises(KdeclareError) as refused:
+                bench.world.run(plan)
+            assert refused.value.exit_code is ExitCode.STALE
+            assert {d.resource for d in refused.value.diagnostics} == {str(item.id)}
+            expected = {element for op in affected_operations for element in op.expect}
+            assert {d.subject for d in refused.value.diagnostics} <= expected
+            assert self.dump(bench.system) == state_before, "nothing was applied"
+            result = bench.world.run(plan, skip_stale=True)
+            assert self._is_as_declared(bench, item), "what others have changed is left alone"
+            stale_ids = {id_ for id_, r in result.results.items() if r.status is Status.STALE}
+            assert stale_ids
+            assert stale_ids == changed_ids, "of several operations of a resource, the others need not be"
+            assert all(r.is_good for r in result.results.values() if r.status not in _LEFT_OUT_STATUSES)
+
+    def _find_changed(self, bench: Bench, operations: Sequence[Operation]) -> set[str]:
+        """Return the ids of operations whose view has changed."""
+        live = observe(bench.world.connect(), select_all(operations))
+        primary_operations = (op for op in operations if not get_operation_type(op).is_auxiliary)
+        return {
+            op.id for op in primary_operations if get_operation_type(op).compute_view(op, live) != op.expect
+        }
