@@ -14,14 +14,13 @@ from kdeclare.providers.kafka.reassignment.placement.assignment import (
     Slot,
     WorkingAssignment,
 )
-from kdeclare.providers.kafka.reassignment.placement.rebalance import (
+from kdeclare.providers.kafka.reassignment.placement.leaders import (
     balance_leaders,
     balance_leaders_over_racks,
-    balance_replicas,
-    balance_topics,
     choose_leaders,
     order_replicas,
 )
+from kdeclare.providers.kafka.reassignment.placement.rebalance import balance_replicas, balance_topics
 from kdeclare.providers.kafka.reassignment.placement.slots import (
     PartitionDraft,
     build_drafts,
