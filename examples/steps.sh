@@ -1,17 +1,17 @@
-# What the scripts of the examples and the demo share. To be sourced; needs bash and coreutils only.
+# Functions shared by the scripts of the examples and the demo. Source this file; it needs only bash and coreutils.
 #
-#   begin REGEX             work on a copy of the example, in a folder that is gone afterwards; topics
-#                           whose whole name matches are deleted before, should there be any, and after
-#   begin_apart             the same for a script that starts clusters of its own, and ends them in tidy()
-#   step TEXT               say what comes next
+#   begin REGEX             work on a copy of the example in a temporary folder; existing topics whose
+#                           whole name matches are deleted before and after
+#   begin_apart             the same for a script that starts its own clusters, and stops them in tidy()
+#   step TEXT               print the heading of the next step
 #   run CODE COMMAND…       show a command and run it; it must exit with CODE
-#   says TEXT…              the last command must have said all of this …
-#   says_not TEXT…          … and nothing of this
-#   in_order TEXT…          … and this in that order
-#   edit FILE OLD NEW       replace a text in a file, as one would with an editor
-#   kafka-topics, kafka-configs   Kafka's own tools, for what somebody else does by hand
+#   says TEXT…              check that the last output contains each text
+#   says_not TEXT…          check that it contains none of the texts
+#   in_order TEXT…          check that it contains the texts in this order
+#   edit FILE OLD NEW       replace a text in a file
+#   kafka-topics, kafka-configs   Kafka's own tools, for changes outside kdeclare
 #
-# KDECLARE_BOOTSTRAP names another cluster than the sandbox's usual address.
+# KDECLARE_BOOTSTRAP sets the address of another cluster than the sandbox.
 
 usual_address=127.0.0.1:19092
 bootstrap=${KDECLARE_BOOTSTRAP:-$usual_address}
@@ -19,7 +19,7 @@ output=
 
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then bold=$'\e[1;36m' dim=$'\e[1m' plain=$'\e[0m'; else bold= dim= plain=; fi
 
-if ! command -v kdeclare >/dev/null; then # the environment that "make" has made
+if ! command -v kdeclare >/dev/null; then # use the environment that "make" created
   PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.venv/bin:$PATH
   command -v kdeclare >/dev/null || { echo "kdeclare is not installed, or not on the PATH." >&2; exit 1; }
 fi
@@ -33,7 +33,7 @@ begin() {
   pattern=$1
   copy_of "$(dirname "${BASH_SOURCE[1]}")"
   [[ $bootstrap == "$usual_address" ]] || edit kdeclare.yaml "$usual_address" "$bootstrap"
-  remove_topics || fail "there is no cluster at $bootstrap to try things on (kdeclare sandbox start)."
+  remove_topics || fail "no cluster responds at $bootstrap. Run: kdeclare sandbox start"
   trap 'ended $?' EXIT
 }
 
@@ -51,15 +51,15 @@ copy_of() {
   cd "$work/project"
 }
 
-# Runs however the script ends: what the example made goes again. A script whose project is more than
-# manifests says in tidy() how to empty it.
+# Runs whenever the script ends, and removes everything that the example created. A script whose project has
+# more than manifests defines tidy() to remove the rest.
 ended() {
   trap - EXIT
   local code=$1
   if declare -F tidy >/dev/null; then tidy || code=1; else empty_project || code=1; fi
   [[ -z $pattern ]] || (( code == 0 )) || remove_topics
   rm -rf "$work"
-  (( code )) || printf '\n%sThe example went as it should.%s\n' "$bold" "$plain"
+  (( code )) || printf '\n%sThe example succeeded.%s\n' "$bold" "$plain"
   exit "$code"
 }
 
@@ -68,7 +68,7 @@ empty_project() {
   kdeclare apply --yes --quiet --allow-deletes --allow-empty --max-deletes 100% "$@" >"$work/log" || { cat "$work/log" >&2; return 1; }
 }
 
-# The example's topics, whoever made them: imported, taken into ownership, and then declared no longer.
+# Delete the topics of the example, whoever created them: import them, adopt them, and remove their manifests.
 remove_topics() (
   rm -rf "$work/remove" && mkdir "$work/remove" && cd "$work/remove"
   printf '%s\n' 'apiVersion: kdeclare/v1' 'kind: Project' 'metadata: {name: remove}' \
@@ -90,26 +90,26 @@ run() {
   printf '%s$%s%s\n' "$dim" "$(typed "$@")" "$plain"
   output=$work/output
   "$@" 2>&1 </dev/null | tee "$output" || code=${PIPESTATUS[0]}
-  (( code == expected )) || fail "'$*' exited with $code, and not with $expected."
+  (( code == expected )) || fail "'$*' exited with $code instead of $expected."
 }
 
 says() {
   local text said
   said=$(<"$output")
-  for text; do [[ $said == *"$text"* ]] || fail "this should have been said: $text"; done
+  for text; do [[ $said == *"$text"* ]] || fail "this text is missing in the output: $text"; done
 }
 
 says_not() {
   local text said
   said=$(<"$output")
-  for text; do [[ $said != *"$text"* ]] || fail "this should not have been said: $text"; done
+  for text; do [[ $said != *"$text"* ]] || fail "this text must not be in the output: $text"; done
 }
 
 in_order() {
   local text rest
   rest=$(<"$output")
   for text; do
-    [[ $rest == *"$text"* ]] || fail "this should have come next: $text"
+    [[ $rest == *"$text"* ]] || fail "this text is missing, or in the wrong order: $text"
     rest=${rest#*"$text"}
   done
 }
@@ -117,7 +117,7 @@ in_order() {
 edit() {
   local file=$1 old=$2 new=$3 text
   text=$(<"$file")
-  [[ $text == *"$old"* ]] || fail "$file does not hold this: $old"
+  [[ $text == *"$old"* ]] || fail "$file does not contain: $old"
   printf '%s\n' "${text//"$old"/$new}" >"$file"
 }
 
@@ -131,7 +131,7 @@ typed() {
 kafka-topics() { kafka_tool org.apache.kafka.tools.TopicCommand "$@"; }
 kafka-configs() { kafka_tool kafka.admin.ConfigCommand "$@"; }
 
-# The jars are those that the sandbox runs with.
+# Uses the jars of the sandbox.
 kafka_tool() {
   "$(dirname "$(command -v kdeclare)")/python" - "$@" --bootstrap-server "$bootstrap" <<'PYTHON'
 import sys

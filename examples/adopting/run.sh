@@ -1,38 +1,38 @@
 #!/usr/bin/env bash
-# Write an existing cluster down as manifests, take it over, and go on from there.
+# Import an existing cluster as manifests, adopt it, and make the next change.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 begin 'adopting\..*'
 
-step "Two topics are there already; somebody made them with Kafka's own tool."
+step "Two topics exist already; they were created with Kafka's own tool."
 run 0 kafka-topics --create --topic adopting.invoices \
   --partitions 4 --replication-factor 2 --config retention.ms=86400000 --config cleanup.policy=compact,delete
 run 0 kafka-topics --create --topic adopting.mails \
   --partitions 1 --replication-factor 3
 
-step "Write them down."
+step "Import them as manifests."
 run 0 kdeclare import --match 'adopting\..*' --out manifests
 says "Wrote 2 manifests"
 run 0 cat manifests/topics/adopting.invoices.yaml
 says "partitions: 4" "replicationFactor: 2" "retention.ms: 86400000" "cleanup.policy: [compact, delete]"
 
-step "What is written down is what is there."
+step "The manifests match the cluster."
 run 0 kdeclare plan --detailed-exitcode
 says "No changes." "2 resources will be taken into ownership"
 
-step "The first apply changes nothing in the cluster; kdeclare is responsible from now on."
+step "The first apply changes nothing in the cluster; kdeclare owns the topics from now on."
 run 0 kdeclare apply --yes
 says "No changes." "2 resources were taken into ownership"
 run 0 kdeclare plan --detailed-exitcode
 says "2 resources in order."
 says_not "ownership"
 
-step "So the next change is made in the manifests."
+step "Make the next change in the manifests."
 edit manifests/topics/adopting.invoices.yaml "retention.ms: 86400000" "retention.ms: 172800000"
 run 0 kdeclare apply --yes
 says "86400000 (1 d) → 172800000 (2 d)" "1 resource configured"
 
-step "A key that was imported and is declared no longer goes back to the broker's default."
+step "An imported key that is no longer declared returns to the broker default."
 edit manifests/topics/adopting.invoices.yaml "    retention.ms: 172800000" ""
 run 2 kdeclare plan --detailed-exitcode
 says "DELETE" "172800000 (2 d) → (unset) (back to the default)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# New certificates for two Connect workers that go on running: checked by all of them, sent once, seen in handshakes.
+# Rotate the certificates of two running Connect workers: all check them, one change is sent, handshakes show them.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 port=${KDECLARE_CONNECT_PORT:-29092}
@@ -10,7 +10,7 @@ for number in 0 1; do
 done
 tidy() { kdeclare sandbox reset --yes --quiet; }
 
-# A new key and certificate for a worker, signed by the sandbox's authority, as somebody's certificate service does it.
+# Create a new key and certificate for a worker, signed by the sandbox's authority, as a certificate service would.
 issue() {
   local store=.sandbox/connect/workers/$1/$2.p12
   cp .sandbox/connect/ca.p12 "$store"
@@ -20,33 +20,33 @@ issue() {
   keytool -delete -alias ca -keystore "$store" -storepass kdeclare-sandbox
 }
 
-step "A broker and two workers with HTTPS; kdeclare's plug-in is in them."
+step "Start a broker and two workers with HTTPS and kdeclare's plug-in."
 run 0 kdeclare sandbox start --brokers 1 --connect-workers 2 --port "$port"
 
-step "What they show now."
+step "Show the current certificates."
 run 0 kdeclare connect worker-config status
 says "CN=worker-1" "CN=worker-2"
 
-step "New keystores, on one worker only; the manifest is changed already."
+step "Change the manifest while only one worker has the new keystore."
 run 0 issue 1 next
 edit manifests/workers.yaml "  config: {}" '  config:
     listeners.https.ssl.keystore.location: ${env:WORKER_FOLDER}/next.p12'
 run 1 kdeclare plan
 says "127.0.0.1:$((port + 51))" "next.p12"
 
-step "Nothing can be written as long as one worker could not follow. Now it can."
+step "kdeclare writes nothing while one worker could not follow. Now both have the keystore."
 run 0 issue 2 next
 run 0 kdeclare plan
 says "listeners.https.ssl.keystore.location"
 
-step "One change, and every worker is waited for."
+step "Apply one change; kdeclare waits for every worker."
 run 0 kdeclare apply --yes
 run 0 kdeclare connect worker-config status
 says "CN=worker-1 next" "CN=worker-2 next"
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 
-step "And back: the workers' own files hold again."
+step "Roll back: the workers use their own files again."
 run 0 kdeclare rollback --yes
 run 0 kdeclare connect worker-config status
 says "CN=worker-1" "CN=worker-2"

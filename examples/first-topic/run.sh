@@ -4,19 +4,19 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 begin 'first-topic\..*'
 
-step "Is the manifest in order? No cluster is needed to tell."
+step "Validate the manifest without a cluster."
 run 0 kdeclare validate
 says "Valid: 1 resource in 1 file."
 
-step "What would be done? Nothing is changed yet."
+step "Show the plan. This changes nothing."
 run 2 kdeclare plan --detailed-exitcode
 says "+ Topic/first-topic.orders" "1 to create"
 
-step "Do it."
+step "Apply it."
 run 0 kdeclare apply --yes
 says "1 topic created"
 
-step "Now there is nothing left to do."
+step "Nothing is left to do."
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 
@@ -28,13 +28,13 @@ says "1 to change" "604800000 (7 d) → 86400000 (1 d)" "Cannot be rolled back:"
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 
-step "A slip of the pen is found before any broker is asked."
+step "A misspelled key is found before a broker is contacted."
 edit manifests/orders.yaml "retention.ms" "retention.mss"
 run 1 kdeclare validate
 says "manifests/orders.yaml:9:5" "Did you mean 'retention.ms'?"
 edit manifests/orders.yaml "retention.mss" "retention.ms"
 
-step "Take the manifest away: the topic stays, until one says that it may go."
+step "Delete the manifest: the topic stays until you allow the deletion."
 rm manifests/orders.yaml
 run 1 kdeclare plan
 says "The project has no manifests" "--allow-empty"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Three clusters, changed by hand behind our back; one audit finds it all, one plan and one apply mend it.
+# Three clusters are changed outside kdeclare; one audit finds all changes, and one plan covers them.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 port=${KDECLARE_FLEET_PORT:-29092}
@@ -9,15 +9,15 @@ for number in 0 1 2; do
 done
 tidy() { kdeclare sandbox reset --yes --quiet; }
 
-# What somebody does by hand on the first, second or third cluster.
+# Make the following changes with Kafka's tools on cluster 1, 2 or 3.
 on() {
   bootstrap=127.0.0.1:$((port + 200 * ($1 - 1)))
 }
 
-step "Three real clusters of one broker each."
+step "Start three real clusters of one broker each."
 run 0 kdeclare sandbox start --clusters 3 --brokers 1 --port "$port"
 
-step "One plan a cluster, from one command."
+step "Make one plan per cluster with one command."
 run 2 kdeclare fleet plan fleet.yaml --out plans --detailed-exitcode
 says "eu-1" "eu-2" "lab"
 
@@ -25,25 +25,25 @@ step "Apply them in waves: the canary, then one cluster at a time."
 run 0 kdeclare fleet apply fleet.yaml --out plans --yes
 in_order "Wave 1" "lab" "Wave 2" "eu-1" "Wave 3" "eu-2"
 
-step "A snapshot, for later."
+step "Take a snapshot."
 run 0 kdeclare fleet snapshot fleet.yaml --out snapshots
 says "9 topics"
 
-step "Somebody changes a topic on eu-1, deletes one on eu-2, and makes one that is too large on lab."
+step "Outside kdeclare, change a topic on eu-1, delete one on eu-2, and create one with too many partitions on lab."
 on 1; run 0 kafka-configs --alter --topic shop.orders --add-config retention.ms=1000
 on 2; run 0 kafka-topics --delete --topic shop.payments
 on 3; run 0 kafka-topics --create --topic shop.tmp --partitions 20
 
-step "The audit finds all of it, and nothing else; exit code 2 is for the nightly job."
+step "The audit finds exactly these changes. The nightly job can test for exit code 2."
 run 2 kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing
 says "shop.orders" "retention.ms" "shop.payments" "shop.tmp" "bounds" "checkout"
 [[ -s audits/report.html && -s audits/report.md && -s audits/summary.json ]] || fail "the reports are missing."
 
-step "What became of that topic? Another snapshot, and the two together tell."
+step "Take another snapshot, and show the history of the topic from both."
 run 0 kdeclare fleet snapshot fleet.yaml --out snapshots --quiet
 run 0 kdeclare fleet history eu-1 shop.orders --out snapshots
 says "retention.ms" "1000"
 
-step "A new plan is for what was changed by hand only; the next apply would put it right."
+step "A new plan has only these changes; the next apply would revert them."
 run 0 kdeclare fleet plan fleet.yaml --out plans
 says "2 with changes" "eu-1" "eu-2"

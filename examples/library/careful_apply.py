@@ -1,6 +1,6 @@
-"""Plan and apply from code, and leave to people what no rollback brings back.
+"""Plan and apply from Python, but refuse plans with irreversible changes.
 
-python careful_apply.py    in a folder with a kdeclare.yaml
+Run ``python careful_apply.py`` in a folder with a kdeclare.yaml.
 """
 
 import sys
@@ -28,7 +28,7 @@ PROGRAM = "careful_apply.py"
 
 
 def main() -> int:
-    """Apply the project that is here; the exit code is the one that the command line would have."""
+    """Apply the project in the current folder; return the exit code of the command line."""
     try:
         return careful_apply(open_workspace(WorkspaceOptions()))
     except KdeclareError as problem:
@@ -38,14 +38,14 @@ def main() -> int:
 
 
 def careful_apply(workspace: Workspace) -> int:
-    """Apply what can be rolled back, exactly as it was looked at here. Raises KdeclareError."""
+    """Apply exactly the checked plan if it can be rolled back. Raises KdeclareError."""
     plan = make_plan(workspace, what=PROGRAM).plan
     print(plan_outcome(plan).headline)
     if plan.has_errors:
         raise KdeclareError(*plan.diagnostics)
     final = final_changes(plan)
     if final:
-        print(f"Left to people: {', '.join(final)}.")
+        print(f"Not applied because they are irreversible: {', '.join(final)}.")
         return ExitCode.DENIED
     if not plan.has_changes:
         return plan_outcome(plan).exit_code
@@ -53,13 +53,13 @@ def careful_apply(workspace: Workspace) -> int:
         file = Path(folder) / "it.plan"
         save_plan(plan, file)
         run = apply_saved(workspace, load_plan(file), ApplyOptions(PROGRAM))
-    assert run is not None  # nobody was asked
+    assert run is not None  # no confirmation was requested
     print(run_outcome(run).headline)
     return run_outcome(run).exit_code
 
 
 def final_changes(plan: Plan) -> list[str]:
-    """The resources that no rollback would bring back to what they are."""
+    """Return the resources with a change that a rollback cannot undo."""
     return [str(change.id) for change in plan.changes if change.risk is Risk.IRREVERSIBLE]
 
 

@@ -1,4 +1,4 @@
-"""A saved plan as a message for a chat: text blocks, in the JSON that incoming webhooks of chats take.
+"""Turn a saved plan into a chat message: text blocks, in the JSON that incoming webhooks accept.
 
 python chat_message.py it.plan | curl --json @- "$WEBHOOK"
 """
@@ -21,16 +21,16 @@ from kdeclare.api import (
 )
 
 MOST = 10
-"""How many of a kind are told one by one; a chat is no place for a thousand lines."""
+"""The maximum number of listed changes, errors or fields; a chat message must stay short."""
 
 LONGEST = 3000
-"""Characters that a chat takes in one block."""
+"""The maximum number of characters in one block."""
 
 SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.FORGET: "…"}
 
 
 def message(plan: Plan) -> dict[str, Any]:
-    """Headline, changes and what keeps some of them from being made."""
+    """Return the message: headline, changes, errors and denials."""
     headline = escaped(plan_outcome(plan).headline)
     acting = [change for change in plan.changes if change.action is not Action.NO_OP]
     worst_first = sorted(acting, key=lambda change: list(Risk).index(change.risk), reverse=True)
@@ -45,7 +45,7 @@ def message(plan: Plan) -> dict[str, Any]:
 
 
 def line(change: Change) -> str:
-    """One change: what, how bad, and which fields."""
+    """Return the line of one change: action, resource, risk and fields."""
     fields = ", ".join(first([f"`{escaped(field.path)}`" for field in change.fields]))
     risk = "" if change.risk is Risk.SAFE else f"  :warning: {change.risk}"
     blocked = "  blocked" if change.blocked else ""
@@ -55,25 +55,25 @@ def line(change: Change) -> str:
 
 
 def first(items: list[str]) -> list[str]:
-    """The first of them, and how many more there are."""
+    """Return the first items, and the number of the others."""
     more = len(items) - MOST
     return items if more <= 0 else [*items[:MOST], f"… and {more} more"]
 
 
 def text_block(text: str) -> dict[str, Any]:
-    """A block of text, as much of it as a block may hold, in whole lines."""
+    """Return a block with as many whole lines of the text as fit."""
     if len(text) > LONGEST:
         text = text[: LONGEST - 2].rpartition("\n")[0] + "\n…"
     return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
 
 
 def escaped(text: str) -> str:
-    """What would be a mention or a link stands there as it is."""
+    """Escape characters that the chat would interpret as a mention or a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "'")
 
 
 def main() -> int:
-    """Print the message of the plan file that is named."""
+    """Print the message for the given plan file."""
     if len(sys.argv) != 2:
         print("usage: python chat_message.py PLANFILE", file=sys.stderr)
         return ExitCode.USAGE

@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# More replicas, more partitions and a stricter min.insync.replicas at once, in the order that is safe.
+# Raise the replication factor, the partitions and min.insync.replicas at once, in a safe order.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../steps.sh"
 begin 'more-replicas\..*'
 
-step "A topic with two replicas."
+step "Create a topic with two replicas."
 run 0 kdeclare apply --yes
 
-step "Three numbers change in the manifest."
+step "Change three numbers in the manifest."
 edit manifests/payments.yaml "partitions: 3" "partitions: 6"
 edit manifests/payments.yaml "replicationFactor: 2" "replicationFactor: 3"
 edit manifests/payments.yaml "min.insync.replicas: 1" "min.insync.replicas: 2"
 
-step "What is done first, and why?"
+step "Show the order of the steps and the reasons."
 run 2 kdeclare plan --graph --detailed-exitcode
 says "Cannot be rolled back:"
 in_order "Order of execution" "partitions.increase" "partitions.reassign" "configs.alter"
 
-step "Do it; apply waits until all replicas are in sync."
+step "Apply it; apply waits until all replicas are in sync."
 run 0 kdeclare apply --yes
 says "3 of 3 operations done"
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."
 
-step "Back to two replicas: now min.insync.replicas comes first."
+step "Go back to two replicas: now min.insync.replicas changes first."
 edit manifests/payments.yaml "replicationFactor: 3" "replicationFactor: 2"
 edit manifests/payments.yaml "min.insync.replicas: 2" "min.insync.replicas: 1"
 run 2 kdeclare plan --graph --detailed-exitcode

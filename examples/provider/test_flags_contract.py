@@ -1,4 +1,4 @@
-"""The contract of providers, held by the flags."""
+"""Run the contract suite of providers on the flags provider."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from kdeclare.testing.provider_contract import Declared, ProviderContract
 
 
 class TestFlags(ProviderContract):
-    """A service in a file of its own for each test: it is quick enough."""
+    """Uses a separate file for each test, which is fast enough."""
 
     provider = PROVIDER
     before = (

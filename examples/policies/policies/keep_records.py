@@ -1,4 +1,4 @@
-"""A rule of this company's own: whoever shortens retention deletes what is older than that."""
+"""A custom policy: shortening the retention of a topic deletes its older records."""
 
 from collections.abc import Mapping
 from math import inf
@@ -10,7 +10,7 @@ RETENTION = "retention.ms"
 
 
 class KeepRecords(TopicActionsPolicy):
-    """The retention of a topic that holds more than ``records`` records (default: none) is not shortened."""
+    """Denies a shorter retention for a topic with more than ``records`` records (default: 0)."""
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self.records = int(configs.get("records", 0))
@@ -27,6 +27,6 @@ class KeepRecords(TopicActionsPolicy):
 
 
 def retention(state: TopicState) -> float:
-    """In ms; as long as Kafka keeps records by default, where the topic does not say."""
+    """Return the retention in ms; Kafka's default if the topic does not set it."""
     value = int(state.configs.get(RETENTION, 7 * 24 * 3600 * 1000))
     return inf if value == -1 else value

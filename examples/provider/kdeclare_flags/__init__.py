@@ -1,1 +1,1 @@
-"""A provider for kdeclare: feature flags, and the clients that read them."""
+"""A provider for kdeclare: feature flags and the clients that read them."""

@@ -1,4 +1,4 @@
-"""``kdeclare flag``: change a flag ad hoc. It is imported only when somebody types this command."""
+"""``kdeclare flag``: change a flag ad hoc. The module is imported only for this command."""
 
 from typing import Annotated
 
@@ -13,16 +13,16 @@ from kdeclare_flags.provider import FLAG, FlagSpec
 
 
 def register(app: typer.Typer) -> None:
-    """Put the group into the application."""
+    """Add the command group to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "set")(set_rollout)
-    app.add_typer(group, name="flag", help="Feature flags ad hoc: set.")
+    app.add_typer(group, name="flag", help="Change feature flags ad hoc: set.")
 
 
 def set_rollout(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The flag.")],
-    rollout: Annotated[int, typer.Argument(metavar="PERCENT", min=0, max=100, help="Of how many users.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the flag.")],
+    rollout: Annotated[int, typer.Argument(metavar="PERCENT", min=0, max=100, help="Percentage of users.")],
     write_manifest: WriteManifest = False,
     yes: Yes = False,
     output: Format = "text",
@@ -30,9 +30,9 @@ def set_rollout(
     where: StateOptions,
     console: Console,
 ) -> ExitCode:
-    """Set for how many users a flag is on.
+    """Set the percentage of users that a flag is on for.
 
-    Shows the plan and asks first; 'kdeclare rollback' undoes it.
+    Shows the plan and asks for confirmation. 'kdeclare rollback' undoes the change.
     """
     flag, overrides = Declared(FLAG, name, FlagSpec(rollout=rollout)), overriding.overrides()
     return run_declared(

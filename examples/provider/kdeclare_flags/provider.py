@@ -1,4 +1,4 @@
-"""What kdeclare has to know of feature flags: two kinds, and what is left to clean up."""
+"""The provider of feature flags: connection, two kinds and their cleanup."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,28 +19,28 @@ SYSTEM = ObjectSystem("flags", FlagService, Contents)
 
 
 class FlagSettings(BaseModel):
-    """What an environment says of the service: its file, relative to the project."""
+    """Settings of an environment: the file of the service, relative to the project."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     file: str
 
 
 class FlagSpec(ObjectSpec):
-    """``spec`` of a Flag: it is on for a percentage of users."""
+    """``spec`` of a Flag, which is on for a percentage of users."""
 
-    description: str | None = Field(default=None, description="What it is for.")
-    rollout: int = Field(default=100, ge=0, le=100, description="For how many users it is on, in percent.")
+    description: str | None = Field(default=None, description="Purpose of the flag.")
+    rollout: int = Field(default=100, ge=0, le=100, description="Percentage of users with the flag on.")
 
 
 class FlagClientSpec(ObjectSpec):
-    """``spec`` of a FlagClient: a program that reads flags, and its token for that."""
+    """``spec`` of a FlagClient: a program that reads flags with a token."""
 
-    flags: list[str] = Field(description="The flags that it reads.")
-    token: SecretText = Field(description="What it authenticates with.")
+    flags: list[str] = Field(description="Flags that the client reads.")
+    token: SecretText = Field(description="Token that the client authenticates with.")
 
 
 class Rollout(Completion):
-    """A flag reaches its clients some time after the request was answered."""
+    """A flag reaches its clients some time after the request has completed."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
         """See `Completion`."""
@@ -48,7 +48,7 @@ class Rollout(Completion):
 
 
 class FlagClientKind(SystemObjectKind):
-    """A client's earlier token stays valid for a while, and is revoked after that."""
+    """A client's old token stays valid for a grace period, and is then revoked."""
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
         """See `ObjectKind`."""
@@ -65,7 +65,7 @@ CLIENT = FlagClientKind(SYSTEM, "FlagClient", FlagClientSpec, references={"flags
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
-    """Revoke the old tokens that nobody can use any longer. Raises Fault."""
+    """Revoke the old tokens whose grace period is over. Raises Fault."""
     names = find_pending(request.pending, OLD_TOKENS)
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""The system: feature flags and their clients in one SQLite file, which other programs use as well."""
+"""The service: feature flags and their clients in one SQLite file, which other programs use as well."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ CREATE TABLE old_tokens(client TEXT, token TEXT, until REAL);
 
 
 class Contents(SystemObjects):
-    """What the service has. Ongoing are flags that have not reached all their clients yet."""
+    """Contents of the service. ``ongoing`` has the flags that have not reached all their clients yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class FlagService:
     timeout_s: float = 5.0
 
     def open(self, timeout_s: float) -> "FlagService":
-        """See `Target`: what leads to the service is the connection itself. Raises Fault where it is gone."""
+        """See `Target`: the service is its own connection. Raises Fault if the file cannot be read."""
         self.read()
         return self
 
     def create(self, rollout_s: float = 0.0, grace_s: float = 0.0) -> None:
-        """Make the file. A flag takes rollout_s to reach its clients; an old token is valid for grace_s."""
+        """Create the file. A flag takes rollout_s to reach its clients; an old token is valid for grace_s."""
         with closing(sqlite3.connect(self.path)) as file, file:
             file.executescript(f"BEGIN; {_SCHEMA}")
             file.execute("INSERT INTO service VALUES (?, ?, ?)", (str(uuid.uuid4()), rollout_s, grace_s))
 
     def read(self) -> Contents:
-        """Return everything; tokens are secrets from here on. Raises Fault."""
+        """Read all objects; tokens are returned as secrets. Raises Fault."""
         now = time.time()
         with self._open() as file:
             [(system_id, rollout_s, _)] = file.execute("SELECT * FROM service")
@@ -61,7 +61,7 @@ class FlagService:
         return Contents(objects, system_id, frozenset(rolling))
 
     def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> list[Fault | None]:
-        """Make the writes, or only check them; return what is wrong with each. Raises Fault."""
+        """Make the writes, or only validate them; return the fault of each, or None. Raises Fault."""
         with self._open() as file:
             results = [self._write(file, write) for write in writes]
             if validate_only:

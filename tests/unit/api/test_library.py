@@ -220,7 +220,7 @@ def test_the_program_that_applies(example: Path, capsys: pytest.CaptureFixture[s
     text = manifest.read_text()
     manifest.write_text(text.replace("partitions: 3", "partitions: 6"))
     assert main() == 3
-    assert "Left to people: Topic/library.parcels." in capsys.readouterr().out
+    assert "Not applied because they are irreversible: Topic/library.parcels." in capsys.readouterr().out
     manifest.write_text(text.replace("retention.ms", "retention.mss"))
     assert main() == 1
     assert "\nmanifests/parcels.yaml:10:5: 'retention.mss' is not" in capsys.readouterr().out

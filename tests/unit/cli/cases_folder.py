@@ -1,4 +1,4 @@
-"""The cases of `tests/cases`: read, brought about on an in-memory cluster, and written down as pages."""
+"""Read the cases of `tests/cases`, set them up on an in-memory cluster, and render them as pages."""
 
 import json
 import re
@@ -37,10 +37,10 @@ _SECONDS = re.compile(r"(?<=\"seconds\": )[\d.]+|(?<=\nIn )[\d.]+ m?s(?=:)")
 
 @dataclass(frozen=True)
 class Case:
-    """One folder.
+    """One folder of `tests/cases`.
 
-    exit: the code, whatever the format. environ: variables of the process. saved: whether a plan is made and
-    saved as ``it.plan`` before what happens ``meanwhile``.
+    exit: the exit code, in every format. environ: environment variables. saved: whether a plan is saved as
+    ``it.plan`` before the changes under ``meanwhile`` are made.
     """
 
     folder: Path
@@ -54,29 +54,29 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return self.folder.name
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Those that the command can."""
+        """The output formats of the command."""
         return _OF_APPLY if self.command.startswith("apply") else tuple(FORMATS)
 
     @property
     def live(self) -> Mapping[str, Any]:
-        """What the cluster has; nothing but three brokers where it is not said."""
+        """The live state; empty if the case has no ``live.yaml``."""
         file = self.folder / "live.yaml"
         return yaml.safe_load(file.read_text()) if file.exists() else {}
 
     def inputs(self) -> Iterator[Path]:
-        """Its files, in the order in which they are read."""
+        """Return its input files, in the order in which they are read."""
         for name in _INPUTS:
             path = self.folder / name
             yield from sorted(path.rglob("*.yaml")) if path.is_dir() else [path] * path.exists()
 
 
 def cases() -> list[Case]:
-    """All of them, by group and in the order of their names there."""
+    """Read all cases, sorted by group and then by name."""
     found = [_read(file.parent) for file in sorted(FOLDER.glob("*/case.yaml"))]
     groups = [line[3:] for line in (FOLDER / "ORDER").read_text().splitlines() if line.startswith("## ")]
     return sorted(found, key=lambda case: groups.index(case.group))
@@ -87,7 +87,7 @@ def _read(folder: Path) -> Case:
 
 
 def bring_about(case: Case, kdeclare: CommandLine) -> None:
-    """Everything up to the command."""
+    """Set up everything that the command needs."""
     kdeclare.cluster = _cluster(case.live)
     kdeclare.workers = _workers(case.live)
     for name, value in case.environ.items():
@@ -114,12 +114,12 @@ def bring_about(case: Case, kdeclare: CommandLine) -> None:
 
 
 def run(case: Case, kdeclare: CommandLine, output: str) -> Ran:
-    """The command in one of its formats."""
+    """Run the command with one of its output formats."""
     return kdeclare(*shlex.split(case.command), "--format", output)
 
 
 def golden(ran: Ran) -> str:
-    """What it said, without what differs from day to day."""
+    """Return the output, with ids, times and versions replaced by constants."""
     text = ran.out + ran.err
     for pattern, instead in (
         (_TIMES, "2026-01-01T00:00:00Z"),
@@ -133,21 +133,21 @@ def golden(ran: Ran) -> str:
 
 
 def page(case: Case) -> str:
-    """The case as a page: why, what is there, what is typed, what comes of it."""
-    parts = [f"# {case.title}", case.about.strip(), f"[All cases](../README.md) · {case.group}", "## Given"]
+    """Render the case as a page: description, input, command and output."""
+    parts = [f"# {case.title}", case.about.strip(), f"[All cases](../README.md) · {case.group}", "## Input"]
     if not case.live:
-        parts.append("A cluster with three brokers on three racks, and nothing in it.")
+        parts.append("An empty cluster with three brokers on three racks.")
     for file in case.inputs():
         parts.append(f"{_label(file.relative_to(case.folder))}\n\n{_block(file.read_text(), 'yaml')}")
     given = [f"{name}={shlex.quote(value)}" for name, value in case.environ.items()]
     saved = "$ kdeclare plan --out it.plan\n" if case.saved else ""
     typed = " ".join([*given, "kdeclare", case.command])
     parts += [
-        "## Then",
+        "## Output",
         _block(f"{saved}$ {typed}\n{(case.folder / FORMATS['text']).read_text()}", "console"),
     ]
     parts.append(f"Exit code {case.exit}.")
-    others = {"json": "for scripts", "sarif": "for annotations of files"}
+    others = {"json": "for scripts", "sarif": "for annotations in files"}
     links = [f"[{FORMATS[f]}]({FORMATS[f]}), {why}" for f, why in others.items() if f in case.formats]
     if "markdown" in case.formats:
         parts += ["## On a pull request", (case.folder / FORMATS["markdown"]).read_text().strip()]
@@ -157,7 +157,7 @@ def page(case: Case) -> str:
 
 
 def index(found: list[Case]) -> str:
-    """The page of the folder."""
+    """Render the page that lists all cases."""
     intro = (FOLDER / "ORDER").read_text()
     for group in dict.fromkeys(case.group for case in found):
         rows = [
@@ -172,9 +172,9 @@ def index(found: list[Case]) -> str:
 
 def _label(path: Path) -> str:
     if path.name == "live.yaml":
-        return "What the cluster has:"
+        return "Live state of the cluster:"
     if path.parts[0] == _APPLIED:
-        return f"`{Path('manifests', *path.parts[1:])}`, as it was applied:"
+        return f"`{Path('manifests', *path.parts[1:])}`, as last applied:"
     return f"`{path}`:"
 
 
@@ -213,5 +213,5 @@ def _texts(configs: Mapping[str, Any]) -> dict[str, str]:
 
 
 def loaded(text: str) -> Any:
-    """A golden file of JSON."""
+    """Parse a golden JSON file."""
     return json.loads(text)

@@ -1,6 +1,6 @@
-"""`tests/cases`: what is declared and what is there, to what is said in every format.
+"""Run the cases of `tests/cases`, and compare the output in every format.
 
-KDECLARE_UPDATE_GOLDEN=1 writes the outputs and the pages; read the diff.
+KDECLARE_UPDATE_GOLDEN=1 writes the outputs and the pages; review the diff.
 """
 
 import json
@@ -19,8 +19,7 @@ from tests.unit.report.test_sarif import check as check_sarif
 
 CASES = cases()
 SECRETS = ("hunter2", "correct horse")
-"""What stands for a secret in the cases."""
-
+"""The secret values of the cases."""
 
 OUTPUTS = [
     pytest.param(case, output, id=f"{case.name}-{output}") for case in CASES for output in case.formats
