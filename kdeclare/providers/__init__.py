@@ -1,1 +1,1 @@
-"""The built-in providers: one package for each external system."""
+"""Built-in providers: one package per external system."""

@@ -1,1 +1,1 @@
-"""Kafka: topics, broker configs and reassignments."""
+"""The Kafka provider: topics, broker configs, client quotas and partition reassignments."""

@@ -1,4 +1,4 @@
-"""Kind `BrokerConfig`: dynamic configs of one broker, or of all of them by default."""
+"""Kind `BrokerConfig`: dynamic configs of one broker, or the cluster-wide default for all brokers."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
@@ -89,7 +89,7 @@ from kdeclare.providers.kafka.risks import assess_broker_field
 CLUSTER_DEFAULTS = ConfigResource(ConfigScope.BROKER, "")
 
 HELD_BY_CLUSTER = frozenset({"min.insync.replicas"})
-"""With eligible leader replicas on, the cluster keeps a cluster-wide value and refuses to delete it."""
+"""With eligible leader replicas enabled, the cluster keeps a cluster-wide value and refuses to delete it."""
 
 
 class BrokerConfigSpec(BaseModel):
@@ -105,7 +105,7 @@ class BrokerConfigSpec(BaseModel):
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="What may happen to settings that others made.")
+        SettingsLifecycle, Field(description="How to treat settings that other clients made.")
     ] = SettingsLifecycle()
 
 
@@ -120,11 +120,11 @@ class BrokerConfigBody:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigRecord(ConfigsRecord):
-    """What is owned of the dynamic configs of one broker, or of all by default."""
+    """The owned dynamic configs of one broker, or of the cluster-wide default."""
 
 
 class BrokerConfigKind:
-    """Brokers' dynamic configs (KIP-226): brokers exist, so every change is an update."""
+    """Dynamic broker configs (KIP-226). Brokers already exist, so every change is an update."""
 
     name = "BrokerConfig"
     spec: type[BaseModel] = BrokerConfigSpec
@@ -146,7 +146,7 @@ class BrokerConfigKind:
                 "illegal-broker-name",
                 "Illegal broker name",
                 f"'{name}' is neither '{CLUSTER_DEFAULT}' nor a broker id.",
-                hint="Write the id as Kafka does: digits 0 to 9, no leading zeros, at most 2147483647.",
+                hint="Write the id as Kafka does: digits 0 to 9, no leading zero, at most 2147483647.",
                 resource=resource,
             )
             problems += (SpecProblem(NAME, name_problem),)
@@ -154,7 +154,7 @@ class BrokerConfigKind:
         return body, problems
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Its declared and owned keys, and whatever else is set on it."""
+        """Select the declared and owned keys, and all other overrides of the broker."""
         body = narrow_optional(body, BrokerConfigBody)
         config_resource = _to_config_resource(name)
         keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
@@ -199,7 +199,7 @@ class BrokerConfigKind:
             fields = tuple(map(assess_broker_field, configs.fields))
             risk = find_highest_risk(fields)
             change = Change(resource, Action.UPDATE, reason, risk, fields, desired.source)
-            # what unmanagedConfigs: remove resets, it resets by what the manifest says once that was applied
+            # a key that unmanagedConfigs: remove resets counts as adopted only before the first apply
             adopted_paths = [
                 f"configs.{key}" for key in configs.unowned if key in body.configs or owned is None
             ]
@@ -210,7 +210,7 @@ class BrokerConfigKind:
         return Difference(change, record, configs.unmanaged, tuple(diagnostics), drifted=drifted)
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Its configs."""
+        """Return the declared configs."""
         body = desired.get_body(BrokerConfigBody)
         return {"configs": compute_overrides(load_catalog(ConfigScope.BROKER), body.configs)}
 
@@ -221,7 +221,7 @@ class BrokerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """The dynamic configs of that very broker, or the cluster-wide ones."""
+        """Return the dynamic configs set on exactly this broker, or the cluster-wide ones."""
         cluster, config_resource = live.get(KafkaState), _to_config_resource(resource.name)
         if not _is_registered(resource, cluster):
             return None
@@ -251,7 +251,7 @@ class BrokerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """One atomic operation, and one more for every doubling of a thread pool."""
+        """Plan one atomic operation, and one more for every doubling or halving of a thread pool."""
         config_resource = _to_config_resource(change.id.name)
         cluster = live.get(KafkaState)
         stages = expand_thread_pools(
@@ -275,15 +275,15 @@ class BrokerConfigKind:
         return BrokerConfigRecord(merge_fields(get_applied(before), get_applied(after), keys))
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Always."""
+        """Return True: the diff only needs the broker's own live configs."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """The configs of the broker."""
+        """Return the key of the broker's configs."""
         return LiveKey(BROKER_CONFIG, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Its configs."""
+        """Return the facts of the declared and owned configs."""
         body = narrow(body, BrokerConfigBody)
         return compute_declared_override_facts(
             ConfigScope.BROKER,
@@ -293,7 +293,7 @@ class BrokerConfigKind:
         )
 
     def to_json(self, name: str, body: object) -> JsonObject:
-        """See `Kind`; what is as by default is left out."""
+        """See `Kind`. Default values are omitted."""
         body = narrow(body, BrokerConfigBody)
         document: dict[str, JsonValue] = {
             "configs": dump_config_values(body.configs, load_catalog(ConfigScope.BROKER))
@@ -319,7 +319,7 @@ class BrokerConfigKind:
         return render_declared_configs(change.fields)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """As Kafka takes the values of a config."""
+        """Return whether Kafka reads both texts as the same config value."""
         return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
             str(path[-1]), text, value
         )
@@ -332,12 +332,12 @@ class BrokerConfigKind:
         return is_as_changed(lambda body: self.to_json(name, body), before, after, change, keys)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
-        """The default of all brokers, and the ids of brokers, sorted as numbers."""
+        """Return the name of the cluster-wide default and the broker ids in numeric order."""
         brokers = connections.get(KafkaConnection).cluster.describe().brokers
         return [CLUSTER_DEFAULT, *map(str, sorted(broker.id for broker in brokers))]
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """One manifest for each broker, and for the cluster default, that has something set."""
+        """Return one manifest for the cluster default and for each broker, if they have overrides."""
         if request.is_selective:
             return Export({})
         cluster = connections.get(KafkaConnection).cluster
@@ -379,8 +379,8 @@ def _report_unknown_broker(resource: ResourceId, desired: DesiredResource, live:
     broker_ids = ", ".join(str(broker.id) for broker in live.cluster.brokers)
     return error(
         "unknown-broker",
-        "No such broker",
-        f"Broker {resource.name} is not registered in the cluster; it has {broker_ids}.",
+        "Unknown broker",
+        f"Broker {resource.name} is not registered in the cluster, which has the brokers {broker_ids}.",
         hint="Correct the id, or start the broker first.",
         place=desired.source,
         resource=str(resource),
@@ -388,7 +388,7 @@ def _report_unknown_broker(resource: ResourceId, desired: DesiredResource, live:
 
 
 def _diff_undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
-    """What deleting it would mean: the owned keys reset. Brokers exist, so it is an update."""
+    """Return the change that resets the owned keys. Brokers keep existing, so it is an update."""
     fields = tuple(map(assess_broker_field, configs.fields))
     return Difference(Change(resource, Action.UPDATE, Reason.ORPHANED, find_highest_risk(fields), fields))
 
@@ -396,9 +396,9 @@ def _diff_undeclared(resource: ResourceId, configs: ConfigDiff) -> Difference:
 def _warn_kept_config(resource: ResourceId, key: str, desired: DesiredResource) -> Diagnostic:
     return warning(
         "undeletable-config",
-        "The cluster keeps this config",
-        f"'{key}' is declared no longer, but Kafka refuses to delete it from the cluster default, "
-        "so its value stays and kdeclare lets go of it.",
+        "Config kept by the cluster",
+        f"'{key}' is no longer declared, but Kafka refuses to delete it from the cluster default. Its value "
+        "stays, and kdeclare no longer manages it.",
         place=desired.source,
         resource=str(resource),
         subject=key,
@@ -414,14 +414,14 @@ def _check_scopes(resource: str, name: str, spec: BrokerConfigSpec) -> Iterator[
                 resource,
                 key,
                 f"'{key}' can be changed at run time only for one listener of one broker.",
-                f"Write listener.name.<listener>.{key}, in a BrokerConfig named by a broker id.",
+                f"Declare listener.name.<listener>.{key} in a BrokerConfig named after a broker id.",
             )
         elif info is not None and info.mode == "per-broker" and name == CLUSTER_DEFAULT:
             yield _report_misplaced(
                 resource,
                 key,
                 f"'{key}' can only be set on a broker id, not on '{CLUSTER_DEFAULT}'.",
-                "Write one BrokerConfig a broker.",
+                "Declare it in one BrokerConfig per broker.",
             )
 
 

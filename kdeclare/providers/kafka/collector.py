@@ -1,4 +1,4 @@
-"""Reading a cluster: what is selected, and the topics, configs, moves and directories that are found."""
+"""Read the selected topics, configs, reassignments and log directories of a cluster."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -24,10 +24,11 @@ from kdeclare.providers.kafka.port import (
 
 @dataclass(frozen=True, slots=True)
 class KafkaSelection:
-    """The topics (with their moves) and config keys that something touches.
+    """The topics (with their reassignments) and config keys to read.
 
-    every_topic: all of them with their moves, as patterns are about topics that only the cluster knows.
-    log_dirs: topics of which also the log directories of the replicas are needed.
+    every_topic: read all topics with their reassignments, because only the cluster knows which topics match a
+        pattern.
+    log_dirs: topics whose replicas' log directories are read as well.
     """
 
     topics: frozenset[str] = frozenset()
@@ -56,14 +57,14 @@ def _merge_queries(a: ConfigQuery, b: ConfigQuery) -> ConfigQuery:
 
 _EXISTS_ERROR = "TOPIC_ALREADY_EXISTS"
 _ABSENT_ERRORS = frozenset({"INVALID_REPLICATION_FACTOR", POLICY_VIOLATION})
-"""What the controller answers only once it has seen that there is no such topic."""
+"""Errors that the controller returns only after it has found that the topic does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicExistence:
-    """Topics by what the controller says of them.
+    """Topics by whether they exist, according to the controller.
 
-    unsettled: it did not say, because the client may not create topics, or the request failed.
+    unsettled: unknown, because the principal may not create topics or the request failed.
     """
 
     exists: frozenset[str] = frozenset()
@@ -72,7 +73,7 @@ class TopicExistence:
 
 
 def check_existence(cluster: Cluster, names: Iterable[str]) -> TopicExistence:
-    """Ask the controller for topics that no broker shows. Creates nothing, raises nothing."""
+    """Ask the controller about topics that no broker shows. Creates nothing and raises nothing."""
     topic_names = sorted(set(names))
     if not topic_names:
         return TopicExistence()
@@ -99,14 +100,16 @@ def read_topics_and_moves(
     move_topics: Sequence[str] | None,
     wait_policy: WaitPolicy | None = None,
 ) -> tuple[Mapping[str, Topic], Mapping[TopicPartition, Move]]:
-    """Topics, and the moves under way; None is all of them, and of no topics nothing is asked.
+    """Return topics and their in-flight reassignments.
 
-    names: the topics to read. move_topics: those whose moves to read, which `names` should have as well.
-    wait_policy: before the topics are read, wait for brokers to know what the controller has committed.
-    Moves before and after: what ended in between left a union in the topics, so those are read again. Where
-    none of the topics exists, none is moved.
-    KIP-860 shows that no order of the two reads is free of races; the guard of a request is what holds.
-    Raises Fault when the cluster does not answer.
+    names: the topics to read; None reads all. move_topics: the topics whose reassignments to read, a subset
+        of ``names``; None reads all, and an empty sequence sends no request.
+    wait_policy: before topics are read, wait for brokers to have what the controller has committed.
+
+    Reassignments are listed before and after the topics. The topics of a reassignment that ended in between
+    may show the union of old and new replicas, so they are read again. If none of the topics exists, none has
+    a reassignment. KIP-860 shows that no order of the two reads is free of races; the broker's guard of each
+    request prevents their consequences. Raises Fault if the cluster does not respond.
     """
     reads_moves = move_topics is None or len(move_topics) > 0
     earlier_moves = cluster.list_earlier_moves() if reads_moves else frozenset[TopicPartition]()
@@ -133,10 +136,10 @@ def observe(
     all_topics: bool = False,
     wait_policy: WaitPolicy | None = None,
 ) -> KafkaState:
-    """The live state that ``query`` names, and with ``all_topics`` every topic there is.
+    """Read the live state that ``query`` selects, and with ``all_topics`` every topic.
 
-    wait_policy: before the topics are read, wait for brokers to know what the controller has committed.
-    Raises Fault when the cluster does not answer.
+    wait_policy: before topics are read, wait for brokers to have what the controller has committed.
+    Raises Fault if the cluster does not respond.
     """
     info = cluster.describe()
     names = None if all_topics or query.every_topic else sorted(query.topics)
@@ -147,14 +150,14 @@ def observe(
         try:
             topics, moves = read_topics_and_moves(cluster, names, _list_move_topics(query), wait_policy)
         except Fault as fault:
-            # a principal without Describe on the cluster may not alter it either, so it moves nothing
+            # a principal without Describe on the cluster may not alter it, so it starts no reassignments
             if fault.error != CLUSTER_AUTHORIZATION_FAILED:
                 raise
             topics, _ = read_topics_and_moves(cluster, names, (), wait_policy)
             sees_moves = False
     elif wait_policy is not None:
         cluster.await_committed(wait_policy)
-    # a list of all topics leaves out what one may not see: that is not proof that it is not there
+    # a list of all topics omits hidden ones, so a missing topic may still exist
     missing = sorted(query.topics - topics.keys()) if names is None else []
     hidden = cluster.find_hidden_topics(missing) if missing else frozenset()
     brokers = {str(broker.id) for broker in info.brokers}
@@ -170,20 +173,21 @@ def observe(
 
 
 def warn_moves_not_visible() -> Diagnostic:
-    """The warning where `KafkaState.sees_moves` is false."""
+    """Return the warning for a plan whose `KafkaState.sees_moves` is false."""
     return warning(
         "not-authorized",
-        "Replica moves cannot be seen",
-        "Without the right Describe on the cluster, ongoing moves are not known: a topic that is being moved "
-        "is shown with the replicas that it is about to lose, too.",
-        hint="Ask for Describe on the cluster, or do not change replicas while others move them.",
+        "Reassignments not visible",
+        "Without Describe on the cluster, kdeclare cannot see in-flight reassignments. A topic that is being "
+        "reassigned is shown with the replicas that are about to be removed as well.",
+        hint="Request Describe on the cluster, or do not change replicas while another client reassigns "
+        "them.",
     )
 
 
 def collect_replica_dirs(
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> dict[tuple[TopicPartition, int], ReplicaDirs]:
-    """Of log directories by broker, where each replica is and where it is heading."""
+    """Return the current and the future log directory of each replica."""
     current_paths: dict[tuple[TopicPartition, int], str] = {}
     future_paths: dict[tuple[TopicPartition, int], str] = {}
     for broker, dirs in log_dirs.items():
@@ -197,7 +201,7 @@ def collect_replica_dirs(
 
 
 def _list_move_topics(query: KafkaSelection) -> Sequence[str] | None:
-    """The topics whose moves are asked for, None for all."""
+    """Return the topics whose reassignments to read; None means all."""
     reads_all = query.every_topic or len(query.topics) > _MAX_NAMED_TOPICS
     return None if reads_all else sorted(query.topics)
 
@@ -223,14 +227,14 @@ def observe_expected(
     all_topics: bool = False,
     await_unsettled: bool = False,
 ) -> CollectResult:
-    """Observe until brokers show every expected topic that exists, or patience ends.
+    """Observe until brokers show every expected topic that exists, or the wait policy's limit is reached.
 
-    await_unsettled: wait also where nobody can tell whether a topic exists. Raises Fault.
+    await_unsettled: also wait for topics whose existence is unknown. Raises Fault.
     """
     started_at, delay_s = wait_policy.monotonic(), _FIRST_DELAY_S
     live = observe(cluster, query, all_topics=all_topics, wait_policy=wait_policy)
     while True:
-        # of a hidden topic, no broker will ever show more
+        # no broker will ever show a hidden topic to this principal
         missing = [n for n in expected if n not in live.hidden and not _is_visible(n, query, live)]
         existence = check_existence(cluster, missing)
         awaited_topics = existence.exists | existence.unsettled if await_unsettled else existence.exists
@@ -249,20 +253,23 @@ def _to_resource_ids(names: Iterable[str]) -> frozenset[ResourceId]:
 
 
 def _is_visible(name: str, query: KafkaSelection, live: KafkaState) -> bool:
-    """Whether brokers show it whole: another broker answers for its configs, and can trail further."""
+    """Return whether brokers show the topic and its configs.
+
+    Configs can come from a different broker, which may trail further behind.
+    """
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return name in live.topics and (resource not in query.configs or resource in live.configs)
 
 
 def collect_cluster(connections: Connections, selection: KafkaSelection) -> KafkaState:
-    """Read what is selected of the cluster. Raises Fault when it does not answer."""
+    """Read the selected live state of the cluster. Raises Fault if the cluster does not respond."""
     return observe(connections.get(KafkaConnection).cluster, selection)
 
 
 def collect_expected(
     connections: Connections, selection: KafkaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read what is selected, until brokers show every expected topic that exists. Raises Fault."""
+    """Read the selected live state until brokers show every expected topic that exists. Raises Fault."""
     owned_topics = {id_.name for id_ in expected.owned if is_topic(id_) and id_.name in selection.topics}
     named_topics = {id_.name for id_ in expected.objects if is_topic(id_)}
     return observe_expected(
@@ -290,6 +297,6 @@ CLUSTER = Collector(
 
 
 def select_topics(selections: tuple[Selection, ...]) -> frozenset[str]:
-    """Return the topics that are selected by name."""
+    """Return the topics selected by name."""
     merged = CLUSTER.merge(selections)
     return merged.topics if merged is not None else frozenset()

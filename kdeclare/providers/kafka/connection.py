@@ -1,4 +1,4 @@
-"""Connecting to a cluster: addresses, client properties and their references."""
+"""Connect to a Kafka cluster: addresses, client properties and the references in them."""
 
 import logging
 import re
@@ -20,19 +20,19 @@ from kdeclare.core.secrets.secret_refs import is_sensitive_key
 from kdeclare.providers.kafka.port import QUOTA_EXCEEDED, QUOTA_HINT, Cluster
 
 _REFERENCE = re.compile(r"\$\{(env|file|command)\.([^{}]+)\}")
-"""All else is Kafka's: ``${provider:path:key}``, and a password that only looks like a reference."""
+"""Other ``${…}`` texts are Kafka's: ``${provider:path:key}``, or a password that looks like a reference."""
 _UNFINISHED_REFERENCE = re.compile(r"\$\{(env|file|command)\.")
 _JAAS = "sasl.jaas.config"
 _COMMAND_TIMEOUT_S = 30.0
 
 
 def read_client_config(file: Path, references: References, environ: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a file, references resolved; a path in one is relative to the file's folder.
+    """Read the properties of a file and resolve their references, with paths relative to the file's folder.
 
-    environ: what commands run with. Raises KdeclareError when the file cannot be read or a reference leads
-    nowhere; no message holds what a reference stands for.
+    environ: the environment of commands. Raises KdeclareError if the file cannot be read or a reference
+    cannot be resolved. No message contains the value of a reference.
     """
-    from kdeclare.providers.kafka.client import read_properties  # most commands meet no cluster
+    from kdeclare.providers.kafka.client import read_properties  # most commands do not connect to a cluster
 
     resolver = _ReferenceResolver(file, references, environ)
     return {name: resolver.value(name, value) for name, value in read_properties(file).items()}
@@ -45,14 +45,14 @@ class _ReferenceResolver:
         self._environ = environ
 
     def value(self, name: str, text: str) -> str:
-        """The value of a property."""
+        """Return the value of a property with its references resolved."""
 
         def one(match: re.Match[str]) -> str:
             found = self._resolve_reference(name, match)
-            # there it stands between quotes, and a quote of its own would end them
+            # a JAAS value is quoted, so quotes and backslashes in the secret must be escaped
             return re.sub(r'(["\'\\])', r"\\\1", found) if name == _JAAS else found
 
-        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # before any command is run
+        if left := _UNFINISHED_REFERENCE.search(_REFERENCE.sub("", text)):  # fail before any command runs
             raise KdeclareError(_report_bad_reference(f"{self._file}, {name}", left[1]))
         return _REFERENCE.sub(one, text)
 
@@ -64,7 +64,7 @@ class _ReferenceResolver:
         except KdeclareError as problem:
             diagnostic = problem.diagnostics[0]
             hint = (
-                "It is relative to the folder of the client properties."
+                "Check the path. It is relative to the folder of the client properties file."
                 if match[1] == "file"
                 else diagnostic.hint
             )
@@ -73,11 +73,11 @@ class _ReferenceResolver:
 
 
 def _run_command(line: str, environ: Mapping[str, str]) -> str:
-    """What a command prints, without its last end of line. What it says on stderr, the person sees."""
+    """Return the output of a command without its final newline. Its stderr goes to the terminal."""
     try:
         words = shlex.split(line)
         if not words:
-            raise KdeclareError(_report_failed_command(line, "there is no command"))
+            raise KdeclareError(_report_failed_command(line, "the command is empty"))
         completed = subprocess.run(
             words,
             stdin=subprocess.DEVNULL,
@@ -87,7 +87,7 @@ def _run_command(line: str, environ: Mapping[str, str]) -> str:
             check=False,
         )
         if completed.returncode:
-            raise KdeclareError(_report_failed_command(line, f"it ended with {completed.returncode}"))
+            raise KdeclareError(_report_failed_command(line, f"it exited with status {completed.returncode}"))
         return completed.stdout.decode().removesuffix("\n").removesuffix("\r")
     except OSError as problem:
         raise KdeclareError(
@@ -95,32 +95,33 @@ def _run_command(line: str, environ: Mapping[str, str]) -> str:
         ) from problem
     except subprocess.TimeoutExpired as problem:
         raise KdeclareError(
-            _report_failed_command(line, f"it did not end within {_COMMAND_TIMEOUT_S:.0f} s")
+            _report_failed_command(line, f"it did not finish within {_COMMAND_TIMEOUT_S:.0f} s")
         ) from problem
     except UnicodeDecodeError as problem:
-        raise KdeclareError(_report_failed_command(line, "what it prints is not UTF-8 text")) from problem
+        raise KdeclareError(_report_failed_command(line, "its output is not UTF-8 text")) from problem
     except ValueError as problem:
         raise KdeclareError(_report_failed_command(line, str(problem).lower())) from problem
 
 
 def _report_bad_reference(location: str, scheme: str) -> Diagnostic:
-    """Or it would be sent as it stands there, to whoever asks for a password."""
+    """Report a malformed reference, which would otherwise be sent to the server as a literal password."""
     return error(
         "bad-reference",
-        "Reference cannot be read",
-        f"{location}: what begins with '${{{scheme}.' has no end, nothing or braces in it.",
-        hint="There are no braces inside of a reference; put the command into a script."
+        "Malformed reference",
+        f"{location}: the reference that starts with '${{{scheme}.' is not closed, is empty, or contains "
+        "braces.",
+        hint="Put the command into a script: a reference cannot contain braces."
         if scheme == "command"
-        else f"Write ${{{scheme}.…}} with a name and without braces in it.",
+        else f"Write ${{{scheme}.…}} with a name that contains no braces.",
     )
 
 
 def _report_failed_command(line: str, reason: str) -> Diagnostic:
     return error(
         "command-failed",
-        "A command that is to give a secret failed",
-        f"'${{command.{line}}}': {reason}.",
-        hint="It is run without a shell; run it by hand to see more.",
+        "Secret command failed",
+        f"'${{command.{line}}}' failed: {reason}.",
+        hint="Run the command yourself to see its output. kdeclare runs it without a shell.",
     )
 
 
@@ -133,11 +134,11 @@ _STORE_LOCATIONS = re.compile(r"ssl\.(truststore|keystore)\.location")
 
 SERVERS_OPTION = "bootstrap-server"
 CONFIG_OPTION = "command-config"
-"""The options of the command line that stand in place of settings, and beside them."""
+"""Command-line options: --bootstrap-server overrides the setting, --command-config adds to the settings."""
 
 
 class KafkaSettings(BaseModel):
-    """What an environment says of its cluster. The path of the file is ready to be opened."""
+    """An environment's settings for its cluster. The path of the file is already resolved."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrap_servers: str | None = Field(None, alias="bootstrapServers")
@@ -162,9 +163,9 @@ class KafkaConnection:
 
 @dataclass(frozen=True, slots=True)
 class KafkaTarget:
-    """A cluster at addresses, with client properties.
+    """The address of a cluster and the client properties to connect with.
 
-    servers: empty where the properties name them.
+    servers: empty if the properties contain ``bootstrap.servers``.
     """
 
     servers: str
@@ -177,8 +178,8 @@ class KafkaTarget:
 
 
 def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, attempts: int) -> Cluster:
-    """Connect to real brokers, with retries around what is asked of them. Raises KdeclareError."""
-    from kdeclare.providers.kafka.client import connect  # most commands meet no cluster
+    """Connect to real brokers and retry their requests. Raises KdeclareError."""
+    from kdeclare.providers.kafka.client import connect  # most commands do not connect to a cluster
     from kdeclare.providers.kafka.client.cluster import RetryingCluster, log_retry
 
     cluster = connect(servers, config, timeout_s=timeout_s)
@@ -188,14 +189,14 @@ def connect_cluster(servers: str, config: Mapping[str, str], timeout_s: float, a
 
 
 def find_servers(settings: KafkaSettings, surroundings: ConnectionContext) -> str | None:
-    """Return the addresses that the command line or the environment names."""
+    """Return the addresses from the command line, else from the environment."""
     return surroundings.options.get(SERVERS_OPTION) or settings.bootstrap_servers
 
 
 def read_client_properties(settings: KafkaSettings, surroundings: ConnectionContext) -> dict[str, str]:
-    """Return the client properties of an environment, and over them those of the command line.
+    """Return the client properties of an environment, overridden by those of the command line.
 
-    Raises KdeclareError when a file cannot be read or a reference in it leads nowhere.
+    Raises KdeclareError if a file cannot be read or a reference in it cannot be resolved.
     """
     config = dict(settings.client_config)
     config_option = surroundings.options.get(CONFIG_OPTION)
@@ -205,13 +206,15 @@ def read_client_properties(settings: KafkaSettings, surroundings: ConnectionCont
     for name, value in config.items():
         if is_sensitive_key(name):
             SCRUBBER.register(value)
-            for quoted in _QUOTED.findall(value):  # of a JAAS config, its password is what others repeat
+            for quoted in _QUOTED.findall(
+                value
+            ):  # other messages may repeat just the password of a JAAS config
                 SCRUBBER.register(quoted)
     return config
 
 
 def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> KafkaTarget:
-    """Return what leads to the cluster. Raises KdeclareError, also where nothing names one."""
+    """Return the cluster's address and client properties. Raises KdeclareError, also if none is named."""
     config = read_client_properties(settings, surroundings)
     servers = find_servers(settings, surroundings)
     if not (servers or config.get("bootstrap.servers")):
@@ -219,16 +222,17 @@ def locate_cluster(settings: KafkaSettings, surroundings: ConnectionContext) -> 
             error(
                 "no-bootstrap-server",
                 "No cluster to connect to",
-                f"Neither --bootstrap-server nor the environment '{surroundings.environment}' names one.",
-                hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file. A project "
-                "without Kafka names its own systems under 'providers' of the environment.",
+                f"Neither --bootstrap-server nor the environment '{surroundings.environment}' names a Kafka "
+                "cluster.",
+                hint="Pass --bootstrap-server HOST:PORT, or set bootstrapServers in the project file. For a "
+                "project without Kafka, name its systems under 'providers' of the environment.",
             )
         )
     return KafkaTarget(servers or "", tuple(sorted(config.items())), surroundings.attempts or _ATTEMPTS)
 
 
 def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> Iterator[SettingsFile]:
-    """Find the files of client properties, and the certificates that they name. Raises KdeclareError."""
+    """Yield the client properties files and the certificates that they name. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import read_properties
 
     config_option = options.get(CONFIG_OPTION)
@@ -244,7 +248,7 @@ def find_client_files(settings: KafkaSettings, options: Mapping[str, str]) -> It
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return what a cluster's refusal of a whole request means; None for what no broker answers."""
+    """Explain a cluster's refusal of a whole request; None if the error name is not one of Kafka's."""
     from kdeclare.providers.kafka.client.faults import is_error_name
 
     if not is_error_name(fault.error):
@@ -252,9 +256,10 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     if fault.error.endswith("AUTHORIZATION_FAILED"):
         return error(
             "not-authorized",
-            "Not permitted",
-            f"{name} does not permit this: {fault.message or fault.error} ({fault.error}).",
-            hint="Ask for the permission: reading wants Describe and DescribeConfigs on topics and cluster.",
+            "Not authorized",
+            f"{name} does not permit this request: {fault.message or fault.error} ({fault.error}).",
+            hint="Request the missing permission. Reading needs Describe and DescribeConfigs on the topics "
+            "and the cluster.",
         )
     if fault.error == QUOTA_EXCEEDED:
         return error(
@@ -266,13 +271,13 @@ def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
     if fault.kind is not FaultKind.REFUSED:
         return error(
             "cluster-lost",
-            "The cluster does not answer any more",
+            "Cluster stopped responding",
             f"{name}: {fault.message or fault.error} ({fault.error}).",
-            hint="Look at its brokers; then kdeclare status says whether anything is left unfinished.",
+            hint="Check the brokers. Then run kdeclare status to see whether anything is unfinished.",
         )
     return error(
         "refused-by-cluster",
-        "The cluster refuses the request",
+        "Cluster refused the request",
         f"{name}: {fault.message or 'no reason given'} ({fault.error}).",
     )
 

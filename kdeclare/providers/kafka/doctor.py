@@ -1,4 +1,4 @@
-"""The cluster for `doctor`: how it is reached, who it is, what one may do there and what its brokers have."""
+"""The checks of `doctor` for a cluster: connection, identity, permissions and broker features."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,32 +22,33 @@ from kdeclare.providers.kafka.port import Examinable, Examination
 NO_CLUSTER = Check(
     "Address",
     CheckStatus.SKIPPED,
-    "no cluster is named: its brokers, what you may do there and its features were not looked at",
-    hint="Give --bootstrap-server HOST:PORT, or bootstrapServers in the project file.",
+    "no cluster is configured; brokers, permissions and features were not checked",
+    hint="Pass --bootstrap-server HOST:PORT, or set bootstrapServers in the project file.",
 )
 NOT_EXAMINED = Check(
     "Address",
     CheckStatus.SKIPPED,
-    "no cluster was looked at, as the project file cannot be used",
-    hint="Mend it; or ask where no project is, with --bootstrap-server HOST:PORT.",
+    "no cluster was checked, because the project file cannot be used",
+    hint="Fix the project file, or run doctor outside the project with --bootstrap-server HOST:PORT.",
 )
 _MAX_CONNECTIONS = 16
 _UNREACHABLE_CODE = "unreachable"
 
 
 def reach_cluster(servers: str, config: Mapping[str, str], timeout_s: float) -> Examinable:
-    """Connect to brokers at addresses (none: those of the properties). Raises KdeclareError."""
+    """Connect to brokers; empty ``servers`` means those in the client properties. Raises KdeclareError."""
     from kdeclare.providers.kafka.client import connect
 
     return connect(servers, config, timeout_s=timeout_s)
 
 
 def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
-    """Look at how the cluster is reached, who it is, what one may do there, and what its brokers have."""
+    """Check the connection, identity, permissions and broker features of the cluster."""
     surroundings = request.surroundings
     if surroundings is None:
         return ExaminationResult((CheckSection("Cluster", (NOT_EXAMINED,)),))
-    from kdeclare.providers.kafka.client import resolve_config_providers  # most commands meet no cluster
+    # imported here because most commands do not connect to a cluster
+    from kdeclare.providers.kafka.client import resolve_config_providers
 
     settings = request.get_settings(KafkaSettings)
     try:
@@ -69,7 +70,7 @@ def examine_cluster(request: ExaminationRequest) -> ExaminationResult:
         return None
 
     try:
-        # not by what was found in properties: an address that is none may be a secret, and would be shown
+        # not the resolved servers: a malformed address may come from a secret, and errors would show it
         cluster = reach_cluster(stated_servers, config, surroundings.timeout_s)
     except KdeclareError as problem:
         return ExaminationResult((CheckSection("Cluster", (_check_unreachable(problem),)),))
@@ -96,13 +97,13 @@ def _examine_reached(
         info = cluster.describe()
         examination = cluster.examine()
     except Fault as fault:
-        refused_check = Check("Cluster", CheckStatus.FAILED, f"it does not tell who it is: {fault}")
+        refused_check = Check("Cluster", CheckStatus.FAILED, f"describing the cluster failed: {fault}")
         return ExaminationResult((CheckSection("Cluster", (*property_checks, refused_check)),))
     network_checks = _check_network(info, servers, try_address)
     cluster_checks = (*property_checks, _check_identity(info), *network_checks)
     sections = (
         CheckSection("Cluster", cluster_checks),
-        CheckSection("Rights", check_rights(examination)),
+        CheckSection("Permissions", check_rights(examination)),
         CheckSection("Features", check_features(examination)),
     )
     return ExaminationResult(sections, info.id)
@@ -120,8 +121,8 @@ def _check_properties(config: Mapping[str, str], cluster: Examinable) -> tuple[C
 
 
 def _check_identity(info: ClusterInfo) -> Check:
-    release = f"Kafka {info.version}" if info.version else "its release is not told"
-    principal_text = f"; you are {info.principal}" if info.principal else ""
+    release = f"Kafka {info.version}" if info.version else "unknown Kafka release"
+    principal_text = f"; authenticated as {info.principal}" if info.principal else ""
     return Check(
         "Cluster",
         CheckStatus.OK,
@@ -145,25 +146,27 @@ def _check_network(
 
 def _check_address(address: str, problem: KdeclareError | None) -> Check:
     if problem is None:
-        return Check("Address", CheckStatus.OK, f"{address} answers")
+        return Check("Address", CheckStatus.OK, f"{address} responds")
     check = build_error_check("Address", CheckStatus.WARNING, problem)
-    return replace(check, hint=f"Another address works, and is used. {check.hint}".rstrip())
+    return replace(
+        check, hint=f"Check this address; kdeclare uses another one that works. {check.hint}".rstrip()
+    )
 
 
 def _check_broker(broker: Broker, problem: KdeclareError | None) -> Check:
     name, address = f"Broker {broker.id}", _format_address(broker)
     if broker.fenced:
-        detail = f"{address} does not serve: it is down, or has just been started"
-        return Check(name, CheckStatus.WARNING, detail, "its replicas", "Start it, or look at its log.")
+        detail = f"{address} is fenced: the broker is down or has just been started"
+        return Check(name, CheckStatus.WARNING, detail, "its replicas", "Start the broker, or check its log.")
     if problem is None:
-        return Check(name, CheckStatus.OK, f"{address} answers")
-    check = build_error_check(name, CheckStatus.FAILED, problem, "all that only this broker can tell or do")
+        return Check(name, CheckStatus.OK, f"{address} responds")
+    check = build_error_check(name, CheckStatus.FAILED, problem, "requests that only this broker can serve")
     return Check(
         name,
         CheckStatus.FAILED,
-        f"clients are told to go to {check.what}",
+        f"the advertised address cannot be used: {check.what}",
         check.why,
-        "Check the broker, the network between, and its advertised.listeners.",
+        "Check the broker, the network to it, and its advertised.listeners.",
     )
 
 
@@ -173,13 +176,13 @@ def _format_address(broker: Broker) -> str:
 
 
 _MAX_NAMED_TOPICS = 3
-"""How many topics are named."""
+"""The most topics that one check lists by name."""
 
 
 class AccessRight(NamedTuple):
-    """What one may do; operations of Kafka's ACLs that all have to be granted.
+    """A permission: ACL operations that must all be granted.
 
-    needed: whether nothing works without.
+    needed: whether kdeclare cannot work without it.
     """
 
     name: str
@@ -190,22 +193,24 @@ class AccessRight(NamedTuple):
 
 ON_CLUSTER = (
     AccessRight("Read the cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    AccessRight("Create topics", ("CREATE",), "new topics, of any name"),
-    AccessRight("Alter the cluster", ("ALTER",), "moving replicas, replication factors, electing leaders"),
+    AccessRight("Create topics", ("CREATE",), "creating topics with any name"),
     AccessRight(
-        "Alter brokers' configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and throttles of moves"
+        "Alter the cluster", ("ALTER",), "moving replicas, changing replication factors, electing leaders"
+    ),
+    AccessRight(
+        "Alter broker configs", ("ALTER_CONFIGS",), "BrokerConfig, ClientQuota, and replication throttles"
     ),
 )
 ON_TOPICS = (
     AccessRight("Read topics", ("DESCRIBE", "DESCRIBE_CONFIGS"), "plan, import and audit", needed=True),
-    AccessRight("Alter topics' configs", ("ALTER_CONFIGS",), "configs of topics"),
-    AccessRight("Add partitions", ("ALTER",), "more partitions"),
-    AccessRight("Delete topics", ("DELETE",), "--allow-deletes, and undoing a creation"),
+    AccessRight("Alter topic configs", ("ALTER_CONFIGS",), "changing topic configs"),
+    AccessRight("Add partitions", ("ALTER",), "increasing partition counts"),
+    AccessRight("Delete topics", ("DELETE",), "--allow-deletes, and rolling back a topic creation"),
 )
 
 
 class Feature(NamedTuple):
-    """What brokers have from a version of an API on, and what is missing without."""
+    """A feature that brokers offer from one API version on, and the consequence of its absence."""
 
     name: str
     api_key: int
@@ -223,52 +228,65 @@ FEATURES = (
         44,
         0,
         "2.3",
-        "configs of topics and brokers, APPEND and SUBTRACT on lists",
+        "topic and broker configs, APPEND and SUBTRACT on lists",
         "configs cannot be changed",
         needed=True,
     ),
     Feature(
-        "Reassignments", 45, 0, "2.4", "moving replicas, replication factors", "replicas cannot be moved"
+        "Reassignments",
+        45,
+        0,
+        "2.4",
+        "moving replicas, changing replication factors",
+        "replicas cannot be moved",
     ),
     Feature(
-        "Guard of the replication factor",
+        "Replication factor guard",
         45,
         1,
         "4.1",
-        "moves that cannot change a replication factor by accident (KIP-860)",
-        "moves are refused; with --rf-guard client kdeclare checks them itself, right before the request",
+        "reassignments that cannot change a replication factor by accident (KIP-860)",
+        "reassignments are refused; with --rf-guard client, kdeclare checks the replication factor itself, "
+        "right before the request",
     ),
-    Feature("Elections", 43, 0, "2.4", "preferred leaders after a move", "leaders stay where they are"),
+    Feature(
+        "Preferred leader election",
+        43,
+        0,
+        "2.4",
+        "moving leadership to preferred leaders after a reassignment",
+        "leaders stay where they are",
+    ),
     Feature(
         "Log directories",
         34,
         0,
         "1.1",
-        "moves between log directories (KIP-113)",
-        "replicas stay where they are",
+        "moving replicas between log directories (KIP-113)",
+        "replicas stay in their log directories",
     ),
     Feature(
-        "Room on volumes",
+        "Disk capacity",
         35,
         4,
         "3.3",
-        "checking that a move finds enough room (KIP-827)",
-        "a move is not checked for room",
+        "checking that there is enough disk space for a reassignment (KIP-827)",
+        "kdeclare does not check disk space before a reassignment",
     ),
     Feature(
-        "Brokers that do not serve",
+        "Fenced brokers",
         60,
         2,
         "4.0",
-        "telling a fenced broker from one that was never there (KIP-1073)",
-        "a broker that is down looks like one that was never there",
+        "distinguishing a fenced broker from one that never existed (KIP-1073)",
+        "a broker that is down looks like one that never existed",
     ),
 )
 _ELR = "eligible.leader.replicas.version"
 
 
 def check_rights(examination: Examination) -> tuple[Check, ...]:
-    """What one may do."""
+    """Check which permissions brokers grant on the cluster and on topics."""
     return (
         *(_check_cluster_right(right, examination.on_cluster) for right in ON_CLUSTER),
         *(_check_topic_right(right, examination.on_topics) for right in ON_TOPICS),
@@ -276,7 +294,7 @@ def check_rights(examination: Examination) -> tuple[Check, ...]:
 
 
 def check_features(examination: Examination) -> tuple[Check, ...]:
-    """What the brokers have."""
+    """Check which features the brokers have."""
     return (
         *(_check_feature(feature, examination.versions) for feature in FEATURES),
         _check_elr(examination.features),
@@ -291,8 +309,8 @@ def _check_cluster_right(right: AccessRight, granted: frozenset[str] | None) -> 
         return Check(right.name, CheckStatus.OK, "permitted", right.why)
     detail = f"not permitted: {_join_operations(missing)} on the cluster"
     if right.operations == ("CREATE",):
-        detail += "; whether it is for topics of certain names, brokers do not tell"
-    hint = f"Ask for {_format_acl_operations(missing)} on the cluster."
+        detail += "; brokers do not report whether it is granted for specific topic names"
+    hint = f"Request {_format_acl_operations(missing)} on the cluster."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
@@ -300,7 +318,7 @@ def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]]
     if granted is None:
         return _build_unknown_check(right)
     if not granted:
-        return Check(right.name, CheckStatus.SKIPPED, "there are no topics that you may see", right.why)
+        return Check(right.name, CheckStatus.SKIPPED, "no topics are visible to you", right.why)
     lacking_topics = sorted(name for name, own in granted.items() if not own.issuperset(right.operations))
     if not lacking_topics:
         return Check(
@@ -316,14 +334,14 @@ def _check_topic_right(right: AccessRight, granted: Mapping[str, frozenset[str]]
         f"not permitted on {len(lacking_topics):,} of {_format_count(len(granted), 'topic')} "
         f"({topic_names}): {_join_operations(missing)}"
     )
-    hint = f"Ask for {_format_acl_operations(missing)} on them, or leave them out of what you declare."
+    hint = f"Request {_format_acl_operations(missing)} on these topics, or do not declare them."
     return Check(right.name, _get_missing_status(right), detail, right.why, hint)
 
 
 def _check_feature(feature: Feature, versions: Mapping[int, int]) -> Check:
     if versions.get(feature.api_key, -1) >= feature.version:
         return Check(feature.name, CheckStatus.OK, "available", feature.why)
-    detail = f"not available, Kafka has it since {feature.since}: {feature.consequence}"
+    detail = f"not available (requires Kafka {feature.since} or later): {feature.consequence}"
     standing = CheckStatus.FAILED if feature.needed else CheckStatus.WARNING
     return Check(feature.name, standing, detail, feature.why, _UPGRADE.format(since=feature.since))
 
@@ -331,16 +349,16 @@ def _check_feature(feature: Feature, versions: Mapping[int, int]) -> Check:
 def _check_elr(levels: Mapping[str, int]) -> Check:
     name, why = (
         "Eligible leader replicas",
-        "leaders that lose nothing, once none is in sync (KIP-966)",
+        "electing a leader without data loss when no replica is in sync (KIP-966)",
     )
     if levels.get(_ELR, 0) > 0:
-        detail = "on: the cluster-wide min.insync.replicas is the cluster's own, and cannot be deleted"
+        detail = "enabled; the cluster owns the cluster-wide min.insync.replicas, which cannot be deleted"
         return Check(name, CheckStatus.OK, detail, why)
-    return Check(name, CheckStatus.SKIPPED, "not turned on in this cluster; nothing here needs it", why)
+    return Check(name, CheckStatus.SKIPPED, "not enabled in this cluster; kdeclare does not need it", why)
 
 
 def _build_unknown_check(right: AccessRight) -> Check:
-    return Check(right.name, CheckStatus.SKIPPED, "the brokers do not tell", right.why)
+    return Check(right.name, CheckStatus.SKIPPED, "not reported by the brokers", right.why)
 
 
 def _get_missing_status(right: AccessRight) -> CheckStatus:
@@ -348,7 +366,7 @@ def _get_missing_status(right: AccessRight) -> CheckStatus:
 
 
 def _format_all_topics(count: int) -> str:
-    return "the one topic" if count == 1 else f"all {count:,} topics"
+    return "the only visible topic" if count == 1 else f"all {count:,} topics"
 
 
 def _join_operations(operations: list[str]) -> str:
@@ -356,7 +374,7 @@ def _join_operations(operations: list[str]) -> str:
 
 
 def _format_acl_operations(operations: list[str]) -> str:
-    """As Kafka's tool for ACLs spells them: DescribeConfigs."""
+    """Spell ACL operations as the kafka-acls tool does: DescribeConfigs."""
     return " and ".join(name.title().replace("_", "") for name in operations)
 
 

@@ -1,4 +1,4 @@
-"""Names of things that Kafka knows by type and name."""
+"""Identifiers of Kafka objects: config resources, broker ids and topic partitions."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,25 +9,25 @@ _MAX_INT = 2**31 - 1
 
 
 class ConfigScope(StrEnum):
-    """The types of Kafka config resource in use (ConfigResource.Type)."""
+    """The Kafka config resource types that kdeclare uses (ConfigResource.Type)."""
 
     TOPIC = "TOPIC"
     BROKER = "BROKER"
 
-    __hash__ = str.__hash__  # that of enums is written in Python, and every look at configs takes one
+    __hash__ = str.__hash__  # Enum.__hash__ is pure Python, and every config lookup calls it
 
 
 class ConfigResource(NamedTuple):
-    """What a config belongs to. A BROKER with the empty name is the cluster-wide default."""
+    """The resource that a config belongs to. A BROKER with an empty name is the cluster-wide default."""
 
     scope: ConfigScope
     name: str
 
 
 def parse_broker_id(text: str) -> int | None:
-    """The broker id that ``text`` is, as Kafka writes it: ASCII digits of an INT32, no leading zero.
+    """Parse a broker id, written as Kafka writes it: ASCII digits of an INT32, no leading zero.
 
-    None for anything else, such as ``²`` and ``01``: Kafka would take those for other names, or refuse them.
+    Returns None for anything else, such as ``²`` or ``01``, which Kafka would reject or read as another name.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_INT))):
         return None
@@ -36,7 +36,7 @@ def parse_broker_id(text: str) -> int | None:
 
 
 def is_topic(resource: ResourceId) -> bool:
-    """Whether a resource is itself the topic of its name."""
+    """Return whether the resource is a topic."""
     return resource.kind == "Topic"
 
 
@@ -51,6 +51,6 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "TopicPartition":
-        """Read ``topic-partition``; the topic itself may hold dashes."""
+        """Parse ``topic-partition``; the topic name may contain dashes."""
         topic, _, partition = text.rpartition("-")
         return cls(topic, int(partition))

@@ -1,4 +1,4 @@
-"""The cluster as data: what observing it gives. Nothing here knows how it was read."""
+"""The live state of a cluster as plain data, independent of how it was read."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -9,7 +9,7 @@ from kdeclare.providers.kafka.ids import ConfigResource, TopicPartition
 
 
 class ConfigSource(StrEnum):
-    """Where an effective config value comes from (DescribeConfigsResponse.ConfigSource)."""
+    """The source of an effective config value (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC = "DYNAMIC_TOPIC_CONFIG"
     BROKER = "DYNAMIC_BROKER_CONFIG"
@@ -21,7 +21,7 @@ class ConfigSource(StrEnum):
 
 
 class ConfigType(StrEnum):
-    """The types of config keys that matter to a diff (ConfigDef.Type); the rest is SCALAR."""
+    """The config key types that matter to a diff (ConfigDef.Type); all other types are SCALAR."""
 
     LIST = "LIST"
     PASSWORD = "PASSWORD"
@@ -30,9 +30,9 @@ class ConfigType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One described key. A sensitive value is None: unknown, not unset.
+    """One described config key. A sensitive value is None: unknown, not unset.
 
-    beneath: for a key that is set on a broker id, what would hold there without it.
+    beneath: for a key that is set on a broker id, the value that would apply there without that override.
     """
 
     value: str | None
@@ -45,7 +45,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as metadata shows it: during a move, ``replicas`` is the union of old and new."""
+    """One partition in the metadata. During a reassignment, ``replicas`` is the union of old and new."""
 
     replicas: tuple[int, ...]
     leader: int | None = None
@@ -54,7 +54,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic; ``partitions[i]`` is partition i. The id changes when a topic is created again."""
+    """One topic; ``partitions[i]`` is partition i. A re-created topic has a different id."""
 
     name: str
     topic_id: str
@@ -64,7 +64,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition's ongoing reassignment, in the controller's words (ListPartitionReassignments)."""
+    """One partition's in-flight reassignment, as the controller lists it (ListPartitionReassignments)."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -72,21 +72,24 @@ class Move:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas it is heading to: listed − removing, in order."""
+        """The replicas after the reassignment: listed − removing, in order."""
         return tuple(r for r in self.replicas if r not in self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas from before, which a cancel leaves: listed − adding. Their order may be another."""
+        """The replicas before the reassignment, which canceling restores: listed − adding.
+
+        Their order may differ from the original one.
+        """
         return tuple(r for r in self.replicas if r not in self.adding)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDirs:
-    """Where on its broker one replica is (KIP-113).
+    """The log directories of one replica on its broker (KIP-113).
 
-    path: the log directory that holds it; None where none does that is online. arriving: the one that it
-    is on its way into, if it is.
+    path: the log directory that holds the replica; None if no online directory does.
+    arriving: the log directory that the replica is being moved to, if any.
     """
 
     path: str | None
@@ -94,13 +97,13 @@ class ReplicaDirs:
 
     @property
     def final_path(self) -> str | None:
-        """Where it will be once all is over."""
+        """The log directory after any move has finished."""
         return self.arriving or self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A registered broker. A fenced one is registered but not serving."""
+    """A registered broker. A fenced broker is registered but does not serve clients."""
 
     id: int
     host: str
@@ -111,12 +114,12 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Who the cluster is.
+    """Identity, brokers and capabilities of a cluster.
 
-    rf_guard: whether it knows AllowReplicationFactorChange (KIP-860).
-    principal: whom the brokers take kdeclare for (``User:alice``); None where they authenticate nobody, and
-        with a TLS certificate, as only they know what they make of its name.
-    version: the release of Kafka (``4.1``) that its metadata is that of; None where it does not tell.
+    rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
+    principal: the principal that brokers authenticate kdeclare as (``User:alice``). None without
+        authentication and with a TLS certificate, because only the brokers know how they map its name.
+    version: the Kafka release of its metadata version (``4.1``); None if unknown.
     """
 
     id: str
@@ -133,13 +136,13 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True)
 class KafkaState:
-    """The live state that a plan needs, as it was at one time.
+    """The live state that a plan needs, at one point in time.
 
-    topics: all that was asked for and exists.
-    configs: per resource, every override and, beside them, the keys that were asked for by name.
-    moves: ongoing reassignments among the partitions asked for.
-    dirs: by partition and broker, the replicas whose log directories were asked for.
-    hidden: topics asked for that the principal may not describe; whether they exist is not known.
+    topics: the requested topics that exist.
+    configs: by resource, every override and the keys that were requested by name.
+    moves: in-flight reassignments of the requested partitions.
+    dirs: log directories of the requested replicas, by partition and broker.
+    hidden: requested topics that the principal may not describe; whether they exist is unknown.
     sees_moves: whether the principal may list reassignments; if not, ``moves`` is empty.
     """
 
@@ -152,9 +155,10 @@ class KafkaState:
     sees_moves: bool = True
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...] | None:
-        """True replicas: the target of an ongoing move, else what metadata says; None if it is not there.
+        """Return the true replicas: the target of an in-flight reassignment, else those in the metadata.
 
-        KIP-860: a described list is the union during a move and must never stand for the factor.
+        Returns None if the partition does not exist. Described replicas are a union during a reassignment, so
+        the replication factor must never be computed from them (KIP-860).
         """
         move = self.moves.get(partition)
         if move is not None:
@@ -166,7 +170,7 @@ class KafkaState:
 
 
 class PartitionCondition(StrEnum):
-    """What a partition can be that somebody may look for."""
+    """A condition of a partition that users can search for."""
 
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under-min-isr"
@@ -179,12 +183,12 @@ class PartitionCondition(StrEnum):
 def list_conditions(
     partition: Partition, move: Move | None, min_isr: int | None
 ) -> tuple[PartitionCondition, ...]:
-    """All that holds of a partition, in the order of `PartitionCondition`.
+    """Return the conditions of a partition, in the order of `PartitionCondition`.
 
-    move: its ongoing reassignment. Replicas that are only being added are not missed in the ISR yet.
-    min_isr: the topic's effective ``min.insync.replicas``; of None, nothing is said about it.
-    As `org.apache.kafka.tools.TopicCommand.PartitionDescription` has it; that a leader is preferred is
-    judged by the replicas that the partition will have after its move.
+    move: its in-flight reassignment. Replicas that are still being added are not expected in the ISR.
+    min_isr: the topic's effective ``min.insync.replicas``; None skips the conditions that depend on it.
+    Follows `org.apache.kafka.tools.TopicCommand.PartitionDescription`. The preferred leader is the first of
+    the replicas that the partition will have after its reassignment.
     """
     expected_replicas = partition.replicas if move is None else move.origin
     target = partition.replicas if move is None else move.target

@@ -1,4 +1,4 @@
-"""From live topics and configs to lines of manifests: what imports write, and edits of what is declared."""
+"""Render live topics and configs as manifest text for imports, and compute edits of declared manifests."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,18 +45,18 @@ from kdeclare.providers.kafka.topic.diff import list_target_replicas
 
 
 def render_config_lines(live_configs: LiveConfigs, keys: Sequence[str]) -> list[str]:
-    """``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
+    """Return ``configs:`` with the overrides of ``keys``; a sensitive one becomes a comment."""
     return render_value_lines(
         {key: value for key in keys if (value := find_override(live_configs, key)) is not None}
     )
 
 
 def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
-    """``configs:`` with values as plans write them; none at all without any."""
+    """Return ``configs:`` with values as plans write them; no lines if there are no values."""
     lines: list[str] = []
     for key, value in values.items():
         if value == SENSITIVE_MASK:
-            lines.append(f"  # {key} is set, and Kafka shows it to nobody: ${{env.NAME}} would declare it")
+            lines.append(f"  # {key} is set, but Kafka hides its value; declare it as ${{env.NAME}}")
         elif isinstance(value, list):
             lines.append(f"  {key}: [{', '.join(map(scalar, as_texts(value)))}]")
         else:
@@ -68,9 +68,9 @@ def render_value_lines(values: Mapping[str, JsonValue]) -> list[str]:
 
 
 def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> tuple[OmittedObjects, ...]:
-    """Count the overrides that are in no manifest.
+    """Count the overrides that imports leave out.
 
-    kept_keys: keys that the cluster itself holds, where they are cluster-wide.
+    kept_keys: keys whose cluster-wide value the cluster itself keeps.
     """
     counts: Counter[str] = Counter()
     for config_resource, entries in live.configs.items():
@@ -84,18 +84,18 @@ def count_omitted_configs(live: KafkaState, kept_keys: Collection[str] = ()) -> 
             elif entry.sensitive or entry.value is None:
                 counts["hidden"] += 1
     return (
-        OmittedObjects(counts["throttle"], "throttle", "throttles", "which moves bring with them"),
+        OmittedObjects(counts["throttle"], "throttle", "throttles", "which reassignments set"),
         OmittedObjects(
-            counts["hidden"], "secret", "secrets", "which Kafka shows to nobody; comments say which"
+            counts["hidden"], "secret", "secrets", "whose values Kafka hides; comments name their keys"
         ),
         OmittedObjects(
-            counts["held"], "cluster-wide config", "cluster-wide configs", "which the cluster itself holds"
+            counts["held"], "cluster-wide config", "cluster-wide configs", "which the cluster itself keeps"
         ),
     )
 
 
 def export_topics(cluster: Cluster, request: ExportRequest) -> Export:
-    """Return a manifest of each topic that is asked for and not internal. Raises Fault."""
+    """Return a manifest of each requested topic that is not internal. Raises Fault."""
     topics = [topic for topic in cluster.topics().values() if request.matches(topic.name)]
     user_topics = [topic.name for topic in topics if not topic.internal]
     names = [name for name in user_topics if request.permits(ResourceId("Topic", name))]
@@ -120,7 +120,9 @@ def _render_manifest(live: KafkaState, topic: Topic) -> str:
     if len(replica_counts) == 1:
         spec_lines.append(f"replicationFactor: {replica_counts.pop()}")
     else:
-        comments.append("Its partitions have different numbers of replicas, so none is declared:")
+        comments.append(
+            "The partitions differ in their number of replicas, so no replicationFactor is declared:"
+        )
         comments += [line.strip() for line in render_flow_map(dict(enumerate(replicas)))]
     resource = ConfigResource(ConfigScope.TOPIC, topic.name)
     entries = live.configs.get(resource, {})
@@ -129,7 +131,7 @@ def _render_manifest(live: KafkaState, topic: Topic) -> str:
     )
     keys = [key for key in sorted(entries) if key not in NEVER_RESET]
     throttle_keys = [key for key in sorted(entries) if key in NEVER_RESET]
-    comments += [f"{key} belongs to a move and is left out." for key in throttle_keys]
+    comments += [f"{key} belongs to a reassignment and is omitted." for key in throttle_keys]
     return render_manifest(
         "Topic", topic.name, spec_lines + render_config_lines(live_configs, keys), comments
     )
@@ -147,7 +149,7 @@ def find_config_edits(change: Change) -> Iterator[SettingEdit]:
 
 
 def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
-    """Return the edits of a topic: its counts, or its assignments where those are declared."""
+    """Return the edits of a topic: its counts, or its assignments if those are declared."""
     shape_fields = [field for field in change.fields if not field.path.startswith(CONFIG)]
     replicas, configs = _collect_replicas(shape_fields), tuple(find_config_edits(change))
     if declared.is_declared((_ASSIGNMENTS,)):
@@ -164,7 +166,7 @@ def find_topic_edits(change: Change, declared: DeclaredFields) -> ManifestEdits:
 def render_topic_spec(change: Change) -> Sequence[str]:
     """Return the spec of a new topic.
 
-    Where it has both counts and assignments, those were only found for it, and the counts are what was asked.
+    If the change has both counts and assignments, the counts were requested and the assignments computed.
     """
     fields = [field for field in change.fields if field.after is not None]
     spec_lines = [f"{field.path}: {field.after}" for field in fields if field.path in _COUNTS]
@@ -190,9 +192,9 @@ _Body = TypeVar("_Body", bound=_HasConfigs)
 def is_as_changed(
     dump: Callable[[_Body], JsonObject], before: _Body | None, after: _Body, change: Change, keys: Catalog
 ) -> bool:
-    """Whether a body says what a change says, and otherwise what it said before (None: nothing).
+    """Return whether ``after`` declares what the change sets and otherwise equals ``before`` (None: new).
 
-    dump: the body as plain data, which does not tell the values of secrets.
+    dump: converts a body to plain data, which does not contain the values of secrets.
     """
     json_after = dump(after)
     if not all(_is_stated(json_after, field, keys) for field in change.fields):
@@ -218,7 +220,7 @@ def _find_unchanged_secrets(
 def is_setting_claimed(field: FieldChange, document: JsonObject) -> bool:
     """Return whether a body or record determines a setting ``SECTION.KEY``; see `ClaimsFields`.
 
-    One that removes unmanaged settings determines every setting.
+    A body or record that removes unmanaged settings determines every setting.
     """
     return has_value_at(field.path, document) or bool(document.get("removeUnmanaged"))
 
@@ -242,14 +244,14 @@ def is_topic_field_claimed(field: FieldChange, document: JsonObject) -> bool:
 
 
 def locate_topic_field(path: str) -> Sequence[SpecPath]:
-    """Return where a manifest can declare a field; counts follow from declared assignments."""
+    """Return the paths where a manifest can declare a field; assignments also determine the counts."""
     name, _, key = path.partition(".")
     exact: SpecPath = (name, key) if key else (name,)
     return (exact,) if name == "configs" else (exact, (_ASSIGNMENTS,))
 
 
 def _collect_replicas(fields: Iterable[FieldChange]) -> Mapping[int, list[int]]:
-    """The replicas of partitions, by partition."""
+    """Return the replicas by partition."""
     prefix = f"{_ASSIGNMENTS}."
     lists_by_partition = {
         int(f.path.removeprefix(prefix)): f.after for f in fields if f.path.startswith(prefix)
@@ -265,9 +267,9 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
     has_placement = declared.is_declared(("placement",))
     diagnostic = info(
         "assignments-not-declared",
-        "Assignments are not written",
-        f"The manifest of {change.id} declares no assignments, so it leaves open where replicas are.",
-        hint="Its placement decides where the next apply puts them." if has_placement else "",
+        "Assignments not written",
+        f"The manifest of {change.id} declares no assignments, so it does not fix the location of replicas."
+        + (" Its placement decides where the next apply puts them." if has_placement else ""),
         resource=str(change.id),
     )
     return SpecProblem(NAME, diagnostic)
@@ -276,10 +278,10 @@ def _report_not_written(change: Change, declared: DeclaredFields) -> SpecProblem
 def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
     diagnostic = error(
         "assignments-unknown",
-        "Assignments would have to be written",
-        f"The manifest of {change.id} declares assignments, and the change of its {field.path} does not say "
-        "which brokers they are to name.",
-        hint="Say them in the change, or change the manifest by hand.",
+        "Assignments missing from the change",
+        f"The manifest of {change.id} declares assignments, but the change of its {field.path} does not name "
+        "the brokers of each partition.",
+        hint="Name the brokers in the change, or edit the manifest manually.",
         resource=str(change.id),
         subject=field.path,
     )
@@ -287,13 +289,13 @@ def _report_unknown_replicas(change: Change, field: FieldChange) -> SpecProblem:
 
 
 def _is_stated(document: JsonObject, field: FieldChange, keys: Catalog) -> bool:
-    """Whether a body says what a field is to be; what it leaves open it need not say."""
+    """Return whether a body declares the new value of a field, or leaves the field open."""
     name, _, key = field.path.partition(".")
     if name == "configs":
         return _is_config_stated(as_object(document["configs"]).get(key), key, field, keys)
     assignments = document.get(_ASSIGNMENTS)
     if name == _ASSIGNMENTS:
-        if assignments is None:  # declared by numbers: these have to hold for it
+        if assignments is None:  # declared by counts: the replica list must match them
             return document.get("replicationFactor") in (None, len(as_list(field.after)))
         return as_object(assignments).get(key) == field.after
     if name == "replicationFactor" and assignments is not None:
@@ -324,7 +326,7 @@ def _strip_elements(elements: JsonValue) -> set[str]:
 
 
 def _drop_changed_fields(document: JsonObject, change: Change) -> JsonObject:
-    """A body without the fields of a change, and without what follows from those."""
+    """Return a body without the fields of a change and the fields derived from them."""
     remaining = dict(document)
     configs = dict(as_object(document.get("configs", {})))
     assignments = dict(as_object(document.get(_ASSIGNMENTS, {})))

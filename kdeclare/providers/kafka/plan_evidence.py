@@ -1,7 +1,7 @@
-"""What the operations of a plan file prove of the fields that it shows of Kafka's kinds.
+"""Match the fields that a plan file shows for Kafka's kinds with the operations that change them.
 
-A change names partitions within its topic, and can show a replication factor only; operations name the
-replicas of every partition. Thread pools change in several operations, and a change shows where they lead.
+A change identifies partitions within its topic and may show just a replication factor, while operations list
+the replicas of every partition. Thread pools change in several operations; the change shows the final size.
 """
 
 from collections.abc import Set
@@ -25,7 +25,7 @@ _COUNTS = frozenset({"partitions", FACTOR})
 
 
 def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
-    """Return a config with its values as Kafka takes them: a list and its text are the same."""
+    """Return a config field with normalized values: a list equals its comma-joined text."""
     if not field.path.startswith(CONFIG_FIELD_PREFIX):
         return field
     keys, key = load_catalog(scope), get_config_key(field)
@@ -39,7 +39,7 @@ def normalize_config(scope: ConfigScope, field: FieldChange) -> FieldChange:
 
 
 def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
-    """Return a field of a topic with replicas named by topic and partition, as operations have them."""
+    """Return a topic field whose path identifies replicas by topic and partition, as in operations."""
     number = field.path.removeprefix(_ASSIGNMENTS)
     if number != field.path:
         return replace(field, path=f"{_REPLICAS}{topic}-{number}")
@@ -47,10 +47,10 @@ def normalize_topic_field(topic: str, field: FieldChange) -> FieldChange:
 
 
 def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> Set[str]:
-    """Return what a topic shows and does otherwise, and hides nothing by."""
+    """Return the fields whose difference between the change and its operations is accounted for."""
     shown_values, operation_values = evidence.shown, evidence.done
     if action is Action.CREATE:
-        # the counts follow from assignments, which only state them in other words
+        # the counts follow from the assignments and add no information
         return (
             _COUNTS - shown_values.keys()
             if any(path.startswith(_REPLICAS) for path in shown_values)
@@ -61,9 +61,9 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
     for path, values in operation_values.items():
         if not path.startswith(_REPLICAS):
             continue
-        # an added partition has no records: it can be made first, and moved then
+        # an added partition has no records, so it can be created first and moved afterwards
         is_added = values[0] is None and shown_values.get(path, values)[-1] == values[-1]
-        # kdeclare chose the replicas
+        # the change shows only the replication factor; kdeclare chose these replicas
         is_resized = path not in shown_values and len(values) == 2 and _is_resized(factor, values)
         if is_added or is_resized:
             proven.add(path)
@@ -82,12 +82,12 @@ def find_proven_topic_fields(topic: str, action: Action, evidence: Evidence) -> 
 
 
 def find_proven_reassignment_fields(evidence: Evidence) -> Set[str]:
-    """Return what a reassignment leaves to another resource, and the rates around its moves."""
+    """Return the replicas that another resource moves, and the throttle rates that no operation changes."""
     return find_moved_elsewhere(evidence) | {rate for rate in ALL_RATE_KEYS if rate not in evidence.done}
 
 
 def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
-    """Return the thread pools that get where the plan shows, step by step in one direction."""
+    """Return the thread pools that reach the size shown in the plan in steps of one direction."""
     pools = (
         {f"{CONFIG_FIELD_PREFIX}{key}" for key in THREAD_POOLS} & evidence.shown.keys() & evidence.done.keys()
     )
@@ -95,9 +95,9 @@ def find_proven_broker_fields(evidence: Evidence) -> Set[str]:
 
 
 def find_moved_elsewhere(evidence: Evidence) -> set[str]:
-    """Return the replicas that the operation of another resource moves, which shows where.
+    """Return the replicas that an operation of another resource moves, which shows their destination.
 
-    Two rules for one partition can differ in where it goes; then a second plan settles it.
+    Two rules for one partition can differ in its destination; a second plan then resolves this.
     """
     idle_paths = evidence.shown.keys() - evidence.done.keys()
     return {path for path in idle_paths if path.startswith(_REPLICAS) and path in evidence.shared}
@@ -113,7 +113,7 @@ def _is_replica_of(topic: str, path: str) -> bool:
 
 
 def _is_monotonic(shown_values: Values, operation_values: Values) -> bool:
-    """Whether the values go from the first to the last that is shown, and always in the same direction."""
+    """Return whether the steps lead from the first to the last shown value without changing direction."""
     if (shown_values[0], shown_values[-1]) != (operation_values[0], operation_values[-1]):
         return False
     sizes = [int(value) for value in operation_values if isinstance(value, str) and value.isdecimal()]

@@ -1,4 +1,4 @@
-"""What people can choose for a plan about a Kafka cluster. Every ``--help`` reads it: it imports little."""
+"""Options of a plan for a Kafka cluster. Every ``--help`` loads this module, so it imports little."""
 
 from typing import Annotated, Literal
 
@@ -9,53 +9,57 @@ from kdeclare.core.provider.plan_options import PlanOption
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlanOptions:
-    """The part of `PlanOptions` that is about Kafka.
+    """The Kafka part of `PlanOptions`.
 
-    rf_guard: who guards the replication factor where the brokers cannot; None is the brokers.
-    await_reassignments: what someone else's move is in the way of waits for it, instead of being denied.
-    override_reassignments: the partitions of someone else's move are sent elsewhere.
-    delete_by_name: delete topics also where the cluster has no topic ids: then one that was created again
-        under the same name is deleted in place of the one that was seen.
+    rf_guard: ``client`` makes kdeclare guard the replication factor if the brokers cannot; None relies on the
+        brokers.
+    await_reassignments: wait for another client's reassignment that blocks a change, instead of denying the
+        change.
+    override_reassignments: redirect partitions that another client is reassigning.
+    delete_by_name: delete topics even if the cluster has no topic ids. A topic that was re-created under the
+        same name is then deleted in place of the one that was planned.
     """
 
     rf_guard: Annotated[
         Literal["broker", "client"] | None,
         PlanOption(
-            "Who keeps a move from changing the replication factor: the brokers (default; Kafka 4.1 "
-            "and later), or kdeclare, which cannot exclude a change right before the request.",
+            "What keeps a reassignment from changing the replication factor by accident: the brokers "
+            "(default; requires Kafka 4.1 or later) or kdeclare (client), which can miss a change made right "
+            "before its request.",
             metavar="broker|client",
         ),
     ] = None
     await_reassignments: Annotated[
-        bool, PlanOption("Let changes wait for moves of others that are in their way.")
+        bool,
+        PlanOption("Wait for in-flight reassignments by other clients before the changes that they block."),
     ] = False
     override_reassignments: Annotated[
-        bool, PlanOption("Send partitions elsewhere that others are moving right now.")
+        bool, PlanOption("Redirect partitions that other clients are reassigning right now.")
     ] = False
     delete_by_name: Annotated[
         bool,
         PlanOption(
-            "Delete topics by name where the cluster has no topic ids: also one that was created again "
-            "meanwhile.",
+            "Delete topics by name if the cluster has no topic ids. This also deletes a topic that was "
+            "re-created under the same name in the meantime.",
             is_about_deletions=True,
         ),
     ] = False
 
 
 def get_kafka_options(options: PlanOptions) -> KafkaPlanOptions:
-    """Return what was chosen about Kafka; the defaults where nothing was."""
+    """Return the Kafka options of a plan, or their defaults."""
     return options.find(KafkaPlanOptions) or KafkaPlanOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """The part of `PlanOptions` about what is removed after moves.
+    """The part of `PlanOptions` about cleanup after reassignments.
 
-    keep_throttles: whether the throttles that kdeclare has set are left.
+    keep_throttles: whether to keep the throttles that kdeclare has set.
     """
 
     keep_throttles: bool = False
 
 
 KEEP_THROTTLES = PlanOptions(CleanupOptions(keep_throttles=True))
-"""Of a run that is going to say itself which throttles it takes away."""
+"""Plan options of a run that plans the removal of throttles itself."""

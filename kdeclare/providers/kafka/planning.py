@@ -1,4 +1,4 @@
-"""What the Kafka provider does while a plan is made, beyond what its kinds say of one resource."""
+"""Planning hooks of the Kafka provider that need more than one resource."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
@@ -43,15 +43,15 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 from kdeclare.providers.kafka.topic.operations import check_renames, order_colliding_names
 
 _PLACEMENT_FIELDS = {"replicas", "assignments", "replicationFactor"}
-_AWAITED_HINT = "Apply waits for it before it goes on."
-_OVERRIDDEN_HINT = "--override-reassignments: its partitions are sent elsewhere."
+_AWAITED_HINT = "Run apply; it waits for the reassignment to finish before it continues."
+_OVERRIDDEN_HINT = "Run apply; with --override-reassignments it redirects the partitions."
 
 
 class KafkaPlanning(PlanHooks):
-    """Placement, the guard of the replication factor, moves of others, the names of topics, and quotas."""
+    """Placement, replication factor guard, other clients' reassignments, topic names, and quotas."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Serve one plan. Raises KdeclareError where the state's pending cleanup is damaged."""
+        """Prepare the hooks of one plan. Raises KdeclareError if the state's pending cleanup is damaged."""
         self._inputs = inputs
         self._options = get_kafka_options(inputs.options)
         self._pace = get_default_pace(inputs.options)
@@ -62,7 +62,7 @@ class KafkaPlanning(PlanHooks):
 
     @cached_property
     def _foreign_move_topics(self) -> Set[str]:
-        """The topics of which something is being moved that kdeclare itself has not begun to move."""
+        """Topics with an in-flight reassignment that kdeclare did not start."""
         own_moves = frozenset(self._pending_cleanup.moves)
         return {partition.topic for partition in self._live.moves if str(partition) not in own_moves}
 
@@ -74,14 +74,14 @@ class KafkaPlanning(PlanHooks):
         return PlacementContext(self._shared_load)
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Ask the cluster about config keys that the catalogue does not know."""
+        """Ask the cluster about config keys that the catalog does not know."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return check_unknown_keys(cluster, self._live, diagnostics, preflight=self._inputs.has_preflight)
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave alone what the principal may not see: it may well be there."""
+        """Leave topics and quotas unchanged that the principal may not see, because they may exist."""
         if not self._live.hidden:
             return self._quotas.withhold(resource, desired, owned)
         hidden_topics = sorted(self._build_selection(resource, desired, owned).topics & self._live.hidden)
@@ -96,7 +96,7 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let changes through that are to wait for a move; hold back what no broker shows yet."""
+        """Allow changes that wait for a reassignment, and hold back resources that no broker shows yet."""
         if desired is not None and any(d.code == MOVE_IN_FLIGHT for d in difference.diagnostics):
             difference = self._permit_moving(resource, desired, owned, difference)
         if resource in self._inputs.pending:
@@ -104,7 +104,7 @@ class KafkaPlanning(PlanHooks):
         return self._quotas.review_difference(resource, desired, owned, difference)
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Guard the replication factor, delete by id, and order names that collide."""
+        """Guard the replication factor, require topic ids for deletions, and order colliding names."""
         inputs, options, live = self._inputs, self._options, self._live
         problems = [] if live.sees_moves else [warn_moves_not_visible()]
         if options.rf_guard == "client" and not live.cluster.rf_guard:
@@ -114,13 +114,13 @@ class KafkaPlanning(PlanHooks):
         problems += [report_unguarded(op) for op in operations if is_unguarded(op, live)]
         if not options.delete_by_name:
             problems += [report_missing_topic_id(op) for op in operations if is_deletion_by_name(op)]
-        if not inputs.by_hand:  # brokers answer for what was asked for by name
+        if not inputs.by_hand:  # for ad hoc requests, brokers report colliding names themselves
             operations, collisions = order_colliding_names(operations, live.topics)
             problems += [*collisions, *check_renames(compared, collisions)]
         return PlanStep(operations, tuple(problems))
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Move each partition once, and wait for moves of others where people chose to."""
+        """Move each partition once, and wait for other clients' reassignments if the options say so."""
         notices: Sequence[Diagnostic] = ()
         if any(map(is_reassignment, operations)):
             operations, notices = drop_duplicate_moves(operations)
@@ -132,12 +132,12 @@ class KafkaPlanning(PlanHooks):
         return PlanStep(operations, tuple(notices))
 
     def preflight(self, operations: tuple[Operation, ...]) -> tuple[Diagnostic, ...]:
-        """Check that disks have room for the copies that moves make."""
+        """Check that disks have room for the replicas that reassignments copy."""
         cluster = self._inputs.connections.get(KafkaConnection).cluster
         return tuple(check_disk_capacity(operations, cluster, self._pace))
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Go about moves in batches, under a throttle, with an election at the end."""
+        """Split moves into batches with a temporary throttle and a final preferred leader election."""
         findings: list[Diagnostic] = []
         if any(map(is_reassignment, operations)):
             cluster = self._inputs.connections.get(KafkaConnection).cluster
@@ -146,17 +146,17 @@ class KafkaPlanning(PlanHooks):
             )
         if self._shared_load is not None and self._shared_load.has_moved:
             racks = explain_rack_layout(self._live.cluster.brokers)
-            findings += [info("racks", "The racks are not alike", text) for text in racks]
+            findings += [info("racks", "Racks differ in size", text) for text in racks]
         return PlanStep(operations, tuple(findings))
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return the racks of the brokers, where an operation says which replicas go where."""
+        """Return the racks by broker id if any operation places replicas, else an empty mapping."""
         if not any(get_operation_type(op).list_placements(op) for op in operations):
             return {}
         return {broker.id: broker.rack for broker in self._live.cluster.brokers if broker.rack is not None}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Count topics, but for internal ones, and entities of quotas, if neither declared nor owned."""
+        """Count the non-internal topics and the quota entities that are neither declared nor owned."""
         topics = (topic for topic in self._live.topics.values() if not topic.internal)
         unmanaged = sum(f"Topic/{topic.name}" not in known for topic in topics)
         return unmanaged + self._quotas.count_unmanaged()
@@ -174,9 +174,9 @@ class KafkaPlanning(PlanHooks):
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """A move is no reason for a denial where people have said what to do about it.
+        """Downgrade the denial for an in-flight reassignment to a warning if an option covers it.
 
-        Nor is one that an earlier run has begun: that one is waited for.
+        A reassignment that an earlier run started is not a reason for a denial either; apply waits for it.
         """
         options, foreign_topics = self._options, self._foreign_move_topics
         changed_sections = (
@@ -196,17 +196,18 @@ class KafkaPlanning(PlanHooks):
 
 
 def _find_waiting_resources(compared: Sequence[ResourceComparison]) -> Collection[ResourceId]:
-    """The resources that are let through although a move of one of their partitions is under way."""
+    """Return the resources whose changes are allowed despite an in-flight reassignment of a partition."""
     permitted = (d for i in compared for d in i.difference.diagnostics if d.code == MOVE_IN_FLIGHT)
     return {ResourceId.parse(d.resource) for d in permitted if d.resource and not d.is_blocking}
 
 
 def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Difference) -> Difference:
-    """Neither created again nor let go of."""
+    """Block the change of a resource that no broker shows yet, and keep it owned."""
     problem = denied(
         "pending",
         "Not visible yet",
-        f"{resource} exists, says the controller, and no broker shows it yet. Nothing is planned about it.",
+        f"{resource} exists according to the controller, but no broker shows it yet. The plan does not "
+        "change it.",
         hint="Plan again once the brokers have caught up, or wait longer with --visibility-timeout.",
         resource=str(resource),
     )
@@ -218,17 +219,17 @@ def _hold_back(resource: ResourceId, owned: OwnedRecord | None, difference: Diff
 def _leave_hidden(
     resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None, topics: list[str]
 ) -> Difference:
-    """Leave a resource as it is: what the principal may not see may well be there."""
+    """Leave a resource unchanged if the principal may not see one of its topics, which may exist."""
     topic_names = ", ".join(topics)
     make_diagnostic, outcome = (
-        (denied, "is left as it is") if desired else (warning, "is left as it is and stays owned")
+        (denied, "is left unchanged") if desired else (warning, "is left unchanged and stays owned")
     )
     diagnostic = make_diagnostic(
         "not-visible",
-        "Topic cannot be seen",
-        f"{resource} {outcome}: without the right Describe on {topic_names}, "
-        f"it cannot be told whether it exists.",
-        hint=f"Ask for Describe and DescribeConfigs on topic {topics[0]}.",
+        "Topic not visible",
+        f"{resource} {outcome}: without Describe on {topic_names}, kdeclare cannot determine whether it "
+        "exists.",
+        hint=f"Request Describe and DescribeConfigs on topic {topics[0]}.",
         place=desired.source if desired else None,
         resource=str(resource),
     )
@@ -238,9 +239,10 @@ def _leave_hidden(
 def check_unknown_keys(
     cluster: Cluster, live: KafkaState, diagnostics: tuple[Diagnostic, ...], *, preflight: bool
 ) -> tuple[Diagnostic, ...]:
-    """The diagnostics without the unknown keys that this cluster knows.
+    """Return the diagnostics without those for keys that this cluster knows.
 
-    Without a single topic to ask about, a topic's key is left to the preflight, as a warning.
+    If the cluster has no topic to describe, an unknown topic key becomes a warning and the preflight checks
+    it.
     """
     unknown_keys: dict[ConfigScope, set[str]] = {}
     for item in diagnostics:
@@ -265,9 +267,9 @@ def _get_scope(item: Diagnostic) -> ConfigScope:
 def _find_known_keys(
     cluster: Cluster, live: KafkaState, scope: ConfigScope, keys: set[str]
 ) -> set[str] | None:
-    """Those of ``keys`` that the cluster describes; None where there is nothing to ask about.
+    """Return the ``keys`` that the cluster describes; None if there is no resource to describe.
 
-    One topic knows all topic keys; a broker knows a plug-in's only where it is in use.
+    Any topic shows all topic keys, but a broker shows a plug-in's keys only if it uses the plug-in.
     """
     names = sorted(live.topics)[:1]
     if scope is ConfigScope.BROKER:
@@ -288,27 +290,27 @@ class HasConfigs(Protocol):
 
 
 def find_config_scope(kind: str) -> ConfigScope | None:
-    """Return the scope of a kind's configs; None where it has none, or is not known."""
+    """Return the scope of a kind's configs; None if the kind is unknown or has no configs."""
     return _find_scope_of_kind(KINDS.get(kind))
 
 
-@cache  # checks of protocols are slow, and a plan makes thousands of them
+@cache  # isinstance checks of protocols are slow, and a plan makes thousands of them
 def _find_scope_of_kind(kind: object) -> ConfigScope | None:
     return kind.config_scope if isinstance(kind, HasConfigs) else None
 
 
 def is_deletion_by_name(op: Operation) -> bool:
-    """Whether it deletes whatever topic has the name by then, because no id is known."""
+    """Return whether the operation deletes a topic by name, because no topic id is known."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.topic_id is None
 
 
 def report_missing_topic_id(op: Operation) -> Diagnostic:
-    """The cluster has no topic ids, so nothing tells the topic from a later one of the same name."""
+    """Deny a deletion without a topic id, which could delete a later topic of the same name."""
     return denied(
         "no-topic-id",
-        "The cluster has no topic ids",
-        f"{op.resource}: brokers know topic ids from Kafka 2.8 on (KIP-516). Without one, a topic that was "
-        "created again under the same name in the meantime would be deleted in its place.",
-        hint="Upgrade the brokers, or pass --delete-by-name to delete it by name.",
+        "No topic ids",
+        f"{op.resource}: brokers support topic ids since Kafka 2.8 (KIP-516). Without an id, a topic that "
+        "was re-created under the same name in the meantime would be deleted in its place.",
+        hint="Upgrade the brokers, or pass --delete-by-name to delete the topic by name.",
         resource=str(op.resource),
     )

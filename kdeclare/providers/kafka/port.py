@@ -1,4 +1,4 @@
-"""The port `Cluster`: all that the engine asks of Kafka, in batches, with a result an item."""
+"""The `Cluster` protocol: every request that the engine makes to Kafka, batched, with one result per item."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
@@ -20,26 +20,26 @@ from kdeclare.providers.kafka.live import ClusterInfo, ConfigEntry, Move, Topic
 CLUSTER_AUTHORIZATION_FAILED = "CLUSTER_AUTHORIZATION_FAILED"
 TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED"
 POLICY_VIOLATION = "POLICY_VIOLATION"
-"""What Kafka calls a request that a policy of the brokers refuses."""
+"""Kafka's error name for a request that a broker policy rejects."""
 
 TOPIC_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 QUOTA_EXCEEDED = "THROTTLING_QUOTA_EXCEEDED"
-"""What Kafka calls a change that a strict quota of controller mutations (KIP-599) does not allow yet."""
+"""Kafka's error name for a change that exceeds a strict controller mutation quota (KIP-599) for now."""
 
 QUOTA_HINT = (
-    "Wait and run it again, or ask for a higher controller_mutation_rate for this user and client id: "
-    "creating and deleting topics and adding partitions count by the partition."
+    "Wait and run the command again, or request a higher controller_mutation_rate for this user and client "
+    "id. Every partition that is created, added or deleted counts against this quota."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigQuery:
-    """Which keys of one resource to describe.
+    """The config keys of one resource to describe.
 
-    keys: asked for by name, whatever their source.
-    overrides: also every key that is set on the resource itself. Costs a full describe.
-    optional: where the broker to be asked is fenced, do without; for whoever asks for a `KafkaState`.
+    keys: keys to describe by name, from any source.
+    overrides: whether to add every key that is set on the resource itself. Requires a full describe.
+    optional: whether `observe` may leave out the resource if its broker is fenced.
     """
 
     resource: ConfigResource
@@ -48,7 +48,7 @@ class ConfigQuery:
     optional: bool = False
 
 
-# As keys of JSON, numbers are texts: only as kdeclare writes them, so that no two are the same number.
+# JSON keys are strings. Accepting only canonical numbers keeps two keys from being the same number.
 _NUMBER_AS_KEY = core_schema.chain_schema(
     [core_schema.str_schema(pattern="^(0|[1-9][0-9]*)$"), core_schema.int_schema(strict=False)]
 )
@@ -61,16 +61,16 @@ PartitionNumber = Annotated[int, GetPydanticSchema(lambda _source, _handler: _NU
 
 @dataclass(frozen=True, slots=True)
 class TopicArgs(Arguments):
-    """What requests on one topic as a whole have in common: its name."""
+    """Base of the arguments of requests on one whole topic: its name."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic(TopicArgs):
-    """A topic to create: counts, or assignments. A count that is None is the brokers' default.
+    """A topic to create, by counts or by assignments. A count of None means the broker default.
 
-    assignments: replicas by partition. configs: texts, and the elements of lists.
+    assignments: replicas by partition. configs: a text or, for a list, its elements.
     """
 
     partitions: Count | None
@@ -80,12 +80,12 @@ class NewTopic(TopicArgs):
 
     @property
     def count(self) -> int | None:
-        """How many partitions are asked for."""
+        """The number of partitions; None means the broker default."""
         return len(self.assignments) if self.assignments else self.partitions
 
     @property
     def config_texts(self) -> dict[str, str]:
-        """The configs as requests hold them."""
+        """The configs as requests carry them, with list elements joined by commas."""
         return {
             key: ",".join(value) if isinstance(value, tuple) else value for key, value in self.configs.items()
         }
@@ -93,9 +93,9 @@ class NewTopic(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions(TopicArgs):
-    """Partitions to add: the new total, and replicas for each added one in order.
+    """Partitions to add: the new total, and the replicas of each added partition in order.
 
-    assignments: None has Kafka place them. An empty tuple is what it refuses: replicas for none of them.
+    assignments: None lets Kafka place the replicas. Kafka rejects an empty tuple.
     """
 
     total: Count
@@ -104,7 +104,7 @@ class NewPartitions(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOp:
-    """One KIP-339 op. ``value`` is None for DELETE, comma-joined elements for APPEND and SUBTRACT."""
+    """One KIP-339 op. ``value`` is None for DELETE and comma-joined elements for APPEND and SUBTRACT."""
 
     key: str
     op: FieldOp
@@ -113,7 +113,7 @@ class ConfigOp:
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlteration:
-    """All config ops of one resource; Kafka applies them whole or not at all."""
+    """All config ops of one resource; Kafka applies them atomically."""
 
     resource: ConfigResource
     ops: tuple[ConfigOp, ...]
@@ -123,10 +123,10 @@ class ConfigAlteration:
 class LogDir:
     """One log directory of one broker (DescribeLogDirs, KIP-113).
 
-    sizes: bytes of each replica in it; of a replica that is being moved between log directories, see
-        ``arriving``, which holds those on their way into this one.
-    total, usable: bytes of the volume (KIP-827); None where the broker does not say.
-    error: Kafka's error name of a directory that is offline.
+    sizes: size in bytes of each replica in this directory.
+    arriving: size in bytes of each replica that is being moved into this directory.
+    total, usable: bytes of the volume (KIP-827); None if the broker does not report them.
+    error: Kafka's error name if the directory is offline.
     """
 
     path: str
@@ -144,7 +144,7 @@ Configs = Mapping[str, ConfigEntry]
 def require_all_configs(
     results: Mapping[ConfigResource, Configs | Fault],
 ) -> Mapping[ConfigResource, Configs]:
-    """What was read of resources, if all of it was. Raises the first Fault."""
+    """Return the configs of all resources. Raises the first Fault among the results."""
     configs: dict[ConfigResource, Configs] = {}
     for resource, item in results.items():
         if isinstance(item, Fault):
@@ -156,91 +156,97 @@ def require_all_configs(
 class Cluster(Protocol):
     """One Kafka cluster.
 
-    Every method raises Fault when the request as a whole failed; the mutating ones otherwise return
-    a Result for every item they were given. Reads leave out what does not exist. No method retries:
-    `providers.kafka.client.retrying` does, for all adapters.
+    Every method raises Fault if the request as a whole fails; otherwise mutating methods return a Result for
+    every item. Reads omit objects that do not exist. No method retries:
+    `providers.kafka.client.cluster.RetryingCluster` does, for all adapters.
     """
 
     def describe(self) -> ClusterInfo:
-        """Id, brokers with racks, and whether reassignments can be guarded."""
+        """Return the id, the brokers with their racks, and whether brokers can guard reassignments."""
 
     def deadline_s(self) -> float:
-        """For how many seconds brokers may work on a request that carries a timeout (timeoutMs)."""
+        """Return how many seconds brokers may work on a request that carries a timeout (timeoutMs)."""
 
     def is_caught_up(self) -> bool:
-        """Whether reads show everything that the controller had committed when this was called.
+        """Return whether reads show everything that the controller had committed when this was called.
 
-        False also where that cannot be told. It says nothing about the configs of brokers: a broker
-        applies those after it has taken over the rest of the metadata. Raises Fault.
+        Also False if that cannot be determined. Does not cover broker configs: a broker applies those after
+        the rest of the metadata. Raises Fault.
         """
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
         """Wait until reads show everything that the controller had committed when this was called.
 
-        It ends with patience, and at once where it cannot be told; later waits are not longer. Raises Fault.
+        Returns when the policy's time limit is reached, and at once if the progress cannot be determined.
+        Later waits are not longer. Raises Fault.
         """
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Topics by name, those that exist; None is all of them, internal ones included."""
+        """Return the existing topics among these by name; None returns all, including internal topics."""
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Those of the topics that the principal may not describe; whether they exist cannot be told.
+        """Return the topics that the principal may not describe; whether they exist is unknown.
 
-        `topics` leaves these out of a list of all, and raises Fault where one of them is named.
+        `topics` omits these when it reads all topics, and raises Fault if one of them is named.
         """
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """Described keys by resource; a resource that does not exist is left out.
+        """Return the described keys by resource, without resources that do not exist.
 
-        Raises Fault also where one of the resources is refused.
-        For a BROKER the overrides are what is set on that very resource: on a broker id only its own
-        per-broker keys, on the empty name the cluster-wide ones.
+        Also raises Fault if the cluster refuses one of the resources. The overrides of a BROKER are the keys
+        set on exactly that resource: per-broker keys for a broker id, cluster-wide keys for the empty name.
         """
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """What `configs` gives; where it would raise because of one resource, that one's Fault."""
+        """Return the same as `configs`, but with the Fault of each resource that the cluster refuses."""
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """Ongoing reassignments, in the controller's words (ListPartitionReassignments)."""
+        """Return in-flight reassignments as the controller lists them (ListPartitionReassignments)."""
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """What was moving at a moment shortly before the one that reads are up to date with.
+        """Return the partitions with a reassignment shortly before the point that reads reflect.
 
-        Of a move that is over since, a read may still show the union of old and new replicas.
+        For a reassignment that has finished since, a read may still show the union of old and new replicas.
         """
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """CreateTopics: the id of each topic (KIP-516). With ``validate_only`` the controller checks only."""
+        """Create topics (CreateTopics) and return the id of each (KIP-516).
+
+        With ``validate_only`` the controller only validates the request.
+        """
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """DeleteTopics of the topics with these names and ids; by name alone where the id is None.
+        """Delete the topics with these names and ids (DeleteTopics), by name if the id is None.
 
-        By id, UNKNOWN_TOPIC_ID means that this topic is gone, whatever has the name now.
+        UNKNOWN_TOPIC_ID means that this topic is gone, even if another topic has its name now.
         """
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
-        """CreatePartitions."""
+        """Add partitions to topics (CreatePartitions)."""
 
     def alter_configs(
         self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
-        """IncrementalAlterConfigs (KIP-339), never the legacy AlterConfigs."""
+        """Change configs with IncrementalAlterConfigs (KIP-339), never with the legacy AlterConfigs."""
 
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """The limits of these entities by key (DescribeClientQuotas, KIP-546); None is all that have some."""
+        """Return the limits of these entities by key; None returns every entity that has limits.
+
+        Uses DescribeClientQuotas (KIP-546).
+        """
 
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """AlterClientQuotas: sets limits by key; None removes one. Each entity is changed whole or not."""
+        """Set limits by key (AlterClientQuotas); None removes a limit. Each entity is changed atomically."""
 
     def reassign(
         self,
@@ -249,45 +255,50 @@ class Cluster(Protocol):
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """AlterPartitionReassignments; None cancels. Guarded by the broker (KIP-860), whole request.
+        """Start reassignments (AlterPartitionReassignments); a target of None cancels one.
 
-        A guarded request to a broker that has version 0 only is refused with UNSUPPORTED_VERSION before
-        anything is sent, unless ``unguarded`` says that the caller has checked the sizes itself.
+        The broker guards the replication factor of the whole request (KIP-860). A guarded request to a broker
+        that only has version 0 fails with UNSUPPORTED_VERSION before it is sent, unless ``unguarded`` states
+        that the caller has checked the replica counts itself.
         """
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """How many offsets lie between the start and the end of each topic; 0 means that it is empty."""
+        """Return the number of offsets between the start and end of each topic; 0 means that it is empty."""
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
-        """ElectLeaders, of the preferred one (KIP-460); a partition that it leads already is a success."""
+        """Elect preferred leaders (ElectLeaders, KIP-460).
+
+        A partition that its preferred leader already leads counts as a success.
+        """
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """Log directories by broker, with the replicas of these topics (None: of all).
+        """Return the log directories by broker, with the replicas of these topics (None: of all topics).
 
-        A broker that does not answer is left out.
+        A broker that does not respond is omitted.
         """
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """AlterReplicaLogDirs (KIP-113): into which directory each broker is to put its replica.
+        """Move replicas to these log directories of their brokers (AlterReplicaLogDirs, KIP-113).
 
-        For a replica that the broker does not have yet, it remembers it and answers
-        REPLICA_NOT_AVAILABLE; of a partition that is nowhere, UNKNOWN_TOPIC_OR_PARTITION.
+        If the broker does not have the replica yet, it remembers the directory and returns
+        REPLICA_NOT_AVAILABLE. A partition that does not exist returns UNKNOWN_TOPIC_OR_PARTITION.
         """
 
     def close(self) -> None:
-        """Let go of connections. Safe to call twice."""
+        """Close the connections. Safe to call twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What brokers tell of themselves and of the client.
+    """What brokers report about themselves and about the client's permissions.
 
-    versions: the highest version of each API that a broker has, by API key; absent: it has none.
+    versions: the highest version of each API that a broker supports, by API key; unsupported APIs are absent.
     features: the levels of finalized features (KIP-584) by name.
-    on_cluster, on_topics: the operations (org.apache.kafka.common.acl.AclOperation) that ACLs grant
-        (KIP-430), of topics by name, those that may be seen. None where it is not told.
+    on_cluster: the operations (org.apache.kafka.common.acl.AclOperation) that ACLs grant on the cluster
+        (KIP-430); None if brokers do not report them.
+    on_topics: the same by name for each visible topic.
     """
 
     versions: Mapping[int, int] = field(default_factory=dict)
@@ -297,7 +308,7 @@ class Examination:
 
 
 class Examinable(Protocol):
-    """An open connection to a cluster. diagnostics: what was found in its client properties."""
+    """An open connection to a cluster. diagnostics: findings about its client properties."""
 
     diagnostics: tuple[Diagnostic, ...]
 
@@ -305,7 +316,7 @@ class Examinable(Protocol):
         """See `providers.kafka.port.Cluster.describe`."""
 
     def examine(self) -> Examination:
-        """Ask. Raises Fault."""
+        """Return what the brokers report. Raises Fault."""
 
     def close(self) -> None:
-        """Let go of connections. Safe to call twice."""
+        """Close the connections. Safe to call twice."""

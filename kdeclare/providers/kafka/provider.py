@@ -1,6 +1,6 @@
-"""The provider of Kafka, as its entry point names it, and which acknowledged writes brokers do not show yet.
+"""The Kafka provider that the entry point names, and the check for acknowledged writes not yet visible.
 
-Brokers answer from a copy of the metadata that trails the controller, and apply dynamic configs later still.
+Brokers answer from a metadata image that trails the controller, and apply dynamic configs later still.
 """
 
 from collections.abc import Collection, Sequence
@@ -62,11 +62,11 @@ _METADATA_ONLY_WRITES = frozenset(
     (verb, TopicKind.name)
     for verb in (CreateTopic.name, DeleteTopic.name, IncreasePartitions.name, AlterConfigs.name)
 )
-"""Operation types, each with a kind, of which brokers show all that is done once they know the metadata."""
+"""Pairs of operation type and kind whose effects are fully visible once brokers have the topic metadata."""
 
 
 def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> list[PendingWrite]:
-    """Return the writes that brokers do not show. Raises Fault when the cluster does not answer."""
+    """Return the writes that brokers do not show yet. Raises Fault if the cluster does not respond."""
     cluster = connections.get(KafkaConnection).cluster
     if writes and cluster.is_caught_up():
         writes = [write for write in writes if _has_broker_configs(write.operation)]
@@ -82,29 +82,29 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
     except Fault as fault:
         if fault.error != TOPIC_AUTHORIZATION_FAILED:
             raise
-        # another login wrote them: what this one may not see, it cannot wait for
+        # another principal wrote these topics; this one cannot see them, so it cannot wait for them
         hidden = cluster.find_hidden_topics(sorted(select_topics(selections)))
         return find_invisible(connections, [w for w in writes if hidden.isdisjoint(_list_topics(w))])
     pending = [write for write in writes if _is_pending(write, live)]
     created = {
         w.operation.id: get_topic_name(w.operation) for w in pending if _is_topic_creation(w.operation)
     }
-    absent = check_existence(cluster, created.values()).absent  # someone else deleted these
+    absent = check_existence(cluster, created.values()).absent  # another client has deleted these
     return [write for write in pending if created.get(write.operation.id) not in absent]
 
 
 def is_all_visible(connections: Connections, written_types: Collection[tuple[str, str]]) -> bool:
-    """Tell whether brokers show all that was written, if it is only metadata of topics. Raises Fault."""
+    """Return whether brokers show all writes. False if any write is not topic metadata. Raises Fault."""
     if not _METADATA_ONLY_WRITES.issuperset(written_types):
         return False
     cluster = connections.get(KafkaConnection).cluster
     try:
-        # listed before the check, so that the next look at the cluster need not wait for brokers again
+        # list moves before the check, so that the next read of the cluster need not wait for brokers again
         cluster.list_earlier_moves()
     except Fault as fault:
         if fault.error != CLUSTER_AUTHORIZATION_FAILED:
             raise
-        return False  # who may not list moves may not ask how far brokers are, either
+        return False  # asking how far brokers have caught up needs the same permission as listing moves
     return cluster.is_caught_up()
 
 
@@ -119,7 +119,7 @@ def _list_topics(write: PendingWrite) -> frozenset[str]:
 
 
 def _has_broker_configs(op: Operation) -> bool:
-    """Whether it changes configs that brokers apply later than the rest of the metadata."""
+    """Return whether the operation changes configs that brokers apply later than other metadata."""
     selection = CLUSTER.merge(get_operation_type(op).select(op))
     return selection is not None and any(
         resource.scope is ConfigScope.BROKER for resource in selection.configs
@@ -127,7 +127,10 @@ def _has_broker_configs(op: Operation) -> bool:
 
 
 def _is_pending(write: PendingWrite, live: LiveState) -> bool:
-    """Whether something is still as before; what is neither as before nor as written, others changed."""
+    """Return whether an element still has its old value.
+
+    An element with neither the old nor the written value was changed by another client; it is not pending.
+    """
     op = write.operation
     live_view, expected_view = (
         get_operation_type(op).compute_view(op, live),
@@ -144,11 +147,14 @@ def _is_pending(write: PendingWrite, live: LiveState) -> bool:
 
 
 def _is_unchanged(op: Operation, element: str, live_view: View) -> bool:
-    """Whether it was so before; what takes throttles away expects nothing, and takes away all it finds."""
+    """Return whether the element has its old value.
+
+    An operation that clears throttles has no expectations and removes every entry that it finds.
+    """
     return element not in op.expect or bool(live_view.get(element) == op.expect[element])
 
 
-# Few commands ask for one of these; the others do not pay for their import.
+# Few commands need these functions, so their modules are imported on first use.
 
 
 def _examine(request: ExaminationRequest) -> ExaminationResult:

@@ -1,7 +1,7 @@
-"""Say what the change of one field can do at worst, and why, in a sentence.
+"""Rate the worst effect of changing one field, and give the cause in one sentence.
 
-Kinds call these functions for every field that they put into a change; `Kind.assess_field` is the way in for
-fields that no diff has made (rollbacks, operations).
+Kinds call these functions for every field of a change. Fields that do not come from a diff (rollbacks,
+operations) are rated through `Kind.assess_field`.
 """
 
 import math
@@ -15,7 +15,7 @@ from kdeclare.providers.kafka.config.catalog import load_catalog
 from kdeclare.providers.kafka.ids import ConfigScope
 from kdeclare.providers.kafka.live import ConfigEntry
 
-NO_FEWER_PARTITIONS = "Kafka cannot remove partitions again."
+NO_FEWER_PARTITIONS = "Kafka cannot remove partitions."
 TOPIC_DELETED = "All records of the topic are deleted."
 
 _CONFIGS = "configs."
@@ -29,38 +29,38 @@ _TOPIC_KEYS = {
     "log.retention.bytes": "retention.bytes",
     "log.cleanup.policy": "cleanup.policy",
 }
-"""Broker-wide defaults, and the topic config that each is the default of."""
+"""The topic config for which each broker config is the default."""
 
 RiskRating = tuple[Risk, str]
 
 
 def with_risk(field: FieldChange, rating: RiskRating) -> FieldChange:
-    """Return the field with this risk and its cause."""
+    """Return the field with this risk and cause."""
     if (field.risk, field.cause) == rating:
-        return field  # most fields of a creation: a copy of each takes longer than all the rest
+        return field  # the common case in creations, where copying fields would dominate the run time
     return replace(field, risk=rating[0], cause=rating[1])
 
 
 def assess_topic_field(
     action: Action, field: FieldChange, live: Mapping[str, ConfigEntry] | None = None
 ) -> FieldChange:
-    """A field of a topic. live: the configs that hold now, those included that only brokers set."""
+    """Rate a field of a topic. live: the effective configs, including those inherited from brokers."""
     return with_risk(field, _rate_topic_field(action, field, live or {}))
 
 
 def assess_broker_field(field: FieldChange) -> FieldChange:
-    """A dynamic config of brokers."""
+    """Rate a dynamic broker config."""
     loss_rating = _rate_record_loss(field, None)
-    return with_risk(field, loss_rating or (Risk.DISRUPTIVE, "It changes how running brokers work."))
+    return with_risk(field, loss_rating or (Risk.DISRUPTIVE, "Changes the behavior of running brokers."))
 
 
 def assess_worker_field(field: FieldChange) -> FieldChange:
-    """An override of Connect workers, or a worker that has not followed yet."""
-    return with_risk(field, (Risk.DISRUPTIVE, "It changes how running Connect workers work."))
+    """Rate an override on Connect workers, or a worker that has not applied it yet."""
+    return with_risk(field, (Risk.DISRUPTIVE, "Changes the behavior of running Connect workers."))
 
 
 def assess_placement_field(field: FieldChange) -> FieldChange:
-    """Replicas of a partition, log directories, and the throttle rates that accompany their moves."""
+    """Rate replicas of a partition, log directories, and the throttle rates of their moves."""
     return with_risk(field, _rate_placement(field))
 
 
@@ -84,26 +84,26 @@ def _rate_placement(field: FieldChange) -> RiskRating:
     if path == "log_dir":
         return Risk.DISRUPTIVE, "Replicas are copied to other log directories."
     if path not in ("replicationFactor", "assignments", "replicas") or field.before is None:
-        return _NO_RISK  # a rate of throttled moves, or the first replicas of an added partition
+        return _NO_RISK  # a throttle rate, or the first replicas of an added partition
     if before is not None and after is not None and after < before:
-        return Risk.DISRUPTIVE, "Fewer brokers hold the records."
+        return Risk.DISRUPTIVE, "Fewer brokers store the records."
     has_lists = isinstance(field.before, list) and isinstance(field.after, list)
     if has_lists and sorted(as_ints(field.before)) == sorted(as_ints(field.after)):
-        return Risk.DISRUPTIVE, "Another replica is preferred as the leader."
+        return Risk.DISRUPTIVE, "Another replica becomes the preferred leader."
     return Risk.DISRUPTIVE, "Replicas are copied between brokers."
 
 
 def _count_replicas(value: JsonValue) -> int | None:
-    """How many replicas; of a topic with several replication factors, the lowest."""
+    """Return the number of replicas, None for a value that is neither a list nor a count."""
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, int) else None
 
 
 def _rate_record_loss(field: FieldChange, inherited_value: JsonValue) -> RiskRating | None:
-    """The risk of a config by which Kafka drops records that it would have kept, else None.
+    """Return the risk of a config change that makes Kafka drop records it would have kept, else None.
 
-    inherited_value: the value that holds where there is no override yet.
+    inherited_value: the effective value if there is no override yet.
     """
     key = field.path.removeprefix(_CONFIGS)
     if key == _UNCLEAN:
@@ -134,7 +134,7 @@ def _rate_retention(key: str, before: JsonValue, after: JsonValue) -> RiskRating
 def _rate_cleanup(key: str, before: JsonValue, after: JsonValue) -> RiskRating | None:
     added = _parse_policies(key, after) - _parse_policies(key, before)
     reasons = {
-        "compact": "Compaction removes all records of a key but the latest.",
+        "compact": "Compaction removes all records of a key except the latest.",
         "delete": "Records beyond the retention limits are deleted.",
     }
     cause = " ".join(reason for policy, reason in reasons.items() if policy in added)
@@ -144,7 +144,7 @@ def _rate_cleanup(key: str, before: JsonValue, after: JsonValue) -> RiskRating |
 def _rate_unclean_elections(field: FieldChange) -> RiskRating | None:
     if str(field.after).lower() != "true" or str(field.before).lower() == "true":
         return None
-    return Risk.DESTRUCTIVE, "A replica that is not in sync may lead; the records that it lacks are lost."
+    return Risk.DESTRUCTIVE, "An out-of-sync replica can become leader; the records it lacks are lost."
 
 
 def _parse_policies(key: str, value: JsonValue) -> set[str]:
@@ -155,7 +155,7 @@ def _parse_policies(key: str, value: JsonValue) -> set[str]:
 
 
 def _parse_limit(value: JsonValue) -> float:
-    """A retention limit; any negative one is none."""
+    """Parse a retention limit; a negative one means unlimited."""
     try:
         limit = float(value) if isinstance(value, str | int | float) else math.inf
     except ValueError:

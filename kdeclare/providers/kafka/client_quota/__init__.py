@@ -1,1 +1,1 @@
-"""Kind `ClientQuota`: what users, client ids and IP addresses may ask of the brokers (KIP-13, KIP-546)."""
+"""Kind `ClientQuota`: limits for users, client ids and IP addresses (KIP-13, KIP-546)."""

@@ -1,4 +1,4 @@
-"""Reading the quotas of a Kafka cluster."""
+"""Read the client quotas of a Kafka cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -14,7 +14,7 @@ from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 @dataclass(frozen=True, slots=True)
 class QuotaSelection:
-    """Entities whose limits are read."""
+    """The entities whose limits to read."""
 
     entities: frozenset[QuotaEntity] = frozenset()
 
@@ -25,7 +25,7 @@ class QuotaSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuotaState:
-    """The limits of each entity that has some, by key, among those that were read.
+    """The limits by entity and key, for the entities that were read and have limits.
 
     is_visible: whether the principal may describe quotas; if not, ``limits`` is empty.
     """
@@ -34,7 +34,7 @@ class QuotaState:
     is_visible: bool = True
 
     def of(self, entity: QuotaEntity) -> Mapping[str, LiveLimit]:
-        """Return the limits of one entity; none where it has none."""
+        """Return the limits of one entity; empty if it has none."""
         return self.limits.get(entity, {})
 
 
@@ -45,14 +45,14 @@ def _collect(connections: Connections, selection: QuotaSelection) -> QuotaState:
 def _collect_expected(
     connections: Connections, selection: QuotaSelection, expected: ExpectedObjects
 ) -> CollectResult:
-    """Read all quotas where plans count those that nobody manages."""
+    """Read the selected quotas, or all of them if the plan counts unmanaged objects."""
     if expected.reads_all_names:
         return CollectResult(read_quotas(connections))
     return CollectResult(_collect(connections, selection))
 
 
 def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None = None) -> QuotaState:
-    """Return the limits of these entities; None is all that have some. Raises Fault."""
+    """Return the limits of these entities; None returns every entity with limits. Raises Fault."""
     try:
         limits_by_entity = connections.get(KafkaConnection).cluster.quotas(entities)
     except Fault as fault:
@@ -68,4 +68,4 @@ def read_quotas(connections: Connections, entities: Sequence[QuotaEntity] | None
 
 
 QUOTAS = Collector(QuotaSelection, _collect, read_expected=_collect_expected)
-"""Nothing is read unless something is selected: a project without quotas needs no right to see them."""
+"""Reads only if quotas are selected, so a project without quotas does not need permission to see them."""

@@ -1,4 +1,4 @@
-"""The three-way diff of the limits of one entity, by key, and what is remembered of them."""
+"""The three-way diff of one entity's limits by key, and the record of owned limits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
@@ -26,14 +26,14 @@ from kdeclare.providers.kafka.client_quota.entity import QuotaEntity, format_lim
 from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 
 Limits = Mapping[str, int | float | None]
-"""Limits by key; None is "no limit"."""
+"""Limits by key; None means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaRecord(OwnedRecord):
-    """The limits of one entity that are kdeclare's.
+    """The owned limits of one entity.
 
-    entity: as `QuotaEntity.to_json` has it. labels: policies judge what happens to an orphan by them.
+    entity: as returned by `QuotaEntity.to_json`. labels: policies use them to judge changes of an orphan.
     """
 
     entity: Mapping[str, str | None]
@@ -60,7 +60,7 @@ LIMIT_FIELD_PREFIX = "limits."
 def diff_quota(
     resource: ResourceId, desired: DesiredResource | None, live: QuotaState, owned: QuotaRecord | None
 ) -> Difference:
-    """Compare what is desired, live and owned of one entity."""
+    """Compare the desired, live and owned limits of one entity."""
     entity = owned.quota_entity if owned is not None else None
     applied: Limits = owned.limits if owned is not None else {}
     if desired is None:
@@ -105,7 +105,7 @@ def assess_limit(field: FieldChange) -> FieldChange:
 
 
 def _diff_undeclared(resource: ResourceId, live_limits: JsonObject, applied: Limits) -> Difference:
-    """Take away what was applied; of what is gone anyway, nothing is left to say."""
+    """Delete the applied limits that still exist; the rest needs no change."""
     removed_keys = (key for key in sorted(applied) if applied[key] is not None and key in live_limits)
     fields = tuple(_build_field(key, FieldOp.DELETE, live_limits[key], None) for key in removed_keys)
     if not fields:
@@ -131,9 +131,9 @@ def _diff_key(
 def _is_adopted(
     field: FieldChange, body: ClientQuotaBody, live_limits: JsonObject, owned: QuotaRecord | None
 ) -> bool:
-    """Whether a change takes over a limit that others have set.
+    """Return whether a change takes over a limit that another client set.
 
-    What unmanagedLimits: remove takes away, it takes away by what the manifest says once that was applied.
+    A limit that unmanagedLimits: remove deletes counts as adopted only before the first apply.
     """
     key = field.path.removeprefix(LIMIT_FIELD_PREFIX)
     if key not in live_limits or (owned is not None and key in owned.limits):
@@ -146,7 +146,7 @@ def _build_field(key: str, op: FieldOp, before: JsonValue, after: JsonValue) -> 
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two limits are the same number, or both are none."""
+    """Return whether two limits are the same number, or both are absent."""
     return bool(one == other)
 
 
@@ -158,9 +158,9 @@ def _report_entity_changed(resource: ResourceId, desired: DesiredResource, entit
     return denied(
         "entity-changed",
         "Entity changed",
-        f"{resource} was applied for {entity}, and its manifest now names "
-        f"{desired.get_body(ClientQuotaBody).entity}. A ClientQuota stays with its entity, so nothing is "
-        "changed.",
+        f"{resource} was applied for {entity}, but its manifest now names "
+        f"{desired.get_body(ClientQuotaBody).entity}. A ClientQuota cannot move to another entity, so "
+        "kdeclare changes no limits.",
         hint="Give the manifest another metadata.name. The limits of the earlier entity are then deleted "
         f"with --allow-deletes or --delete {resource}, or released with --forget {resource}.",
         place=desired.source,

@@ -1,4 +1,4 @@
-"""Whom a quota is for: users, client ids and IP addresses; and the limits that each of them can have."""
+"""Quota entities (users, client ids and IP addresses), and the limits that each type can have."""
 
 import math
 import re
@@ -21,16 +21,16 @@ class EntityType(StrEnum):
 
 
 _FIELDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "clientId", EntityType.IP: "ip"}
-"""What manifests and plans call each type."""
+"""The field name of each type in manifests and plans."""
 _ANY = "*"
 _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client id", EntityType.IP: "IP address"}
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """One entity. ``parts`` has a name for each of its types, in the order of types; None is the default.
+    """One quota entity. ``parts`` has a name for each type, in the order of types; None is the default.
 
-    An entity with a default is not one with the name ``<default>``, which Kafka allows.
+    A default entity differs from an entity with the name ``<default>``, which Kafka allows.
     """
 
     parts: tuple[tuple[EntityType, str | None], ...]
@@ -46,27 +46,27 @@ class QuotaEntity:
         return cls.of({type_: json[field] for type_, field in _FIELDS.items() if field in json})
 
     def to_json(self) -> dict[str, str | None]:
-        """Return the names by the fields of a manifest; null is the default."""
+        """Return the names by manifest field; null is the default."""
         return {_FIELDS[type_]: name for type_, name in self.parts}
 
     @classmethod
     def parse_key(cls, key: str) -> Self:
-        """Return the entity that has this `key`."""
+        """Return the entity with this `key`."""
         parts = (part.partition("=") for part in key.split(","))
         return cls.of({EntityType(t): None if name == _ANY else unquote(name) for t, _, name in parts})
 
     @property
     def key(self) -> str:
-        """One text for one entity, whatever its names contain: ``user=alice,client-id=*``.
+        """A unique text for the entity: ``user=alice,client-id=*``.
 
-        Names are escaped as in URLs, as Kafka itself does; the default is a star.
+        Names are URL-encoded, as in Kafka itself; the default is a star.
         """
         texts = (_ANY if name is None else quote(name, safe="") for _, name in self.parts)
         return ",".join(f"{type_}={text}" for (type_, _), text in zip(self.parts, texts, strict=True))
 
     @property
     def is_ip(self) -> bool:
-        """Whether it is an IP address, or the default of them: these have limits of their own."""
+        """Whether the entity is an IP address or the default for them, which have separate limits."""
         return any(type_ is EntityType.IP for type_, _ in self.parts)
 
     def __str__(self) -> str:
@@ -81,12 +81,12 @@ DEFAULT_PAIR = QuotaEntity.of({EntityType.USER: None, EntityType.CLIENT_ID: None
 
 
 def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
-    """Return the entities whose limits always hold in place of those of this one, where both state a key.
+    """Return the entities whose limit for a key always takes precedence over this entity's limit.
 
-    Brokers take the first entity with a limit: user with client id, user with default client id, user,
-    default user with client id, default user with default client id, default user, client id, default client
-    id (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager). Every request has a user
-    and a client id, so a default that comes earlier leaves nothing for what comes later.
+    Brokers use the first entity with a limit: user with client id, user with default client id, user, default
+    user with client id, default user with default client id, default user, client id, default client id
+    (org.apache.kafka.server.quota.DefaultQuotaCallback in ClientQuotaManager). Every request has a user and a
+    client id, so a default that comes earlier always hides the entities that come later.
     """
     names = dict(entity.parts)
     if entity.is_ip:
@@ -100,7 +100,7 @@ def list_shadowing_entities(entity: QuotaEntity) -> tuple[QuotaEntity, ...]:
 
 
 MAX_LIMIT = 2**53
-"""Brokers keep limits as floating-point numbers: whole numbers beyond this one are rounded."""
+"""The largest limit. Brokers store limits as floating-point numbers and round larger integers."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -109,8 +109,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 class LimitInfo:
     """One key of a quota (org.apache.kafka.server.config.QuotaConfig).
 
-    is_for_ips: whether it limits IP addresses; otherwise users and client ids. is_whole: whether brokers
-    refuse fractions. unit: what one is, for people.
+    is_for_ips: whether it limits IP addresses; otherwise users and client ids.
+    is_whole: whether brokers reject fractions. unit: the unit to display.
     """
 
     is_for_ips: bool
@@ -128,14 +128,14 @@ LIMITS: Mapping[str, LimitInfo] = {
 
 
 def list_allowed_limits(*, is_for_ips: bool) -> list[str]:
-    """Return the keys that brokers take for IP addresses, or for users and client ids."""
+    """Return the keys that brokers accept for IP addresses, or for users and client ids."""
     return [key for key, info in LIMITS.items() if info.is_for_ips is is_for_ips]
 
 
 def parse_limit(key: str, raw: int | float | str) -> int | float:
-    """Return the number that a manifest states. Raises ValueError, in words, for one that brokers refuse.
+    """Parse a declared limit. Raises ValueError with an explanation if brokers would reject the limit.
 
-    The words do not repeat a text: it may come from outside the manifest.
+    The explanation does not quote the value, which may come from outside the manifest.
     """
     number: int | float | None = None
     if not isinstance(raw, str):
@@ -152,23 +152,23 @@ def parse_limit(key: str, raw: int | float | str) -> int | float:
     if number == int(number):
         return int(number)
     if LIMITS[key].is_whole:
-        raise ValueError(f"must be a whole number, as it is in {LIMITS[key].unit}")
+        raise ValueError(f"must be a whole number of {LIMITS[key].unit}")
     return number
 
 
 LiveLimit: TypeAlias = int | float | str
-"""A limit that an entity has. Brokers also take ``inf`` and ``nan``, which JSON does not know: texts."""
+"""A live limit. Brokers also accept ``inf`` and ``nan``, which are texts here because JSON lacks them."""
 
 
 def to_plan_limit(value: float) -> LiveLimit:
-    """Return a live limit as plans have it: a whole number without a fraction."""
+    """Return a live limit as plans write it: whole numbers without a fraction."""
     if not math.isfinite(value):
         return str(value)
     return int(value) if value == int(value) else value
 
 
 def format_limit(key: str, value: JsonValue) -> str:
-    """Return a limit with its unit, for people: ``10 MiB/s``."""
+    """Return a limit with its unit for display: ``10 MiB/s``."""
     info = LIMITS.get(key)
     if info is None or not isinstance(value, int | float):
         return str(value)

@@ -1,4 +1,4 @@
-"""Quotas in snapshots and audits of fleets: one row for each entity that has limits, defaults included."""
+"""Quotas in fleet snapshots and audits: one row per entity with limits, including default entities."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ from kdeclare.providers.kafka.client_quota.spec import ClientQuotaBody
 from kdeclare.providers.kafka.port import CLUSTER_AUTHORIZATION_FAILED
 
 CLIENT_QUOTA = "ClientQuota"
-"""The sort of live objects, which is the kind at the same time."""
+"""The sort of live objects, which equals the kind."""
 
 
 class QuotaCodec:
-    """See `LiveCodec`. Reading costs one request for each cluster (DescribeClientQuotas)."""
+    """See `LiveCodec`. Reading takes one request per cluster (DescribeClientQuotas)."""
 
     name = "kafka-quotas"
     sorts = frozenset({CLIENT_QUOTA})
@@ -37,11 +37,11 @@ class QuotaCodec:
     groups = False
     context: tuple[object, ...] = ()
     nouns: Mapping[str, tuple[str, str]] = {}
-    """Not counted: what people count in a cluster is its topics."""
+    """Empty, because reports on a cluster count its topics only."""
     internal_marker: str | None = None
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all entities that have limits. Raises Fault, also where the principal may not see them."""
+        """Read all entities with limits. Raises Fault, also if the principal may not see them."""
         state = require_visible(read_quotas(connections))
         return LiveListing(None, _list_objects(state))
 
@@ -50,15 +50,15 @@ class QuotaCodec:
         return QuotaState({QuotaEntity.parse_key(key.key): json.loads(text) for key, text in objects})
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether the entity has limits."""
+        """Return whether the entity has limits."""
         return QuotaEntity.parse_key(key.key) in live.get(QuotaState).limits
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """None: every entity exists, and is never another one."""
+        """Return None: quota entities have no identity that could change."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Every entity: Kafka sets no limits by itself."""
+        """Return True: Kafka sets no limits itself, so every limit is reported."""
         return True
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -66,22 +66,22 @@ class QuotaCodec:
         return {f"{LIMIT_FIELD_PREFIX}{key}": limit for key, limit in body.items()}
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """None: limits are called as in plans."""
+        """Return None: limits have the same names as in plans."""
         return None
 
 
 class QuotaRules(AuditRules):
-    """Of the limits of one entity."""
+    """Audit rules for the limits of one entity."""
 
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
         """Return the limits that are neither declared nor owned."""
-        (limits,) = live.get(QuotaState).limits.values()  # a quota is always compared by itself
+        (limits,) = live.get(QuotaState).limits.values()  # each quota is compared on its own
         return (UnmanagedField(f"{LIMIT_FIELD_PREFIX}{key}", limits[key]) for key in names)
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether it is a limit that was set since, where all that are not declared are to be removed."""
+        """Return whether the field is a limit set by another client: neither declared nor owned."""
         key = path.removeprefix(LIMIT_FIELD_PREFIX)
         return (
             key not in desired.get_body(ClientQuotaBody).limits
@@ -90,17 +90,17 @@ class QuotaRules(AuditRules):
 
 
 def require_visible(state: QuotaState) -> QuotaState:
-    """Return quotas that the principal may see. Raises Fault where they are hidden."""
+    """Return the quotas if the principal may see them. Raises Fault if they are hidden."""
     if not state.is_visible:
-        reason = "reading quotas requires the right DescribeConfigs on the cluster"
+        reason = "reading quotas requires DescribeConfigs on the cluster"
         raise Fault(CLUSTER_AUTHORIZATION_FAILED, reason)
     return state
 
 
 def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> LiveKey | None:
-    """Return the entity that a resource was applied for, else the one that it declares.
+    """Return the key of the entity that a resource was applied for, else of the one that it declares.
 
-    A manifest that names another entity than it was applied for is denied: its limits are where they were.
+    A manifest that names a different entity than before is denied, so the limits are still on the old entity.
     """
     declared = body.entity if body is not None else None
     entity = owned.quota_entity if owned is not None else declared
@@ -108,7 +108,7 @@ def find_quota_key(body: ClientQuotaBody | None, owned: QuotaRecord | None) -> L
 
 
 def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
-    """Return the entity with limits whose key is this name; None where there is none."""
+    """Return the entity with limits whose key is this name; None if there is no such entity."""
     try:
         entity = QuotaEntity.parse_key(name)
     except ValueError:
@@ -117,7 +117,7 @@ def find_listed_entity(name: str, state: QuotaState) -> QuotaEntity | None:
 
 
 def list_quota_facts(body: ClientQuotaBody, owned: QuotaRecord | None) -> DeclaredFacts | None:
-    """Return what the limits of a declared entity are in order with; None where only the diff can tell."""
+    """Return the facts that prove the limits of a declared entity; None if only the diff can decide."""
     if owned is not None and owned.quota_entity != body.entity:
         return None
     applied: Limits = owned.limits if owned is not None else {}

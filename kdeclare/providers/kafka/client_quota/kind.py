@@ -1,4 +1,4 @@
-"""Kind `ClientQuota`, with its exports and what policies see of quotas."""
+"""Kind `ClientQuota`, with its exports and the quota fields that policies see."""
 
 import hashlib
 import re
@@ -53,7 +53,7 @@ from kdeclare.providers.kafka.client_quota.spec import (
 from kdeclare.providers.kafka.manifest_edits import is_setting_claimed
 
 DEFAULT_NAME = ""
-"""What policies see in place of the name of a default: no entity has the empty name."""
+"""The name of a default entity in policies; no other entity has the empty name."""
 
 
 def _list_names() -> Mapping[str, type]:
@@ -74,7 +74,7 @@ QUOTA_WORDS = PolicyWords(
 
 
 def describe_quota(entity: QuotaEntity, limits: JsonObject) -> Mapping[str, object]:
-    """Return the state of an entity with these limits; None is no limit."""
+    """Return the fields that policies see for an entity with these limits; None means no limit."""
     return {
         "entity": {field: DEFAULT_NAME if name is None else name for field, name in entity.to_json().items()},
         "limits": {key: value for key, value in limits.items() if value is not None},
@@ -86,12 +86,13 @@ _WORDS = {EntityType.USER: "user", EntityType.CLIENT_ID: "client", EntityType.IP
 
 
 def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
-    """Return a manifest for each entity with limits, by a name that is made from it.
+    """Return a manifest for each entity with limits, by a name derived from the entity.
 
-    Where names are asked for, these are the names of users, client ids and addresses.
+    A request for names matches the names of users, client ids and addresses.
     """
     if not live.is_visible:
-        return Export({}, (OmittedObjects(1, "kind", "kinds", "ClientQuota: this login may not see quotas"),))
+        reason = "ClientQuota: the principal may not describe quotas"
+        return Export({}, (OmittedObjects(1, "kind", "kinds", reason),))
     entities_by_name: dict[str, QuotaEntity] = {}
     for entity in sorted(live.limits, key=lambda entity: entity.key):
         name = _make_name(entity)
@@ -111,7 +112,7 @@ def export_quotas(live: QuotaState, request: ExportRequest) -> Export:
         (
             OmittedObjects(out_of_scope_count, "quota", "quotas", "outside the scope of the project"),
             OmittedObjects(
-                undeclarable_count, "limit", "limits", "which no manifest can declare; comments say which"
+                undeclarable_count, "limit", "limits", "which manifests cannot declare; see the comments"
             ),
         ),
     )
@@ -148,7 +149,7 @@ def _render_limit(key: str, value: LiveLimit) -> Iterator[str]:
 
 
 def _make_name(entity: QuotaEntity) -> str:
-    """A name that people recognize, and a hash where that could be two entities."""
+    """Return a readable name, with a hash if two entities could have that name."""
     words = [word for type_, name in entity.parts for word in (_WORDS[type_], name or "default")]
     is_plain = all(
         name is None or (name != "default" and _PLAIN_NAME.fullmatch(name)) for _, name in entity.parts
@@ -168,7 +169,7 @@ def _escape(text: str) -> str:
 
 
 class ClientQuotaKind:
-    """Quotas of clients. Every user, client id and address exists, so every change is an update."""
+    """Client quotas. Every user, client id and address counts as existing, so every change is an update."""
 
     name = "ClientQuota"
     spec: type[BaseModel] = ClientQuotaSpec
@@ -181,7 +182,7 @@ class ClientQuotaKind:
         return parse_quota(name, narrow(spec, ClientQuotaSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """The entity that is declared, the one that is owned, and those whose limits hold in their place."""
+        """Select the declared and the owned entity, and the entities whose limits take precedence."""
         body = narrow_optional(body, ClientQuotaBody)
         record = narrow_record(owned, QuotaRecord)
         before = record.quota_entity if record is not None else None
@@ -202,7 +203,7 @@ class ClientQuotaKind:
         return diff_quota(resource, desired, live.get(QuotaState), narrow_record(owned, QuotaRecord))
 
     def assess_field(self, action: Action, field: FieldChange) -> FieldChange:
-        """A new or lower limit is disruptive."""
+        """Rate a new or lower limit as disruptive."""
         return assess_limit(field)
 
     def plan_operations(
@@ -213,7 +214,7 @@ class ClientQuotaKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """One atomic operation."""
+        """Plan one atomic operation."""
         entity = find_entity(desired, owned)
         assert entity is not None
         return build_quota_operations(change, entity)
@@ -241,11 +242,12 @@ class ClientQuotaKind:
         )
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """The entity: only one manifest may state limits of it."""
-        return {f"the limits of {narrow(body, ClientQuotaBody).entity}": f"those of ClientQuota/{name}"}
+        """Return the entity: only one manifest may declare its limits."""
+        entity = narrow(body, ClientQuotaBody).entity
+        return {f"the manifest for the limits of {entity}": f"ClientQuota/{name}"}
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """The entity, and its declared limits."""
+        """Return the entity and its declared limits."""
         body = desired.get_body(ClientQuotaBody)
         return describe_quota(body.entity, body.limits)
 
@@ -256,7 +258,7 @@ class ClientQuotaKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """The entity, and all limits that it has. What nobody declared is named by the key of its entity."""
+        """Return the entity and its live limits. The name of an undeclared quota is its entity's key."""
         state = live.get(QuotaState)
         entity = find_entity(desired, owned)
         if entity is None:
@@ -264,23 +266,23 @@ class ClientQuotaKind:
         return None if entity is None else describe_quota(entity, state.of(entity))
 
     def select_every(self) -> Selections:
-        """All entities are read where names of all objects are."""
+        """Select no entity by name, because listing all objects reads every entity."""
         return (QuotaSelection(),)
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """The keys of all entities that have limits. Raises Fault where the principal may not see them."""
+        """Return the keys of all entities with limits. Raises Fault if the principal may not see them."""
         return [entity.key for entity in require_visible(live.get(QuotaState)).limits]
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Always: that another entity hides a limit is no drift."""
+        """Return True: a limit that another entity overrides is not drift."""
         return True
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """Its entity."""
+        """Return the key of its entity."""
         return find_quota_key(narrow_optional(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Its limits."""
+        """Return the facts of its limits."""
         return list_quota_facts(narrow(body, ClientQuotaBody), narrow_record(owned, QuotaRecord))
 
     def is_field_claimed(self, field: FieldChange, stated: JsonObject) -> bool:
@@ -296,5 +298,5 @@ class ClientQuotaKind:
         return bind_quota(json)
 
     def export(self, connections: Connections, request: ExportRequest) -> Export:
-        """One manifest for each entity that has limits."""
+        """Return one manifest for each entity that has limits."""
         return export_quotas(read_quotas(connections), request)

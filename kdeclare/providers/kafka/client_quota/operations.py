@@ -1,4 +1,4 @@
-"""The arguments of operations on quotas."""
+"""The operation type `quota.alter` and its arguments."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -25,12 +25,12 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import KafkaOperat
 
 EntityField = Annotated[str, Field(pattern="^(user|clientId|ip)$")]
 LimitArgument = int | float | Literal["inf", "nan"]
-"""A limit; brokers also take the texts, which are numbers that JSON does not know."""
+"""A limit; the texts are values that brokers accept and JSON numbers cannot express."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaOpArgs(Arguments):
-    """One key. value: None for DELETE."""
+    """The op on one key. value: None for DELETE."""
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -39,24 +39,24 @@ class QuotaOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class AlterQuotaArgs(Arguments):
-    """All ops on one entity, made all or none. entity: names by type; None is the default."""
+    """All ops on one entity, applied atomically. entity: names by type; None is the default."""
 
     entity: Annotated[Mapping[EntityField, str | None], Field(min_length=1)]
     ops: Annotated[tuple[QuotaOpArgs, ...], Field(min_length=1)]
 
     @property
     def quota_entity(self) -> QuotaEntity:
-        """The entity, as the cluster knows it."""
+        """The entity of the cluster."""
         return QuotaEntity.from_json(self.entity)
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """The limits as requests hold them."""
+        """The limits as requests carry them."""
         return {op.key: None if op.value is None else float(op.value) for op in self.ops}
 
 
 def make_quota_op(key: str, value: JsonValue) -> QuotaOpArgs:
-    """Return the op that gives a key this value; None removes its limit."""
+    """Return the op that sets the limit of a key; None removes the limit."""
     return (
         QuotaOpArgs(key, "DELETE", None)
         if value is None
@@ -73,11 +73,11 @@ def _to_limit_argument(value: JsonValue) -> LimitArgument:
 
 
 QUOTA = "kafka.quota"
-"""The sort of quotas in footprints; their keys are those of entities."""
+"""The sort of quotas in footprints, with the keys of entities."""
 
 
 class AlterQuota(KafkaOperationType):
-    """Changes limits of one entity."""
+    """Change limits of one entity."""
 
     name = "quota.alter"
     done_label = ("quota changed", "quotas changed")
@@ -85,73 +85,73 @@ class AlterQuota(KafkaOperationType):
     validates = True
 
     def find_right(self, op: Operation) -> str:
-        """Of the cluster."""
+        """Return the required permission."""
         return "AlterConfigs on the cluster"
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """The entity."""
+        """Return the entity."""
         return "entity", str(_get_args(op).quota_entity)
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """The limits of its entity."""
+        """Return an update of the entity's limits."""
         return [FootprintEntry(QUOTA, _get_args(op).quota_entity.key, Access.UPDATE)]
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """The resource itself: it has to do with no topic."""
+        """Return the resource itself: quotas concern no topic."""
         return frozenset({op.resource})
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """The resource itself."""
+        """Return the resource itself."""
         return frozenset({op.resource})
 
     def is_confined(self, op: Operation) -> bool:
-        """To a resource that says which entity it is about, under a name of its own."""
+        """Return whether the operation belongs to a ClientQuota, which names its own entity."""
         return op.resource.kind == "ClientQuota"
 
     def select(self, op: Operation) -> Selections:
-        """The limits of its entity."""
+        """Select the entity's limits."""
         return (QuotaSelection(frozenset({_get_args(op).quota_entity})),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """The limits of its keys; None is none."""
+        """Return the live limits of the operation's keys; None means no limit."""
         limits = live.get(QuotaState).of(_get_args(op).quota_entity)
         return {item.key: limits.get(item.key) for item in _get_args(op).ops}
 
     def expected_state(self, op: Operation) -> View:
-        """The limits once the ops are done."""
+        """Return the limits after the operation."""
         return {**op.expect, **{item.key: item.value for item in _get_args(op).ops}}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One per key."""
+        """Return one field per key."""
         return tuple(
             FieldChange(LIMIT_FIELD_PREFIX + item.key, FieldOp(item.op), op.expect.get(item.key), item.value)
             for item in _get_args(op).ops
         )
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """The key that an op is about."""
+        """Return the key of an op."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """The ops on other keys."""
+        """Return the operation without the ops on these keys; None if no op is left."""
         args = _get_args(op)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One per key."""
+        """Return one claim per key."""
         entity = _get_args(op).quota_entity.key
         return {item.key: f"quotas/{entity}/{item.key}" for item in _get_args(op).ops}
 
     def get_batch_key(self, op: Operation) -> str:
-        """The entity: of one that a request names twice, brokers apply the first and report an error."""
+        """Return the entity: if a request repeats it, brokers apply the first entry and report an error."""
         return _get_args(op).quota_entity.key
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Its keys."""
+        """Return the claims of its keys."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -162,7 +162,7 @@ class AlterQuota(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """AlterClientQuotas."""
+        """Alter the limits with one AlterClientQuotas request."""
         limits_by_entity = {_get_args(op).quota_entity: _get_args(op).numbers for op in ops}
         results = connections.get(KafkaConnection).cluster.alter_quotas(
             limits_by_entity, validate_only=validate_only
@@ -170,7 +170,7 @@ class AlterQuota(KafkaOperationType):
         return {op.id: results[_get_args(op).quota_entity] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Bring back each key that still is as the operation left it."""
+        """Restore each key that still has the value that the operation set; report others as conflicts."""
         expected = self.expected_state(op)
         undo_ops: list[QuotaOpArgs] = []
         conflicts: list[str] = []
@@ -190,7 +190,7 @@ _ALTER = AlterQuota()
 
 
 def build_quota_operations(change: Change, entity: QuotaEntity) -> tuple[Operation, ...]:
-    """Return the one operation that makes a change."""
+    """Return the single operation of a change."""
     keys = [field.path.removeprefix(LIMIT_FIELD_PREFIX) for field in change.fields]
     op = Operation(
         id=f"{_ALTER.name}:{change.id}",

@@ -1,4 +1,4 @@
-"""What plans make of quotas beyond what the diff of one resource says."""
+"""Planning hooks for quotas that need more than one resource."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,10 +18,10 @@ _KIND = "ClientQuota"
 
 
 class QuotaPlanning:
-    """The quotas of one plan: which manifest each entity belongs to now, and belonged to before."""
+    """The quotas of one plan: the manifest that declares each entity, and the one that owned it before."""
 
     def __init__(self, inputs: PlanInputs) -> None:
-        """Serve one plan."""
+        """Index the declared and owned entities of one plan."""
         self._live = inputs.live.find(QuotaState)
         self._is_adhoc = inputs.by_hand
         self._declared: dict[QuotaEntity, DesiredResource] = {
@@ -37,7 +37,7 @@ class QuotaPlanning:
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Leave quotas alone that the principal may not see: there may well be limits."""
+        """Leave quotas unchanged that the principal may not see, because limits may exist."""
         if resource.kind != _KIND or self._live is None or self._live.is_visible:
             return None
         return Difference(None, owned, diagnostics=(_report_hidden(resource, desired),))
@@ -49,7 +49,7 @@ class QuotaPlanning:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Let a manifest that was given another name keep what it owns: its entity is what counts."""
+        """Let a renamed manifest keep what it owns, which follows the entity and not the name."""
         if resource.kind != _KIND or self._is_adhoc or self._live is None:
             return difference
         if desired is not None:
@@ -68,12 +68,12 @@ class QuotaPlanning:
             return Difference(
                 Change(resource, Action.FORGET, Reason.FORGOTTEN, Risk.SAFE), diagnostics=diagnostics
             )
-        # it also changes, which may be denied or fail: until then, the earlier record says what is owned
+        # the successor also has changes, which can be denied or fail; until they succeed, keep the old record
         orphan = Change(resource, Action.NO_OP, Reason.ORPHANED, Risk.SAFE)
         return Difference(orphan, owned, diagnostics=diagnostics)
 
     def check_shadowed_limits(self, compared: Sequence[ResourceComparison]) -> Iterator[Diagnostic]:
-        """Warn of declared limits that never hold, because those of another entity come first."""
+        """Warn about declared limits that never apply, because another entity's limits take precedence."""
         if self._live is None:
             return
         planned_limits = _compute_planned_limits(self._live, compared)
@@ -92,7 +92,7 @@ class QuotaPlanning:
                     )
 
     def count_unmanaged(self) -> int:
-        """Count entities with limits that no manifest declares and kdeclare does not own."""
+        """Count the entities with limits that no manifest declares and kdeclare does not own."""
         if self._live is None:
             return 0
         return len(self._live.limits.keys() - self._declared.keys() - self._owned.keys())
@@ -101,7 +101,7 @@ class QuotaPlanning:
 def _compute_planned_limits(
     live: QuotaState, compared: Sequence[ResourceComparison]
 ) -> Mapping[QuotaEntity, JsonObject]:
-    """The limits as they will be once the plan is applied."""
+    """Return the limits after the plan is applied."""
     planned_limits: dict[QuotaEntity, dict[str, JsonValue]] = {
         entity: dict(limits) for entity, limits in live.limits.items()
     }
@@ -126,9 +126,9 @@ def _report_hidden(resource: ResourceId, desired: DesiredResource | None) -> Dia
     )
     return make_diagnostic(
         "not-visible",
-        "Quotas cannot be seen",
-        f"{resource} {outcome}: without the right DescribeConfigs on the cluster, its limits are not known.",
-        hint="Ask for DescribeConfigs on the cluster.",
+        "Quotas not visible",
+        f"{resource} {outcome}: without DescribeConfigs on the cluster, kdeclare cannot see its limits.",
+        hint="Request DescribeConfigs on the cluster.",
         place=desired.source if desired else None,
         resource=str(resource),
     )
@@ -140,10 +140,9 @@ def _warn_shadowed(
     return warning(
         "shadowed-limit",
         "Limit never applies",
-        f"'{key}' of {desired.get_body(ClientQuotaBody).entity} has no effect: "
-        f"brokers take that of {shadowing_entity} "
-        f"first, which is {format_limit(key, value)}.",
-        hint=f"Remove '{key}' of {shadowing_entity}, or declare it for a more specific entity.",
+        f"'{key}' of {desired.get_body(ClientQuotaBody).entity} has no effect, because brokers give "
+        f"precedence to the limit of {shadowing_entity}, which is {format_limit(key, value)}.",
+        hint=f"Remove '{key}' from {shadowing_entity}, or declare it for a more specific entity.",
         place=desired.source,
         resource=str(desired.id),
         subject=key,
@@ -156,8 +155,8 @@ def _report_renamed(
     return info(
         "renamed",
         "Manifest renamed",
-        f"{successor.id} declares the limits of {entity}, which were applied as {resource}, and takes them "
-        "over.",
+        f"{successor.id} declares the limits of {entity}, which were applied as {resource}. It takes over "
+        "their ownership.",
         place=successor.source,
         resource=str(resource),
     )

@@ -1,4 +1,4 @@
-"""``spec`` of a ClientQuota manifest."""
+"""The ``spec`` of a ClientQuota manifest."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -24,10 +24,10 @@ _CLOSED = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class DefaultEntity(BaseModel):
-    """All that have no limits of their own."""
+    """The default entity: all entities of its type without a limit of their own."""
 
     model_config = _CLOSED
-    default: Annotated[Literal[True], Field(description="All that have no limit of their own.")]
+    default: Annotated[Literal[True], Field(description="Apply to all without a limit of their own.")]
 
 
 EntityName = StrictStr | DefaultEntity
@@ -40,37 +40,40 @@ class EntitySpec(BaseModel):
     model_config = _CLOSED
     user: Annotated[
         EntityName | None,
-        Field(description="The user as brokers authenticate it, without 'User:', or {default: true}."),
+        Field(description="The user name that brokers authenticate, without 'User:', or {default: true}."),
     ] = None
     clientId: Annotated[  # noqa: N815
-        EntityName | None, Field(description="The client.id of clients, or {default: true}.")
+        EntityName | None, Field(description="The client.id of the clients, or {default: true}.")
     ] = None
     ip: Annotated[
         EntityName | None,
-        Field(description="The address that clients connect from, or {default: true}; it stands alone."),
+        Field(
+            description="The IP address that clients connect from, or {default: true}. Cannot be combined "
+            "with user or clientId."
+        ),
     ] = None
 
 
 class LimitsSpec(BaseModel):
-    """Limits by key; null declares that there is none."""
+    """Limits by key; null declares that there is no limit."""
 
     model_config = _CLOSED
     producer_byte_rate: Annotated[
-        Limit, Field(description="Bytes per second and broker that producers may send, as in 10MiB.")
+        Limit, Field(description="Bytes per second that producers may send to each broker, such as 10MiB.")
     ] = None
     consumer_byte_rate: Annotated[
-        Limit, Field(description="Bytes per second and broker that consumers may fetch, as in 10MiB.")
+        Limit, Field(description="Bytes per second that consumers may fetch from each broker, such as 10MiB.")
     ] = None
     request_percentage: Annotated[
         Limit,
         Field(
-            description="The share of the time of one request thread of each broker, in percent: 200 is the "
-            "time of two threads."
+            description="Percentage of the time of one request thread on each broker; 200 is the time of two "
+            "threads."
         ),
     ] = None
     controller_mutation_rate: Annotated[
         Limit,
-        Field(description="Partitions per second that may be created or deleted (KIP-599), as in 2.5."),
+        Field(description="Partitions per second that may be created or deleted (KIP-599), such as 2.5."),
     ] = None
     connection_creation_rate: Annotated[
         Limit, Field(description="Connections per second that an IP address may open to each broker.")
@@ -82,26 +85,26 @@ class ClientQuotaSpec(BaseModel):
 
     model_config = _CLOSED
     entity: Annotated[
-        EntitySpec, Field(description="Whom the limits are for: user, clientId, both of them, or ip.")
+        EntitySpec, Field(description="The entity that the limits apply to: user, clientId, both, or ip.")
     ]
     limits: Annotated[
-        LimitsSpec, Field(description="Limits by Kafka's keys; null declares that there is none.")
+        LimitsSpec, Field(description="Limits by Kafka's quota keys; null declares that there is no limit.")
     ] = LimitsSpec()
     unmanagedLimits: Annotated[  # noqa: N815
         Literal["keep", "remove"],
         Field(
-            description="What happens to limits of the entity that are neither declared nor kdeclare's own: "
+            description="How to treat limits of the entity that are neither declared nor owned by kdeclare: "
             "keep (the default) or remove."
         ),
     ] = "keep"
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="What may happen to limits that others set.")
+        SettingsLifecycle, Field(description="How to treat limits that other clients set.")
     ] = SettingsLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaBody:
-    """Declared limits of one entity; None declares that there is none."""
+    """Declared limits of one entity; None declares that there is no limit."""
 
     entity: QuotaEntity
     limits: Mapping[str, int | float | None] = field(default_factory=dict)
@@ -110,7 +113,7 @@ class ClientQuotaBody:
 
 
 def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tuple[SpecProblem, ...]]:
-    """Return the body of a spec, and what is wrong with it that brokers would refuse."""
+    """Return the body of a spec, and the problems for which brokers would reject it."""
     resource = f"ClientQuota/{name}"
     entity = _parse_entity(spec.entity)
     problems = list(_check_entity(resource, spec.entity, entity))
@@ -132,7 +135,7 @@ def parse_quota(name: str, spec: ClientQuotaSpec) -> tuple[ClientQuotaBody, tupl
 
 
 def dump_quota(body: ClientQuotaBody) -> JsonObject:
-    """Return the body as plain data; what is as by default is left out."""
+    """Return the body as plain data, without default values."""
     document: dict[str, JsonValue] = {"entity": body.entity.to_json(), "limits": dict(body.limits)}
     document |= {"removeUnmanaged": True} if body.remove_unmanaged else {}
     return document | ({"adopt": True} if body.adopt else {})
@@ -170,17 +173,17 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
             ("entity",),
             resource,
             "illegal-entity",
-            "'entity' names nobody.",
-            hint="Name a user, a clientId, both of them, or an ip; {default: true} in place of a name is all "
-            "that have no limit of their own.",
+            "'entity' names no user, client id or IP address.",
+            hint="Declare user, clientId, both of them, or ip. Write {default: true} instead of a name for "
+            "all without a limit of their own.",
         )
     elif entity.is_ip and len(entity.parts) > 1:
         yield _build_problem(
             ("entity", "ip"),
             resource,
             "illegal-entity",
-            "An IP address has limits of its own, and cannot be combined with a user or a client id.",
-            hint="Write a second ClientQuota for the user or client id.",
+            "Limits of an IP address are separate and cannot be combined with a user or a client id.",
+            hint="Declare a second ClientQuota for the user or client id.",
         )
     for part, name in (("user", spec.user), ("clientId", spec.clientId), ("ip", spec.ip)):
         if name == "":
@@ -189,15 +192,15 @@ def _check_entity(resource: str, spec: EntitySpec, entity: QuotaEntity) -> Itera
                 resource,
                 "illegal-entity",
                 f"'entity.{part}' is empty.",
-                hint="Write {default: true} for all that have no limit of their own.",
+                hint="Write a name, or {default: true} for all without a limit of their own.",
             )
     if isinstance(spec.ip, str) and not set("/*").isdisjoint(spec.ip):
         yield _build_problem(
             ("entity", "ip"),
             resource,
             "illegal-entity",
-            f"'{spec.ip}' is a range; Kafka limits single IP addresses.",
-            hint="Write one ClientQuota per address, or use {default: true}.",
+            f"'{spec.ip}' is a range, but Kafka only limits single IP addresses.",
+            hint="Declare one ClientQuota per address, or use {default: true}.",
         )
 
 
@@ -208,10 +211,10 @@ def _report_misplaced_limit(resource: str, key: str, entity: QuotaEntity) -> Spe
         ("limits", key),
         resource,
         "misplaced-limit",
-        f"'{key}' limits {limited_entities}, and 'entity' is {entity}.",
+        f"'{key}' applies to {limited_entities}, but 'entity' is {entity}.",
         key,
-        hint=f"Use {allowed_keys}, or another entity.",
-        summary="Limit set on the wrong entity",
+        hint=f"Use {allowed_keys}, or declare another entity.",
+        summary="Limit on the wrong entity type",
     )
 
 
@@ -223,6 +226,6 @@ def _build_problem(
     subject: str | None = None,
     *,
     hint: str = "",
-    summary: str = "Value not allowed",
+    summary: str = "Invalid value",
 ) -> SpecProblem:
     return SpecProblem(path, error(code, summary, detail, hint=hint, resource=resource, subject=subject))

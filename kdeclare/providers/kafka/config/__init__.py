@@ -1,1 +1,1 @@
-"""Config keys of topics and brokers: the catalogue, declared values and their diff."""
+"""Config keys of topics and brokers: the catalog, declared values and their diff."""

@@ -1,6 +1,6 @@
-"""The three-way diff of configs: declared, live and owned (KIP-339 ops come out).
+"""The three-way diff of declared, live and owned configs, which returns KIP-339 ops.
 
-Compares overrides, never effective values: a key set to its default is not a key that is unset.
+It compares overrides, never effective values: a key set to its default differs from an unset key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,18 +33,18 @@ NEVER_RESET = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Throttles of moves, often someone else's: reset only where kdeclare owns them."""
+"""Throttles of reassignments, often set by other clients; reset only if kdeclare owns them."""
 
 ConfigOverride: TypeAlias = str | list[str] | None
-"""What is set on one resource, as plans write it: a text, a list's elements, `SHOWN`, or None for unset."""
+"""An override as plans write it: a text, list elements, `SENSITIVE_MASK`, or None for unset."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveConfigs:
-    """What the diff is told of one resource.
+    """The live configs of one resource, and how to interpret them.
 
-    source: the config source of an override on this very resource.
-    undeletable: keys that the cluster holds and refuses to delete.
+    source: the config source of an override on exactly this resource.
+    undeletable: keys that the cluster keeps and refuses to delete.
     """
 
     resource: str
@@ -56,14 +56,16 @@ class LiveConfigs:
 
 @dataclass(frozen=True, slots=True)
 class ConfigDiff:
-    """fields: in the order of keys, APPEND before SUBTRACT of one key.
+    """The result of a config diff.
 
-    owned: what kdeclare is responsible for afterwards, by key.
-    unmanaged: override keys neither declared nor owned, that stay.
-    drifted: owned keys whose live value is no longer what was last applied.
-    kept: owned keys that are declared no longer and that the cluster refuses to delete.
+    fields: ordered by key, with APPEND before SUBTRACT for the same key.
+    owned: what kdeclare is responsible for after the change, by key.
+    unmanaged: overrides that are neither declared nor owned, and stay.
+    drifted: owned keys whose live value differs from what was last applied.
+    kept: owned keys that are no longer declared and that the cluster refuses to delete.
     unowned: keys that would change although their override is not owned.
-    literal_secrets: keys declared with a literal that is sensitive although the catalogue does not say so.
+    literal_secrets: keys declared with a literal that turned out to be sensitive, although the catalog does
+        not list them as such.
     """
 
     fields: tuple[FieldChange, ...]
@@ -82,7 +84,7 @@ def diff_configs(
     *,
     reset_unmanaged: bool,
 ) -> ConfigDiff:
-    """Ops that bring the overrides of one resource from live to declared, and who owns what then."""
+    """Compute the ops that change a resource's overrides from live to declared, and what is then owned."""
     fields: list[FieldChange] = []
     unmanaged: list[str] = []
     kept: list[str] = []
@@ -124,7 +126,7 @@ def diff_configs(
 
 
 def _is_settled(live: LiveConfigs, key: str, config_value: ConfigValue, record: Applied | None) -> bool:
-    """Whether live is what is declared and what was last applied, to the letter, as in most plans."""
+    """Return whether live, declared and last applied are the same text: a fast path for most keys."""
     entry = live.live.get(key)
     return (
         entry is not None
@@ -141,7 +143,7 @@ def _list_changed_keys(fields: Sequence[FieldChange]) -> Mapping[str, None]:
 
 
 def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
-    """The value set on this very resource."""
+    """Return the override on exactly this resource; None if unset."""
     entry = live.live.get(key)
     if entry is None or entry.source is not live.source:
         return None
@@ -149,7 +151,7 @@ def find_override(live: LiveConfigs, key: str) -> ConfigOverride:
 
 
 def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[str]:
-    """An entry's value as plans write it. Null from Kafka means that it is hidden, not that it is unset."""
+    """Return an entry's value as plans write it. A null from Kafka means hidden, not unset."""
     if entry.sensitive or entry.value is None:
         return SENSITIVE_MASK
     if is_list_key(key, entry, catalog):
@@ -158,14 +160,14 @@ def to_plan_value(key: str, entry: ConfigEntry, catalog: Catalog) -> str | list[
 
 
 def split_elements(value: ConfigOverride) -> list[str]:
-    """The elements of an override. One that is hidden shows none; a text can be of a plug-in's list."""
+    """Return the elements of an override; none if it is hidden. A text may be the list of a plug-in's key."""
     if value is None or value == SENSITIVE_MASK:
         return []
     return list(split_list(value)) if isinstance(value, str) else value
 
 
 def is_list_key(key: str, entry: ConfigEntry | None, catalog: Catalog) -> bool:
-    """Whether a key is LIST-typed; the live cluster's word comes before the catalogue's."""
+    """Return whether a key is LIST-typed; the live cluster takes precedence over the catalog."""
     if entry is not None and entry.type in (ConfigType.LIST, ConfigType.PASSWORD):
         return entry.type is ConfigType.LIST
     info = catalog.get(key)
@@ -200,7 +202,7 @@ def _diff_declared(
 def _is_as_declared(
     secret: Secret, entry: ConfigEntry | None, before: ConfigOverride, record: Applied | None
 ) -> bool:
-    """What cannot be read back is taken to be what was last applied."""
+    """Return whether a secret is as declared. A value that cannot be read back counts as last applied."""
     if before is None or entry is None:
         return False
     if secret.doubtful and not entry.sensitive and entry.value is not None:
@@ -211,7 +213,7 @@ def _is_as_declared(
 def _find_hidden_secrets(
     live: LiveConfigs, config_values: Mapping[str, ConfigValue], owned: Mapping[str, Applied]
 ) -> dict[str, Secret]:
-    """What has to be kept secret only because the cluster says so: keys of plug-ins, mostly."""
+    """Return the values that are secret only because the cluster hides them, mostly keys of plug-ins."""
     secrets: dict[str, Secret] = {}
     for key, wish in config_values.items():
         if isinstance(wish, Value) and _is_hidden(live, key):
@@ -223,7 +225,7 @@ def _find_hidden_secrets(
 
 
 def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: Applied | None) -> Secret:
-    """The secret that a wish turned out to be; of a key that the catalogue takes for an open one, too."""
+    """Return a value as a secret, even if the catalog lists its key as not sensitive."""
     secret = replace(config_value.hidden, doubtful=False) if config_value.hidden else as_secret(config_value)
     SCRUBBER.register(secret.value)
     if secret.digest:
@@ -234,7 +236,7 @@ def _as_hidden_secret(live: LiveConfigs, key: str, config_value: Value, record: 
 
 
 def _is_hidden(live: LiveConfigs, key: str) -> bool:
-    """Whether the cluster hides the value of a key, or will once it is set."""
+    """Return whether the cluster hides the value of a key, or will hide it once it is set."""
     entry = live.live.get(key)
     if entry is not None:
         return entry.sensitive
@@ -260,7 +262,7 @@ def _diff_whole_list(key: str, declared_elements: Sequence[str], before: ConfigO
 def _diff_list_patch(
     live: LiveConfigs, key: str, patch: ListPatch, before: ConfigOverride, record: Applied | None
 ) -> list[FieldChange]:
-    """APPEND what lacks, then SUBTRACT what is too much: in that order the list is never empty between."""
+    """APPEND missing elements, then SUBTRACT surplus ones, so that the list is never empty in between."""
     fields: list[FieldChange] = []
     current_elements = split_elements(before)
     current = {e.strip() for e in current_elements}
@@ -273,10 +275,10 @@ def _diff_list_patch(
     surplus = (set(patch.subtract) | set(get_own_elements(record))) - set(patch.append)
     if appended is None:
         surplus &= set(patch.subtract)
-        # Unset, nothing of it is in an override; but what brokers or Kafka add must go too.
+        # an unset key has no override to subtract from, but inherited elements must be removed as well
         start = list(live.catalog.get_default_elements(key))
         effective = live.live.get(key)
-        unreadable = patch.subtract if effective is None else ()  # a topic to come: brokers may add anything
+        unreadable = patch.subtract if effective is None else ()  # new topic: inherited elements are unknown
         inherited = {*start, *unreadable, *split_list((effective and effective.value) or "")}
         if surplus & {e.strip() for e in inherited}:
             after = [e for e in start if e.strip() not in surplus]
@@ -287,14 +289,14 @@ def _diff_list_patch(
 
 
 def _diff_undeclared(key: str, before: ConfigOverride, record: Applied | None) -> list[FieldChange]:
-    """What was owned and is declared no longer goes; of a list by part, one's own elements."""
+    """Remove an owned override that is no longer declared; of a partly declared list, only owned elements."""
     if before is None or record is None:
         return []
     if isinstance(record, AppliedListPatch):
         own = set(get_own_elements(record)) & {e.strip() for e in split_elements(before)}
         return [_build_subtract(key, before, own)] if own else []
     if isinstance(record, AppliedValue) and record.value is None:
-        return []  # what was declared was "no override"
+        return []  # null was declared: there was no override to remove
     return [_build_field(key, FieldOp.DELETE, before, None)]
 
 
@@ -303,7 +305,7 @@ def _build_append(key: str, before: list[str], elements: list[str]) -> FieldChan
 
 
 def _build_subtract(key: str, before: str | list[str], elements: set[str]) -> FieldChange:
-    """Kafka matches elements exactly and takes one occurrence each, so name them as they stand."""
+    """Subtract the live spelling of elements: Kafka matches exactly and removes one occurrence for each."""
     current_elements = split_elements(before)
     removed = [e for e in current_elements if e.strip() in elements]
     return _build_field(
@@ -318,7 +320,7 @@ def _build_field(
 
 
 def _build_record(config_value: ConfigValue, before: ConfigOverride, record: Applied | None) -> Applied:
-    """What is owned once ``config_value`` is applied to a key with the override ``before``."""
+    """Return what is owned once ``config_value`` is applied to a key with the override ``before``."""
     if isinstance(config_value, Unset):
         return AppliedValue(None)
     if isinstance(config_value, Secret):
@@ -333,7 +335,7 @@ def _build_record(config_value: ConfigValue, before: ConfigOverride, record: App
 
 
 def _has_drifted(live: LiveConfigs, key: str, before: ConfigOverride, record: Applied) -> bool:
-    """Whether live is no longer what was last applied."""
+    """Return whether live differs from what was last applied."""
     if isinstance(record, SecretRef):
         return before is None
     if isinstance(record, AppliedListPatch):

@@ -1,4 +1,4 @@
-"""From the config fields of a change to `configs.alter` operations; thread pools in several steps."""
+"""Convert the config fields of a change to `configs.alter` operations; thread pools take several steps."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,12 +27,12 @@ _ALTER = AlterConfigs()
 
 
 def filter_config_fields(fields: Iterable[FieldChange]) -> list[FieldChange]:
-    """The fields that are configs."""
+    """Return the fields that are configs."""
     return [field for field in fields if field.path.startswith(CONFIG_FIELD_PREFIX)]
 
 
 def get_config_key(field: FieldChange) -> str:
-    """The config key of a field's path: all that follows the first dot."""
+    """Return the config key of a field's path: the part after the first dot."""
     return field.path.removeprefix(CONFIG_FIELD_PREFIX)
 
 
@@ -43,9 +43,9 @@ def build_config_operations(
     applied: Mapping[str, Applied],
     live: KafkaState,
 ) -> list[Operation]:
-    """One atomic operation a stage, each needing the one before it; empty stages are left out.
+    """Build one atomic operation per non-empty stage; each depends on the one before it.
 
-    applied: what is owned of the resource's configs.
+    applied: the owned configs of the resource.
     """
     operations: list[Operation] = []
     for fields in stages:
@@ -53,7 +53,7 @@ def build_config_operations(
             continue
         number = len(operations) + 1
         suffix = f"#{number}" if number > 1 else ""
-        needs = {operations[-1].id: "one key appears once in a request"} if operations else {}
+        needs = {operations[-1].id: "a request may contain each key only once"} if operations else {}
         op = Operation(
             id=f"{_ALTER.name}:{resource}{suffix}",
             verb=_ALTER.name,
@@ -72,7 +72,7 @@ def build_config_operations(
 
 
 def group_by_occurrence(fields: Iterable[FieldChange]) -> list[list[FieldChange]]:
-    """Stages in which every key appears once: the n-th field of a key goes into stage n (KIP-339)."""
+    """Return stages in which every key appears once: the n-th field of a key is in stage n (KIP-339)."""
     stages: list[list[FieldChange]] = []
     next_stages: dict[str, int] = {}
     for field in fields:
@@ -112,7 +112,7 @@ THREAD_POOLS = frozenset(
 def expand_thread_pools(
     stages: Sequence[Sequence[FieldChange]], live: Mapping[str, ConfigEntry]
 ) -> list[list[FieldChange]]:
-    """The same stages, and further ones for pools that are to change by more than a factor of two."""
+    """Return the stages, with extra ones for thread pools that change by more than a factor of two."""
     expanded: list[list[FieldChange]] = [[] for _ in stages]
     for number, stage in enumerate(stages):
         for field in stage:
@@ -124,7 +124,7 @@ def expand_thread_pools(
 
 
 def _expand_steps(field: FieldChange, live: Mapping[str, ConfigEntry]) -> Iterator[FieldChange]:
-    """Doublings or halvings, and the field itself last. A DELETE leads to what lies beneath the override."""
+    """Yield doublings or halvings, then the field itself. A DELETE ends at the value below the override."""
     key = get_config_key(field)
     if key not in THREAD_POOLS:
         yield field

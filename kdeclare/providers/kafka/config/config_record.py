@@ -1,6 +1,6 @@
-"""What is owned of configs: by key, what was last applied to it.
+"""Owned configs: what was last applied, by key.
 
-States hold thousands of these, so they are read and written here rather than by a validator.
+States contain thousands of these, so this module reads and writes them without a validator.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ class AppliedValue(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class AppliedListPatch(Arguments):
-    """A list that was declared in part.
+    """A list that was partly declared.
 
-    added: the elements that kdeclare added; the others of ``append`` were there before.
+    added: the elements that kdeclare added; the other elements of ``append`` already existed.
     """
 
     append: tuple[str, ...]
@@ -43,7 +43,7 @@ _PATCH_FIELDS = ("append", "subtract", "added")
 
 @dataclass(frozen=True, slots=True)
 class ConfigsRecord(CodedRecord):
-    """The configs of one resource that are kdeclare's."""
+    """The owned configs of one resource."""
 
     configs: Mapping[str, Applied] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class ConfigsRecord(CodedRecord):
         """See `CodedRecord`."""
         unknown = next((name for name in json if name != CONFIGS), None)
         if unknown is not None:
-            raise ValueError(f"{unknown}: no such field is known")
+            raise ValueError(f"{unknown}: unknown field")
         return cls(bind_applied(json.get(CONFIGS, {})))
 
     def to_json(self) -> JsonObject:
@@ -61,15 +61,15 @@ class ConfigsRecord(CodedRecord):
 
 
 def get_applied(owned: OwnedRecord | None) -> Mapping[str, Applied]:
-    """Return the configs that a record says are owned. Raises TypeError where it is about no configs."""
+    """Return the owned configs of a record. Raises TypeError if it is not a record of configs."""
     record = narrow_record(owned, ConfigsRecord)
     return record.configs if record is not None else {}
 
 
 def bind_applied(json: JsonValue) -> Mapping[str, Applied]:
-    """Return the configs of a record from a file. Raises ValueError, with what is wrong where."""
+    """Return the configs of a record in a file. Raises ValueError with the position and the problem."""
     if not isinstance(json, dict):
-        raise ValueError(f"{CONFIGS}: it is not an object")
+        raise ValueError(f"{CONFIGS}: not an object")
     return {key: _bind_one(key, value) for key, value in json.items()}
 
 
@@ -86,7 +86,7 @@ def _bind_one(key: str, json: JsonValue) -> Applied:
                 return AppliedListPatch(append, subtract, added)
         except TypeError as problem:
             raise ValueError(f"{CONFIGS}.{key}: {problem}") from problem
-    raise ValueError(f"{CONFIGS}.{key}: it is neither a value, parts of a list nor a secret")
+    raise ValueError(f"{CONFIGS}.{key}: not a value, a list patch or a secret")
 
 
 @lru_cache(maxsize=4096)
@@ -95,12 +95,12 @@ def _make_value(value: str | tuple[str, ...] | None) -> AppliedValue:
 
 
 def dump_applied(configs: Mapping[str, Applied]) -> JsonObject:
-    """Return the configs of a record as files hold them."""
+    """Return the configs of a record in their JSON form."""
     return {key: dump_one(applied) for key, applied in configs.items()}
 
 
 def dump_one(applied: Applied) -> JsonObject:
-    """Return what is owned of one key as files hold it."""
+    """Return the owned value of one key in its JSON form."""
     if isinstance(applied, AppliedValue):
         value = applied.value
         return {"value": list(value) if isinstance(value, tuple) else value}
@@ -110,9 +110,9 @@ def dump_one(applied: Applied) -> JsonObject:
 
 
 def get_own_elements(applied: Applied | None) -> tuple[str, ...]:
-    """Return the elements of a list that kdeclare owns: those it added, or all of a list declared whole.
+    """Return the list elements that kdeclare owns: those it added, or all elements of a list declared whole.
 
-    An element that was there before its part was first applied is someone else's.
+    An element that existed before its list patch was first applied is not owned.
     """
     if isinstance(applied, AppliedListPatch):
         return applied.added

@@ -1,4 +1,4 @@
-"""What a manifest can say of one config key, checked against the catalogue, and the same as JSON."""
+"""Declared config values: parsing, validation against the catalog, and their JSON form."""
 
 import difflib
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,8 @@ _READ_ONLY = "read-only"
 class Value:
     """The whole value: a text, or the elements of a list.
 
-    hidden: what it is where the cluster turns out to hide it; for keys that nobody knows.
+    hidden: the value as a secret, used if the cluster turns out to hide it; only for keys that may be
+        sensitive.
     """
 
     value: str | tuple[str, ...]
@@ -52,7 +53,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class ListPatch:
-    """What must be in a list and what must be out; the other elements belong to others."""
+    """The elements that a list must and must not contain; other elements are left alone."""
 
     append: tuple[str, ...]
     subtract: tuple[str, ...]
@@ -70,21 +71,21 @@ CONFIGS_DESCRIPTION = (
     "override."
 )
 UNMANAGED_DESCRIPTION = (
-    "What happens to overrides that are neither declared nor kdeclare's own: keep (the default) or remove."
+    "How to treat overrides that are neither declared nor owned by kdeclare: keep (the default) or remove."
 )
 
 
 @runtime_checkable
 class HasDeclaredConfigs(Protocol):
-    """A body with configs, whatever they are of."""
+    """A body of any kind that declares configs."""
 
     @property
     def configs(self) -> Mapping[str, ConfigValue]:
-        """What it says of each key."""
+        """The declared values by key."""
 
 
 def get_declared_configs(desired: DesiredResource) -> Mapping[str, ConfigValue]:
-    """Return the configs that a resource declares. Raises TypeError where its kind has none."""
+    """Return the configs that a resource declares. Raises TypeError if its kind has none."""
     if not isinstance(desired.body, HasDeclaredConfigs):
         raise TypeError(f"{desired.id} declares no configs")
     return desired.body.configs
@@ -93,7 +94,7 @@ def get_declared_configs(desired: DesiredResource) -> Mapping[str, ConfigValue]:
 def parse_config_values(
     resource: str, configs: Mapping[str, Any], catalog: Catalog
 ) -> tuple[dict[str, ConfigValue], tuple[SpecProblem, ...]]:
-    """The wishes of a ``configs`` mapping by key, and what is wrong with it (paths within ``spec``)."""
+    """Parse a ``configs`` mapping. Returns the values by key and the problems (paths within ``spec``)."""
     config_values: dict[str, ConfigValue] = {}
     problems: list[SpecProblem] = []
     for key, raw in configs.items():
@@ -113,9 +114,10 @@ def parse_config_values(
 
 
 def _with_hidden_secret(key: str, config_value: ConfigValue, catalog: Catalog) -> ConfigValue:
-    """With the value as a secret beside it, where no key that the catalogue knows proves it to be open.
+    """Return the value with a secret form added, unless the catalog shows that the key is not sensitive.
 
-    Of a key that it takes for an open one, a reference may still be hidden by the cluster.
+    The secret form is also added to a reference in a scope where the cluster may hide keys that the catalog
+    lists as not sensitive.
     """
     if not isinstance(config_value, Value):
         return config_value
@@ -132,7 +134,7 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         hint = (
             f"Did you mean '{suggestion}'?"
             if suggestion
-            else "See the keys that Kafka documents for its version."
+            else "Check the key against the Kafka documentation of the brokers' version."
         )
         yield error(
             UNKNOWN_CONFIG,
@@ -146,8 +148,9 @@ def _check_key(resource: str, key: str, info: KeyInfo | None, scope: ConfigScope
         yield error(
             "read-only-config",
             "Config cannot be changed at run time",
-            f"'{key}' can only be set in a broker's own properties file, with a restart.",
-            hint="Take it out of the manifest.",
+            f"'{key}' is read-only. It can only be set in the broker's properties file, followed by a "
+            "restart.",
+            hint="Remove the key from the manifest.",
             resource=resource,
             subject=key,
         )
@@ -186,10 +189,12 @@ def _parse_scalar(
 ) -> tuple[ConfigValue | None, tuple[Diagnostic, ...]]:
     text = to_config_text(raw)
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        return None, (_report_invalid_value(resource, key, "holds bytes that are no UTF-8 text."),)
+        return None, (_report_invalid_value(resource, key, "contains bytes that are not UTF-8 text."),)
     size = len(text.encode())
-    if size > _MAX_BYTES:  # the broker would only close the connection
-        return None, (_report_invalid_value(resource, key, f"has {size} bytes; Kafka takes {_MAX_BYTES}."),)
+    if size > _MAX_BYTES:  # the broker would close the connection without an error
+        return None, (
+            _report_invalid_value(resource, key, f"has {size} bytes; Kafka accepts at most {_MAX_BYTES}."),
+        )
     if info is not None and info.is_secret:
         secret = as_secret(Value(text))
         return secret, (warn_literal_secret(resource, key),) if secret.reference is None else ()
@@ -201,23 +206,26 @@ def _parse_scalar(
         if isinstance(text, Referenced):
             displayed = text.reference
         elif (number := parse_amount(key, text)) is not None:
-            hint = f"Kafka takes no units: {displayed} is {number}."
+            hint = f"Write {number} instead of {displayed}: Kafka does not accept units."
         return None, (
             _report_invalid_value(resource, key, f"takes {expected}, not '{displayed}'.", hint=hint),
         )
     return Value(text), ()
 
 
-@lru_cache(maxsize=4096)  # most topics of a project say the same
+@lru_cache(maxsize=4096)  # most topics of a project declare the same values
 def _parse_plain(type_name: str, text: str) -> Value | None:
-    """The wish that a text is for a key of a known type, if nothing is odd about it; no reference is."""
+    """Parse a plain text for a key of a known type; None if it needs a full check. Not for references."""
     if type_name in ("PASSWORD", "LIST") or not text.isascii() or len(text) > _MAX_BYTES:
         return None
     return None if _explain_type_mismatch(text, type_name) else Value(text)
 
 
 def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
-    """What a wish is where its value must not be seen, not sealed yet; a list is one text then."""
+    """Return the value as a secret that is not hashed yet; the elements of a list become one text.
+
+    doubtful: whether only the cluster knows if the value is sensitive.
+    """
     text = config_value.value if isinstance(config_value.value, str) else ",".join(config_value.value)
     reference = text.reference if isinstance(text, Referenced) else None
     if not doubtful:
@@ -226,19 +234,20 @@ def as_secret(config_value: Value, *, doubtful: bool = False) -> Secret:
 
 
 def is_secrecy_unknown(key: str, config_value: ConfigValue, catalog: Catalog) -> bool:
-    """Whether only the cluster can tell if a value is sensitive, and it may well be."""
+    """Return whether a value may be sensitive and only the cluster knows."""
     if catalog.get(key) is not None or not isinstance(config_value, Value):
         return False
     return catalog.can_hide_unknown_keys or isinstance(config_value.value, Referenced)
 
 
 def warn_literal_secret(resource: str, key: str, place: SourcePosition | None = None) -> Diagnostic:
-    """What to say of a secret that stands in a manifest."""
+    """Return the warning for a secret that is written literally in a manifest."""
     return warning(
         LITERAL_SECRET,
-        "Secret written into a manifest",
-        f"'{key}' is sensitive, and its value stands in the manifest for everybody to read.",
-        hint="Write ${env.NAME} or ${file.PATH} instead; a literal cannot be saved in a plan file either.",
+        "Secret in a manifest",
+        f"'{key}' is sensitive, but the manifest contains its value in plain text. A literal secret cannot "
+        "be saved in a plan file either.",
+        hint="Write ${env.NAME} or ${file.PATH} instead.",
         place=place,
         resource=resource,
         subject=key,
@@ -264,15 +273,15 @@ def _parse_list_patch(
             _report_invalid_value(resource, key, f"takes 'append' and 'subtract', not {unknown_names}."),
         )
     if info is not None and not info.is_list:
-        detail = f"is no list, so nothing can be appended to it or subtracted from it (it is a {info.type})."
-        return None, (_report_invalid_value(resource, key, detail, hint="Write the value itself."),)
+        detail = f"has type {info.type}, not LIST, so it takes no 'append' or 'subtract'."
+        return None, (_report_invalid_value(resource, key, detail, hint="Write the whole value."),)
     append, append_diagnostics = _parse_elements(resource, key, raw.get("append") or ())
     subtract, subtract_diagnostics = _parse_elements(resource, key, raw.get("subtract") or ())
     diagnostics = append_diagnostics + subtract_diagnostics
     conflicting = sorted(set(append) & set(subtract))
     if conflicting:
         diagnostics += (
-            _report_invalid_value(resource, key, f"is to have and not to have {', '.join(conflicting)}."),
+            _report_invalid_value(resource, key, f"appends and subtracts {', '.join(conflicting)}."),
         )
     if not append and not subtract and not diagnostics:
         diagnostics += (_report_invalid_value(resource, key, "names no element to append or subtract."),)
@@ -286,7 +295,9 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
         return (), (_report_invalid_value(resource, key, "takes a list of plain values."),)
     elements = tuple(to_config_text(element).strip() for element in raw)
     if any("," in element or not element for element in elements):
-        return (), (_report_invalid_value(resource, key, "has an element that is empty or holds a comma."),)
+        return (), (
+            _report_invalid_value(resource, key, "has an element that is empty or contains a comma."),
+        )
     duplicates = sorted({e for e in elements if elements.count(e) > 1})
     if duplicates:
         return (), (_report_invalid_value(resource, key, f"names {', '.join(duplicates)} twice."),)
@@ -294,14 +305,14 @@ def _parse_elements(resource: str, key: str, raw: Any) -> tuple[tuple[str, ...],
 
 
 def to_config_text(raw: Any) -> str:
-    """A YAML scalar as the text that Kafka takes; booleans in lower case."""
+    """Return a YAML scalar as the text that Kafka accepts, with booleans in lower case."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return raw if isinstance(raw, str) else str(raw)
 
 
 def join_elements(value: JsonValue) -> str:
-    """A config value as Kafka takes it; the elements of a list are joined by commas."""
+    """Return a config value as the text that Kafka accepts, with list elements joined by commas."""
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
 
 
@@ -309,7 +320,7 @@ _INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 
 def _explain_type_mismatch(text: str, type_name: str) -> str | None:
-    """What the type takes, if ``text`` is not it (ConfigDef.parseType)."""
+    """Describe the values that the type accepts; None if ``text`` is one of them (ConfigDef.parseType)."""
     text = text.strip()
     if type_name == "BOOLEAN":
         return None if text.lower() in ("true", "false") else "true or false"
@@ -317,11 +328,11 @@ def _explain_type_mismatch(text: str, type_name: str) -> str | None:
     try:
         if bits is not None:
             is_in_range = -(1 << (bits - 1)) <= int(text) < (1 << (bits - 1)) and "_" not in text
-            return None if is_in_range else f"a whole number of {bits} bits"
+            return None if is_in_range else f"a {bits}-bit integer"
         if type_name == "DOUBLE":
             float(text)
     except ValueError:
-        return "a whole number" if bits else "a number"
+        return "an integer" if bits else "a number"
     return None
 
 
@@ -341,17 +352,17 @@ _UNSET = Unset()
 
 
 def dump_config_values(config_values: Mapping[str, ConfigValue], catalog: Catalog) -> dict[str, JsonValue]:
-    """A text, the elements of a list, parts ``{append, subtract}``, a secret's hash, or null for unset.
+    """Return each value as a text, list elements, ``{append, subtract}``, a secret's hash, or null for unset.
 
-    Of a key that is unknown, what the cluster may hold secret is a hash, too. Parts never are: Kafka takes
-    them for lists that it knows, and shows those. A hash is that of the state where it is of the same value,
-    and empty where wishes were not sealed.
+    The value of an unknown key that the cluster may hide is a hash as well. A list patch never is: Kafka
+    accepts patches only for lists that it knows, and it shows those. The hash is the one in the state if it
+    has the same value, and empty if the secrets have not been hashed.
     """
     return {key: _dump_value(key, wish, catalog) for key, wish in config_values.items()}
 
 
 def bind_config_values(json: JsonObject) -> dict[str, ConfigValue]:
-    """The wishes again; secrets without their values."""
+    """Return the values that `dump_config_values` has written; secrets come without their values."""
     return {key: _bind_value(value) for key, value in json.items()}
 
 

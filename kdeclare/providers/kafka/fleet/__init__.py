@@ -1,1 +1,1 @@
-"""What fleets compare of Kafka: topics and dynamic configs as plain data, facts, and words for audits."""
+"""Kafka in fleets: topics and dynamic configs as plain data, their facts, and the audit rules."""

@@ -1,7 +1,7 @@
-"""Topics and dynamic configs of a whole cluster as canonical JSON, and back to what a diff is given.
+"""Convert the topics and dynamic configs of a whole cluster to canonical JSON and back to live state.
 
-In part: an object whose configs cannot be read has its error in place of its body, and the rest is there.
-Leaders and in-sync replicas come and go, and are left out.
+An object whose configs cannot be read has its error instead of a body; the other objects are complete.
+Leaders and in-sync replicas change all the time and are omitted.
 """
 
 import json
@@ -47,25 +47,25 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 
 _READ_ONLY_MODE = "read-only"
 _AT_ONCE = 5_000
-"""Resources whose configs are asked for together: bounds what is held, not the size of a request."""
+"""Resources whose configs are read together; limits memory, not the size of a request."""
 _INTERNAL_MARKER = '"internal":true'
-"""In a topic's body; inside of a value its quotes would be escaped."""
+"""Marks a topic's body as internal. It cannot occur in a value, where its quotes would be escaped."""
 _LOST_ERRORS = ("NETWORK_EXCEPTION", "REQUEST_TIMED_OUT")
-"""What is no answer of any broker."""
+"""Errors that mean that no broker responded."""
 
 
 def _refuse_to_place(
     brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
 ) -> NoReturn:
-    raise AssertionError("a resource whose replicas kdeclare places is not compared alone")
+    raise AssertionError("a resource with a placement strategy cannot be compared on its own")
 
 
-# Bodies as they come out of their texts, which only this module writes. There are millions of them in an
-# audit, so that their types are stated, and not looked for in every value.
+# Types of the parsed JSON bodies, which only this module writes. An audit reads millions of them, so their
+# values are typed here without being validated.
 
 
 class _EntryBody(TypedDict):
-    """One config: what is not stated is as by default."""
+    """One config entry; absent fields have default values."""
 
     value: str | None
     source: NotRequired[str]
@@ -76,7 +76,7 @@ class _EntryBody(TypedDict):
 
 
 class _MoveBody(TypedDict):
-    """One move, by the ids of brokers."""
+    """One in-flight reassignment, with broker ids."""
 
     replicas: list[int]
     adding: list[int]
@@ -84,13 +84,13 @@ class _MoveBody(TypedDict):
 
 
 class _BrokerBody(TypedDict):
-    """The dynamic configs of a broker, or of all."""
+    """The dynamic configs of a broker, or of the cluster-wide default."""
 
     configs: dict[str, _EntryBody]
 
 
 class _TopicBody(_BrokerBody):
-    """A topic; the replicas of its partitions in order, and moves by the number of the partition."""
+    """A topic: replicas by partition in order, and in-flight reassignments by partition number."""
 
     id: str
     partitions: list[list[int]]
@@ -99,7 +99,7 @@ class _TopicBody(_BrokerBody):
 
 
 class _MemberBody(TypedDict):
-    """A broker as a member of the cluster."""
+    """A broker of the cluster."""
 
     id: int
     host: str
@@ -128,14 +128,14 @@ class KafkaCodec:
     context: tuple[object, ...] = (PlacementContext(_refuse_to_place),)
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read topics with their moves and configs, then the dynamic configs of brokers."""
+        """Read topics with their reassignments and configs, then the dynamic configs of brokers."""
         cluster = connections.get(KafkaConnection).cluster
         info = cluster.describe()
         topics, moves = read_topics_and_moves(cluster, None, None)
         return LiveListing(dump_system(info), _list_objects(cluster, info, topics, moves), info.id)
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> KafkaState:
-        """Return a cluster from its text and those of its objects."""
+        """Return the live state of a cluster from the JSON texts of the cluster and its objects."""
         topics: dict[str, Topic] = {}
         configs: dict[ConfigResource, Mapping[str, ConfigEntry]] = {}
         moves: dict[TopicPartition, Move] = {}
@@ -153,19 +153,19 @@ class KafkaCodec:
         return KafkaState(_bind_cluster(system), topics, configs, moves)
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether the topic exists, or the broker is registered."""
+        """Return whether the topic exists, or the broker is registered."""
         state = live.get(KafkaState)
         if key.sort == TOPIC:
             return key.key in state.topics
         return key.key == CLUSTER_DEFAULT or key.key in {str(broker.id) for broker in state.cluster.brokers}
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return the id of a topic."""
+        """Return the topic id; None for broker configs and for topics without an id."""
         topic = live.get(KafkaState).topics.get(key.key) if key.sort == TOPIC else None
         return (topic.topic_id or None) if topic is not None else None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Whether it is a topic of people: brokers exist anyway, and internal topics are Kafka's own."""
+        """Return whether the object is a topic that is not internal; brokers always exist."""
         return key.sort == TOPIC and _INTERNAL_MARKER not in body
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
@@ -219,9 +219,9 @@ def build_broker_object(name: str, entries: Mapping[str, ConfigEntry]) -> LiveOb
 def _describe_configs(
     cluster: Cluster, resources: Iterable[ConfigResource]
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """What each has, or why that is not known, in order. What is gone meanwhile is left out.
+    """Yield the configs or the Fault of each resource, in order, without resources that are gone meanwhile.
 
-    A cluster that answers no more is not asked on and on.
+    Once the cluster stops responding, the remaining resources get the same Fault without a request.
     """
     lost_fault: Fault | None = None
     resources = iter(resources)
@@ -246,12 +246,12 @@ def _describe_batch(
 
 def _explain_unreadable(fault: Fault) -> str:
     reason = fault.message.strip().rstrip(".") or "no reason given"
-    return f"Its configs cannot be read: {reason} ({fault.error})."
+    return f"The configs cannot be read: {reason} ({fault.error})."
 
 
 @cache
 def list_requested_keys(scope: ConfigScope) -> frozenset[str]:
-    """Keys whose effective values are needed beside the overrides: to be asked for by name."""
+    """Return the keys to describe by name, because their effective values are needed besides overrides."""
     return frozenset(
         k for k, info in load_catalog(scope).keys.items() if info.is_list and info.mode != _READ_ONLY_MODE
     )
@@ -283,7 +283,7 @@ def dump_live_topic(
 
 
 def dump_system(info: ClusterInfo) -> JsonObject:
-    """Return who the cluster is as plain data."""
+    """Return the identity and brokers of the cluster as plain data."""
     return {
         "id": info.id,
         "version": info.version,
@@ -326,10 +326,10 @@ def _dump_entries(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) ->
 
 
 def _is_relevant(key: str, entry: ConfigEntry, keys: Catalog) -> bool:
-    """Whether a diff can see a value that is not set on the resource itself.
+    """Return whether a diff needs a value that is not set on the resource itself.
 
-    A list by part takes away what is inherited; what the cluster holds secret must be known to be so; and
-    of what type a key is, the cluster's own word says first.
+    A list patch can subtract inherited elements. The diff must also know which values the cluster hides, and
+    a key's type in the cluster takes precedence over the catalog.
     """
     info = keys.get(key)
     if entry.sensitive:
@@ -363,9 +363,9 @@ def _bind_entries(entity: ConfigResource, bodies: Mapping[str, _EntryBody]) -> M
 
 @cache
 def _build_default_lists(resource_source: ConfigSource) -> Mapping[str, ConfigEntry]:
-    """Lists that are as by default: left out of bodies, and yet what parts of lists are taken from.
+    """Return the lists with default values, which bodies omit and list patches start from.
 
-    The cluster-wide default has none: Kafka describes only what is set on it.
+    The cluster-wide default has none: Kafka describes only its overrides.
     """
     if resource_source is ConfigSource.CLUSTER:
         return {}

@@ -1,8 +1,8 @@
-"""What a topic or a BrokerConfig must have to be in order, as hashes that Spark compares by itself.
+"""Facts of topics and BrokerConfigs: hashes that Spark compares to skip rows that cannot differ.
 
-A fact is about the number of partitions, the replication factor, the topic id, or one config key: that it has
-a value, that it is a list of certain elements, or that one element is in it. Facts prove that a row is in
-order, or leave it to the diff; they never say what is wrong.
+A fact covers the partition count, the replication factor, the topic id, or one config key: that the key has a
+value, that it is a list of certain elements, or that it contains one element. Facts prove that a row has no
+difference or leave the row to the diff; they never say what differs.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kdeclare.providers.kafka.operations.alter_configs import CLUSTER_DEFAULT, g
 def compute_topic_facts(
     topic: Topic, entries: Mapping[str, ConfigEntry], moves: Mapping[TopicPartition, Move]
 ) -> LiveFacts:
-    """Return the facts of one topic. ``moves`` may be those of the whole cluster."""
+    """Return the facts of one live topic. ``moves`` may contain those of the whole cluster."""
     facts = compute_override_facts(ConfigResource(ConfigScope.TOPIC, topic.name), entries)
     sizes = {_count_target_replicas(topic, n, moves) for n in range(len(topic.partitions))}
     present_facts = [*facts.has, _hash_count("partitions", len(topic.partitions))]
@@ -47,7 +47,7 @@ def compute_topic_facts(
 
 
 def compute_override_facts(entity: ConfigResource, entries: Mapping[str, ConfigEntry]) -> LiveFacts:
-    """Return the facts of what is set on the resource itself."""
+    """Return the facts of the overrides set on the resource itself."""
     resource_source = get_own_source(entity)
     own_entries = {key: entry for key, entry in entries.items() if entry.source is resource_source}
     present_facts = [
@@ -62,9 +62,9 @@ def compute_declared_topic_facts(
     topic_id: str | None,
     configs: DeclaredFacts | None,
 ) -> DeclaredFacts | None:
-    """Return the facts of a declared topic; None where only the diff can tell.
+    """Return the facts of a declared topic; None if only the diff can decide.
 
-    None is what is not stated; of ``configs``, that only the diff can tell.
+    A count or id of None is not declared. ``configs`` of None means that only the diff can decide.
     """
     if configs is None:
         return None
@@ -85,7 +85,7 @@ def compute_declared_override_facts(
     *,
     remove_unmanaged: bool,
 ) -> DeclaredFacts | None:
-    """Return the facts of declared configs; None where there are secrets, or parts of lists that are unset.
+    """Return the facts of declared configs; None if only the diff can decide, as for secrets.
 
     owned: what was last applied, by key.
     """
@@ -93,21 +93,21 @@ def compute_declared_override_facts(
     forbidden_facts: list[int] = []
     for key, config_value in config_values.items():
         if _is_left_to_diff(scope, key, config_value):
-            return None  # a quick hash of what may be secret would give it away
+            return None  # an unsalted hash of a possible secret would reveal it
         if isinstance(config_value, Value):
             required_facts.append(_hash_whole_value(scope, key, config_value.value))
         elif isinstance(config_value, ListPatch):
             required_facts += [_hash_element(key, element) for element in config_value.append]
             forbidden_facts += [_hash_element(key, element) for element in config_value.subtract]
             if not set(get_own_elements(owned.get(key))) <= set(config_value.append):
-                return None  # of elements that kdeclare put into a list, the diff takes those out again
+                return None  # kdeclare added elements that are no longer declared; the diff removes them
     keys = {key for key, wish in config_values.items() if not isinstance(wish, Unset)}
     absent_keys = None if remove_unmanaged else list(map(_hash_key, sorted({*config_values, *owned} - keys)))
     return DeclaredFacts(required_facts, forbidden_facts, list(map(_hash_key, sorted(keys))), absent_keys)
 
 
 def _count_target_replicas(topic: Topic, number: int, moves: Mapping[TopicPartition, Move]) -> int:
-    """How many replicas a partition has, or is to have once its move is over (KIP-860)."""
+    """Return the number of replicas of a partition after any in-flight reassignment (KIP-860)."""
     move = moves.get(TopicPartition(topic.name, number)) if moves else None
     return len(topic.partitions[number].replicas if move is None else move.target)
 
@@ -118,7 +118,10 @@ def _hash_count(name: str, number: int) -> int:
 
 
 def _is_left_to_diff(scope: ConfigScope, key: str, config_value: ConfigValue) -> bool:
-    """Secrets are known by their hash only; what is taken out of an unset list is not in any override."""
+    """Return whether facts cannot cover a value: it may be secret, or it only subtracts from a list.
+
+    Subtracting from an unset list leaves no trace in an override.
+    """
     if isinstance(config_value, Secret):
         return True
     if isinstance(config_value, ListPatch):
@@ -175,36 +178,38 @@ def _hash_key(key: str) -> int:
 
 TOPIC = "Topic"
 BROKER_CONFIG = "BrokerConfig"
-"""The sorts of live objects, which are kinds at the same time."""
+"""The sorts of live objects, which equal the kinds."""
 
 _CONFIGS = "configs."
-_UNKNOWN_KEY_MESSAGE = "Neither kdeclare nor this audit knows the key: see kdeclare plan."
+_UNKNOWN_KEY_MESSAGE = (
+    "The key is in neither the catalog nor this audit's data. Run kdeclare plan to check it."
+)
 
 
 def to_config_resource(sort: str, key: str) -> ConfigResource:
-    """Return what has the configs of a live object."""
+    """Return the config resource of a live object."""
     if sort == TOPIC:
         return ConfigResource(ConfigScope.TOPIC, key)
     return ConfigResource(ConfigScope.BROKER, "" if key == CLUSTER_DEFAULT else key)
 
 
 def select_topic_keys(keys: Collection[LiveKey], names: Collection[str]) -> list[LiveKey]:
-    """Return those of the live objects that are topics of these names."""
+    """Return the keys of topics with these names."""
     return [key for key in keys if key.sort == TOPIC and key.key in names]
 
 
 def list_topic_names(keys: Iterable[LiveKey]) -> Iterator[str]:
-    """Return the names of those of the live objects that are topics."""
+    """Return the names of all topics among the keys."""
     return (key.key for key in keys if key.sort == TOPIC)
 
 
 class ConfigAuditRules(AuditRules):
-    """Of resources with configs."""
+    """Audit rules for resources with configs."""
 
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterator[UnmanagedField]:
-        """Return the config keys with their overrides."""
+        """Yield the config keys with their overrides."""
         if not names:
             return
         config_resource = to_config_resource(resource.kind, resource.name)
@@ -216,12 +221,12 @@ class ConfigAuditRules(AuditRules):
             yield UnmanagedField(f"{_CONFIGS}{key}", find_override(live_configs, key))
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether it is a key that was set since, where all that is not declared is to be reset."""
+        """Return whether the field is a config set by another client: neither declared nor owned."""
         key = path.removeprefix(_CONFIGS)
         return key not in {path, *get_declared_configs(desired), *get_applied(owned)}
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Say that a key may not even exist: neither the catalogue has it nor the resource a value of it."""
+        """Return a note if a key may not exist: neither the catalog nor the resource has it."""
         keys = load_catalog(to_config_resource(resource.kind, resource.name).scope)
         key_infos = (keys.get(path.removeprefix(_CONFIGS)) for path in unset if path.startswith(_CONFIGS))
         return None if all(key_infos) else _UNKNOWN_KEY_MESSAGE

@@ -1,18 +1,18 @@
-"""How histories of snapshots show topics and the configs of brokers."""
+"""Field paths and labels of topics and broker configs in the history of snapshots."""
 
 from collections.abc import Mapping
 
 from kdeclare.core.jsontypes import JsonObject, JsonValue
 
 _KEY_PROPERTIES = ("type", "sensitive", "read_only")
-"""Parts of a config entry that say of its key what never changes."""
+"""Constant properties of a config key in its entry."""
 
 
 def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
-    """Return the fields of a body by the paths that plans and findings have for them.
+    """Return the fields of a body by the paths that plans and findings use.
 
-    ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3), ``moves.3``
-    (its move), ``id``, or what else leads there.
+    Examples: ``configs.retention.ms``, ``partitions``, ``assignments.3`` (the replicas of partition 3),
+    ``moves.3`` (its in-flight reassignment), ``id``. Any other path is the sequence of keys to the field.
     """
     flat: dict[str, JsonValue] = {}
     for key, value in body.items():
@@ -29,7 +29,7 @@ def flatten_body(body: JsonObject) -> Mapping[str, JsonValue]:
 
 
 def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonValue]:
-    """An item as it is, or its main part under the path itself and the others beneath it."""
+    """Return an item under its path, or its main field under the path and its other fields below it."""
     if not isinstance(item, dict) or main_field not in item:
         return {path: item}
     other_fields = {
@@ -39,9 +39,9 @@ def _split_item(path: str, item: JsonValue, main_field: str) -> dict[str, JsonVa
 
 
 def name_topic_field(path: str) -> str | None:
-    """Return what people call a field of a topic, where that is not its path."""
+    """Return the display name of a topic field; None if it is the path."""
     if path == "id":
-        return "topic id (created anew)"
+        return "topic id (re-created)"
     section, _, number = path.partition(".")
-    label = {"assignments": "replicas", "moves": "move"}.get(section)
+    label = {"assignments": "replicas", "moves": "reassignment"}.get(section)
     return f"{label} of partition {number}" if label else None

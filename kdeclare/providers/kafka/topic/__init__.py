@@ -1,1 +1,1 @@
-"""The kind `Topic`."""
+"""Kind `Topic`."""

@@ -1,8 +1,8 @@
-"""What is asked of one topic by hand, and what KIP-4 says that it means.
+"""Ad hoc requests to create or alter one topic, with the semantics of KIP-4.
 
-KIP-4, "Create Topic Request" and "Alter Topic Request": assignments win over the counts, and a partition that
-is not there yet is added; without them the replication factor is about all partitions, those that are added
-among them; without that, only the added ones are placed.
+KIP-4, "Create Topic Request" and "Alter Topic Request": assignments take precedence over the counts, and a
+partition that does not exist is added. Without assignments, the replication factor applies to all partitions,
+including added ones. Without a replication factor, only the added partitions are placed.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ Assignments = Mapping[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AdhocTopicRequest:
-    """One instruction about one topic; None and empty is "nothing is said of it".
+    """A request about one topic; None and empty values request nothing.
 
-    configs: as a manifest's ``configs`` has them: a value, ``{append, subtract}``, or None for no override.
-    place: where it stands, if in a file.
+    configs: as in the ``configs`` of a manifest: a value, ``{append, subtract}``, or None for no override.
+    place: its position, if it comes from a file.
     """
 
     topic: str
@@ -38,20 +38,20 @@ class AdhocTopicRequest:
 
     @property
     def resource(self) -> ResourceId:
-        """The topic."""
+        """The resource id of the topic."""
         return ResourceId("Topic", self.topic)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it names a topic and nothing else."""
+        """Whether the request names just a topic."""
         counts = (self.partitions, self.replication_factor)
         return counts == (None, None) and not self.assignments and not self.configs
 
 
 def build_created_topic(request: AdhocTopicRequest) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
-    """The topic that is to be created, and what is wrong with it; that it is not there is for others to see.
+    """Return the topic to create, and the problems of the request. Does not check whether the topic exists.
 
-    KIP-4 as Kafka shipped it: assignments and counts do not go together.
+    As in Kafka's implementation of KIP-4, assignments and counts cannot be combined.
     """
     assignments = {n: list(replicas) for n, replicas in request.assignments.items()} or None
     spec = TopicSpec(
@@ -67,7 +67,7 @@ def build_created_topic(request: AdhocTopicRequest) -> tuple[TopicBody, tuple[Di
 def build_altered_topic(
     request: AdhocTopicRequest, partition_count: int
 ) -> tuple[TopicBody, tuple[Diagnostic, ...]]:
-    """What a topic of ``partition_count`` partitions is to be like, and what is wrong or should be known."""
+    """Return the requested state of a topic with ``partition_count`` partitions, with errors and warnings."""
     resource = str(request.resource)
     config_values, config_problems = parse_config_values(
         resource, request.configs, load_catalog(ConfigScope.TOPIC)
@@ -96,10 +96,9 @@ def _warn_ignored_counts(request: AdhocTopicRequest) -> list[Diagnostic]:
     return [
         warning(
             "counts-ignored",
-            "Ignored beside a replica assignment",
-            f"{request.resource}: what is said of its {' and '.join(names)} is "
-            f"ignored, as it follows from the "
-            "replica assignment.",
+            "Counts ignored",
+            f"{request.resource}: kdeclare ignores the requested {' and '.join(names)}, because the replica "
+            "assignment takes precedence.",
             resource=str(request.resource),
         )
     ]
@@ -108,17 +107,18 @@ def _warn_ignored_counts(request: AdhocTopicRequest) -> list[Diagnostic]:
 def _check_assignments(request: AdhocTopicRequest, partition_count: int) -> list[Diagnostic]:
     messages = []
     if min(request.assignments) < 0:
-        messages.append(f"there is no partition {min(request.assignments)}; they count from 0.")
+        messages.append(f"partition {min(request.assignments)} is invalid; partition numbers start at 0.")
     missing = set(range(partition_count, max(request.assignments))) - request.assignments.keys()
     if missing:
         messages.append(
-            f"it has {partition_count} partitions, and partition {max(request.assignments)} "
-            f"cannot be added without "
-            f"partition {min(missing)}."
+            f"the topic has {partition_count} partitions, so partition {max(request.assignments)} cannot be "
+            f"added without partition {min(missing)}."
         )
     for n, replicas in sorted(request.assignments.items()):
         if not replicas or len(set(replicas)) != len(replicas):
-            messages.append(f"partition {n} needs replicas, each broker once, not {list(replicas)}.")
+            messages.append(
+                f"partition {n} needs at least one replica, and each broker only once, not {list(replicas)}."
+            )
     return [
         error(
             "invalid-assignments",

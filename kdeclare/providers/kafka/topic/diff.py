@@ -1,4 +1,4 @@
-"""The three-way diff of one topic. Pure: serves one topic in-process and a fleet alike."""
+"""The three-way diff of one topic. It is pure, so plans and fleet audits share it."""
 
 from collections.abc import Sequence
 
@@ -38,15 +38,15 @@ from kdeclare.providers.kafka.topic.spec import TopicBody
 
 RECREATED = "recreated"
 TOPIC_ID = "topicId"
-"""Of an owned record: the id of the topic that was applied; missing where it is not known yet."""
+"""The field of an owned record with the id of the applied topic; missing if the id is not known yet."""
 INVALID_PARTITIONS = "invalid-partitions"
 MOVE_IN_FLIGHT = "move-in-flight"
 MIN_ISR_KEY = "min.insync.replicas"
 MOVE_IN_FLIGHT_HINT = (
-    "It is left alone. Plan again once it is over (kdeclare status), or with --await-reassignments to wait "
-    "for it, or with --override-reassignments to send it elsewhere."
+    "Plan again once the reassignment has finished (see kdeclare status), pass --await-reassignments to wait "
+    "for it, or pass --override-reassignments to redirect it."
 )
-"""What to do about a move that is in the way."""
+"""The hint of a denial for an in-flight reassignment."""
 
 
 def diff_topic(
@@ -62,7 +62,7 @@ def diff_topic(
     if desired is None:
         return _release_recreated(resource) if recreated else _diff_undeclared(resource, topic, owned)
     if recreated:
-        owned = None  # it is another topic, to which nothing was ever applied
+        owned = None  # a different topic, to which nothing was ever applied
     body = desired.get_body(TopicBody)
     entries = live.configs.get(ConfigResource(ConfigScope.TOPIC, resource.name), {}) if topic else {}
     live_configs = LiveConfigs(str(resource), entries, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
@@ -77,9 +77,9 @@ def diff_topic(
 
 
 def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
-    """Whether the topic that was applied is gone, and another one has its name.
+    """Return whether the applied topic is gone and another topic has its name.
 
-    Nothing proves it where the state or the cluster has no id.
+    False if the state or the cluster has no topic id, because that cannot prove it.
     """
     applied_id = owned.topicId if owned is not None else None
     return bool(applied_id and topic is not None and topic.topic_id and topic.topic_id != applied_id)
@@ -88,7 +88,7 @@ def is_recreated(owned: TopicRecord | None, topic: Topic | None) -> bool:
 def _place_replicas(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, topic: Topic | None, placer: Placer
 ) -> tuple[tuple[Replicas, ...], list[Diagnostic]]:
-    """Where a declared strategy puts the partitions; empty where none is declared."""
+    """Return the replicas that a declared strategy chooses; empty if no strategy is declared."""
     body = desired.get_body(TopicBody)
     if body.strategy is None:
         return (), []
@@ -102,7 +102,7 @@ def _place_replicas(
 
 
 def _build_record(desired: DesiredResource, configs: ConfigDiff, topic: Topic | None) -> TopicRecord:
-    """What is owned then; the id of a topic that is yet to be created, its run adds."""
+    """Return what is owned after the change. The run adds the id of a topic that it creates."""
     body = desired.get_body(TopicBody)
     assignments = body.assignments
     return TopicRecord(
@@ -191,7 +191,7 @@ def _diff_update(
 
 
 def _find_moving_partitions(live: KafkaState, topic: Topic) -> list[int]:
-    """The partitions of a topic that are being moved."""
+    """Return the partitions of a topic with an in-flight reassignment."""
     if not live.moves:
         return []
     return [n for n in range(len(topic.partitions)) if TopicPartition(topic.name, n) in live.moves]
@@ -204,7 +204,7 @@ def _diff_shape(
     current: Sequence[Replicas],
     placement: tuple[Replicas, ...],
 ) -> tuple[list[FieldChange], list[Diagnostic]]:
-    """Partitions, replication factor and assignments: what differs, and what cannot be had."""
+    """Compare partitions, replication factor and assignments. Returns the differences and the problems."""
     body = desired.get_body(TopicBody)
     count = len(current)
     fields: list[FieldChange] = []
@@ -226,14 +226,14 @@ def _diff_shape(
 
 
 def list_target_replicas(live: KafkaState, topic: Topic) -> list[tuple[int, ...]]:
-    """The replicas of each partition, where an ongoing move is heading (KIP-860)."""
+    """Return the replicas of each partition, or the target of its in-flight reassignment (KIP-860)."""
     if not live.moves:
         return [partition.replicas for partition in topic.partitions]
     return [live.replicas(TopicPartition(topic.name, n)) or () for n in range(len(topic.partitions))]
 
 
 def _find_shape_drift(current: Sequence[Replicas], owned: TopicRecord | None) -> list[str]:
-    """Paths beside the configs where live is no longer what was last applied."""
+    """Return the paths, other than configs, where live differs from what was last applied."""
     if owned is None:
         return []
     paths: list[str] = []
@@ -251,22 +251,23 @@ def _find_shape_drift(current: Sequence[Replicas], owned: TopicRecord | None) ->
 def _warn_recreated(desired: DesiredResource) -> Diagnostic:
     return warning(
         RECREATED,
-        "Topic was deleted and created again",
-        f"Topic '{desired.id.name}' was deleted and created again outside kdeclare since it was last "
-        "applied. The new one equals its manifest, so apply takes ownership of it. Earlier records are gone.",
+        "Topic re-created",
+        f"Topic '{desired.id.name}' was deleted and re-created outside kdeclare since it was last applied. "
+        "The new topic equals its manifest, so apply takes ownership of it. The earlier records are gone.",
         place=desired.source,
         resource=str(desired.id),
     )
 
 
 def _release_recreated(resource: ResourceId) -> Difference:
-    """The topic that is owned is gone: there is nothing to delete, and ownership ends."""
+    """End the ownership of a topic that is gone; there is nothing to delete."""
     diagnostic = warning(
         RECREATED,
-        "Topic was deleted and created again",
+        "Topic re-created",
         f"Topic '{resource.name}', which kdeclare owned, was deleted outside kdeclare, and no manifest "
-        "declares it anymore. Another topic has its name now. It is not deleted; apply ends the ownership.",
-        hint=f"To delete the other topic, run 'kdeclare topic delete {resource.name}'.",
+        "declares it anymore. Another topic has its name now. Apply does not delete that topic and ends the "
+        "ownership.",
+        hint=f"Run 'kdeclare topic delete {resource.name}' to delete the other topic.",
         resource=str(resource),
     )
     return Difference(None, None, (), (diagnostic,))
@@ -287,16 +288,16 @@ def _diff_undeclared(resource: ResourceId, topic: Topic | None, owned: TopicReco
     change = Change(resource, Action.DELETE, Reason.ORPHANED, Risk.DESTRUCTIVE, fields)
     problems: tuple[Diagnostic, ...] = ()
     if topic.internal:
-        problems = (_report_deletion_prevented(resource, "It is one of Kafka's internal topics.", ""),)
+        problems = (_report_deletion_prevented(resource, "it is an internal topic of Kafka.", ""),)
     elif is_protected(owned):
-        reason = "Its lifecycle.preventDestroy was true when last applied."
-        hint = f"Declare it (again), or let go of it with 'kdeclare apply --forget {resource}'."
+        reason = "its lifecycle.preventDestroy was true when it was last applied."
+        hint = f"Declare the topic again, or release it with 'kdeclare apply --forget {resource}'."
         problems = (_report_deletion_prevented(resource, reason, hint),)
     return Difference(change, None, (), problems)
 
 
 def _show_applied(applied: Applied) -> JsonValue:
-    """What goes with a key of a deleted topic; None where nothing is to be shown."""
+    """Return the value to show for a config key of a deleted topic; None for secrets."""
     if isinstance(applied, SecretRef):
         return None
     value = applied.append if isinstance(applied, AppliedListPatch) else applied.value
@@ -307,14 +308,14 @@ def _report_deletion_prevented(resource: ResourceId, reason: str, hint: str) -> 
     return denied(
         PREVENT_DESTROY,
         "Deletion prevented",
-        f"Topic '{resource.name}' must not be deleted: {reason}",
+        f"Topic '{resource.name}' cannot be deleted: {reason}",
         hint=hint,
         resource=str(resource),
     )
 
 
 def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, count: int) -> Diagnostic:
-    """Kafka cannot remove partitions (KIP-4: InvalidPartitions). Only this resource is blocked."""
+    """Deny fewer partitions, as Kafka cannot remove any (KIP-4: InvalidPartitions). Blocks this resource."""
     return denied(
         INVALID_PARTITIONS,
         "Fewer partitions than the topic has",
@@ -327,7 +328,7 @@ def _report_fewer_partitions(resource: ResourceId, desired: DesiredResource, cou
 
 
 def report_no_placement(resource: str, reason: str, place: SourcePosition | None) -> Diagnostic:
-    """There is no such placement."""
+    """Return the error for a placement that is impossible."""
     return error("no-placement", "Replicas cannot be placed", reason, place=place, resource=resource)
 
 
@@ -339,11 +340,14 @@ def _report_move_in_flight(
     moving_partitions: list[int],
 ) -> Diagnostic:
     first = live.moves[TopicPartition(topic.name, moving_partitions[0])]
+    count = len(moving_partitions)
+    subject = "1 partition" if count == 1 else f"{count} partitions"
     return denied(
         MOVE_IN_FLIGHT,
-        "A move is in flight",
-        f"{len(moving_partitions)} partitions of '{topic.name}' are being moved right now "
-        f"(partition {moving_partitions[0]} to {list(first.target)}).",
+        "Reassignment in progress",
+        f"{subject} of '{topic.name}' {'is' if count == 1 else 'are'} being reassigned right now "
+        f"(partition {moving_partitions[0]} to {list(first.target)}). kdeclare leaves the reassignment "
+        "alone.",
         hint=MOVE_IN_FLIGHT_HINT,
         place=desired.source,
         resource=str(resource),
@@ -353,27 +357,28 @@ def _report_move_in_flight(
 def report_move_under_way(
     resource: str, moving_partitions: Sequence[TopicPartition], live: KafkaState
 ) -> Diagnostic:
-    """A move that is in nobody's way: no drift, and nothing to be done about it."""
+    """Return the note about an in-flight reassignment that blocks no change: it is not drift."""
     first = moving_partitions[0]
-    others_text = f" and {len(moving_partitions) - 1} more partitions" if len(moving_partitions) > 1 else ""
+    other_count = len(moving_partitions) - 1
+    others = "" if not other_count else f" and {other_count} more partition{'s' if other_count > 1 else ''}"
     return info(
         "move-under-way",
-        "A move is under way",
-        f"{first} is being moved to {list(live.moves[first].target)}{others_text}. "
-        f"It is no drift and left alone.",
-        hint="kdeclare status --watch follows it.",
+        "Reassignment in progress",
+        f"{first}{others} {'are' if other_count else 'is'} being reassigned ({first} to "
+        f"{list(live.moves[first].target)}). This is not drift; no action is needed.",
+        hint="Run kdeclare status --watch to follow it.",
         resource=resource,
     )
 
 
 def is_min_isr_increase(field: FieldChange) -> bool:
-    """Whether more replicas must be in sync than now; what is unset counts as one."""
+    """Return whether a change of min.insync.replicas requires more in-sync replicas; unset counts as 1."""
     before, after = (str(value or 1) for value in (field.before, field.after))
     return before.isdecimal() and after.isdecimal() and int(after) > int(before)
 
 
 def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Brokers of declared assignments that the cluster does not have."""
+    """Report brokers in declared assignments that the cluster does not have."""
     assignments = desired.get_body(TopicBody).assignments
     if not assignments:
         return []
@@ -384,10 +389,10 @@ def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaSt
     return [
         error(
             "unknown-broker",
-            "No such broker",
-            f"The assignments of '{resource.name}' name {sorted(assigned_ids - broker_ids)}, "
-            "which the cluster does not have.",
-            hint=f"It has {sorted(broker_ids)}.",
+            "Unknown broker",
+            f"The assignments of '{resource.name}' name the broker ids {sorted(assigned_ids - broker_ids)}, "
+            "which do not exist in the cluster.",
+            hint=f"Use the ids of existing brokers: {sorted(broker_ids)}.",
             place=desired.source,
             resource=str(resource),
         )
@@ -395,7 +400,10 @@ def _check_brokers(resource: ResourceId, desired: DesiredResource, live: KafkaSt
 
 
 def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> tuple[Diagnostic, ...]:
-    """Kafka takes min.insync.replicas above the factor; see docs/kafka-observed.md for what comes of it."""
+    """Warn if min.insync.replicas exceeds the replication factor, which Kafka accepts.
+
+    See docs/kafka-observed.md for the consequences.
+    """
     body = desired.get_body(TopicBody)
     config_value = body.configs.get("min.insync.replicas")
     sizes = [len(r) for r in (body.assignments or {}).values()]
@@ -407,10 +415,10 @@ def check_min_isr(desired: DesiredResource, live_factor: int | None = None) -> t
         warning(
             "min-isr-above-factor",
             "min.insync.replicas above the replication factor",
-            f"'{desired.id.name}' would want {value} replicas in sync; its replication factor is {factor}.",
-            hint="Kafka 4.3 wants all of its replicas in sync then, so that one that is down keeps producers "
-            "with acks=all from writing; older brokers may never let them write. Lower it, or raise the "
-            "replication factor.",
+            f"'{desired.id.name}' requires {value} in-sync replicas, but its replication factor is {factor}. "
+            "Kafka 4.3 then requires all replicas to be in sync, so producers with acks=all cannot write "
+            "while one replica is down. On older brokers, they may never be able to write.",
+            hint="Lower min.insync.replicas, or raise the replication factor.",
             place=desired.source,
             resource=str(desired.id),
         ),

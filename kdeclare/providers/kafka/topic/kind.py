@@ -101,16 +101,16 @@ if TYPE_CHECKING:
 
 
 class TopicRules(ConfigAuditRules):
-    """Of topics: the number of their partitions never gets smaller."""
+    """Audit rules for topics: a partition count cannot decrease."""
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField:
-        """Return the number of partitions."""
+        """Return the partition count, which cannot decrease."""
         topic = live.get(KafkaState).topics[desired.id.name]
         return ImpossibleField("partitions", len(topic.partitions), desired.get_body(TopicBody).partitions)
 
 
 class TopicKind:
-    """Topics, with the semantics of KIP-4 as Kafka shipped them."""
+    """Topics, with the semantics of KIP-4 as Kafka implements them."""
 
     name = "Topic"
     spec: type[BaseModel] = TopicSpec
@@ -121,15 +121,15 @@ class TopicKind:
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
     audit_rules: AuditRules = TopicRules(
         identity_field=TOPIC_ID,
-        replaced="It was deleted and created again outside kdeclare since it was last applied: it is another "
-        "topic, and earlier records are gone.",
-        orphan_replaced="The topic that was applied is gone and no longer declared. Another one has its name "
-        "and is kept.",
+        replaced="The topic was deleted and re-created outside kdeclare since it was last applied. It is a "
+        "different topic, and the earlier records are gone.",
+        orphan_replaced="The applied topic is gone and no longer declared. Another topic has its name and is "
+        "kept.",
         impossible=frozenset({INVALID_PARTITIONS}),
     )
 
     def is_location(self, path: str) -> bool:
-        """See `MovesData`: the replicas of partitions, and how many there are."""
+        """Return whether the path is about replicas or their number; see `MovesData`."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
@@ -137,7 +137,7 @@ class TopicKind:
         return parse_topic(name, narrow(spec, TopicSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """The topic, its declared and owned keys, and whatever else is set on it."""
+        """Select the topic, its declared and owned config keys, and all its other overrides."""
         body = narrow_optional(body, TopicBody)
         resource = ConfigResource(ConfigScope.TOPIC, name)
         keys = frozenset(body.configs if body else ()) | frozenset(get_applied(owned))
@@ -161,7 +161,7 @@ class TopicKind:
         return assess_topic_field(action, field)
 
     def is_rated_by_live_state(self, field: FieldChange) -> bool:
-        """A config that is or becomes unset: then it is the brokers' value that holds."""
+        """Return whether the field is a config that is or becomes unset; then the broker's value applies."""
         return field.path.startswith(CONFIG_FIELD_PREFIX) and None in (field.before, field.after)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
@@ -173,11 +173,11 @@ class TopicKind:
         return find_proven_topic_fields(change.id.name, change.action, evidence)
 
     def find_static_diagnostics(self, desired: DesiredResource) -> tuple[Diagnostic, ...]:
-        """What can be said of the replication factor where that is declared, too."""
+        """Check min.insync.replicas against the replication factor, if both are declared."""
         return check_min_isr(desired)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """The replicas of each partition, or their number."""
+        """Return the declared replicas of each partition, or the replication factor."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return {f"replicas of {name}-{n}": list(r) for n, r in body.assignments.items()}
@@ -187,7 +187,7 @@ class TopicKind:
     def find_placement_constraints(
         self, name: str, body: object, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """Its assignments, or its strategy."""
+        """Return the placement constraint of its assignments or of its strategy."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             brokers = frozenset(broker for replicas in body.assignments.values() for broker in replicas)
@@ -199,7 +199,7 @@ class TopicKind:
         return {name: build_static_topic_state(narrow(body, TopicBody))}
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredTopic]:
-        """What the resource says of topics; others than topics state them, too."""
+        """Return the topics that the resource declares; resources of other kinds declare topics as well."""
         return {name: DeclaredTopic(name, state) for name, state in find_static_topic_state(desired).items()}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
@@ -221,15 +221,15 @@ class TopicKind:
         return start_snapshot_review(live, names, labels)
 
     def select_every(self) -> Selections:
-        """No more than their names; policies read what else they ask for."""
+        """Select nothing beyond topic names; policies select what else they need."""
         return ()
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Those that are not internal."""
+        """Return the topics that are not internal."""
         return [topic.name for topic in live.get(KafkaState).topics.values() if not topic.internal]
 
     def find_field_subject(self, path: str) -> str | None:
-        """The topic whose replicas it is about."""
+        """Return the topic whose replicas the field describes."""
         return find_field_topic(path)
 
     def plan_operations(
@@ -255,7 +255,7 @@ class TopicKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """See `Kind`: a creation gives all, the other operations their own fields."""
+        """See `Kind`. A creation transfers all fields, any other operation just its own."""
         if any(op.verb == "topic.delete" for op in done):
             return None
         old, new = narrow_topic(before), narrow_topic(after)
@@ -264,7 +264,7 @@ class TopicKind:
         if not done or new is None:
             return old
         if old is None or (old.topicId or new.topicId) != new.topicId:
-            old = TopicRecord()  # nothing was owned, or of another topic
+            old = TopicRecord()  # nothing was owned, or the record was of another topic
         record = replace(old, topicId=new.topicId)
         for op in done:
             if op.verb == "configs.alter":
@@ -277,7 +277,7 @@ class TopicKind:
     def record_identity(
         self, record: OwnedRecord | None, done: tuple[Operation, ...], created_ids: Mapping[str, str | None]
     ) -> OwnedRecord | None:
-        """With the topic id; where nothing proves it, the next apply adds it."""
+        """Return the record with the created topic's id; if the id is unknown, the next apply adds it."""
         created = next((op for op in done if op.verb == "topic.create"), None)
         applied = narrow_topic(record)
         if applied is None or created is None:
@@ -285,26 +285,26 @@ class TopicKind:
         return replace(applied, topicId=created_ids.get(created.id) or None)
 
     def forget_identity(self, record: OwnedRecord | None) -> OwnedRecord | None:
-        """Without the topic id."""
+        """Return the record without the topic id."""
         applied = narrow_topic(record)
         return None if applied is None else replace(applied, topicId=None)
 
     def find_undeletable(self, names: Collection[str], live: LiveState) -> Mapping[str, str]:
-        """Kafka's internal topics."""
+        """Return the internal topics of Kafka among the names, with the reason."""
         topics = live.get(KafkaState).topics
         internal = (name for name in sorted(names) if name in topics and topics[name].internal)
-        return dict.fromkeys(internal, "It is one of Kafka's internal topics.")
+        return dict.fromkeys(internal, "It is an internal topic of Kafka.")
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Unless it is a strategy that says where its replicas are to be."""
+        """Return whether no placement strategy decides the location of its replicas."""
         return narrow(body, TopicBody).strategy is None
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey:
-        """The topic of its name."""
+        """Return the key of the topic with its name."""
         return LiveKey(TOPIC, name)
 
     def list_facts(self, body: object, owned: OwnedRecord | None) -> DeclaredFacts | None:
-        """Its size, its id and its configs; of assignments only the diff can tell."""
+        """Return the facts of counts, id and configs; None with assignments, which only the diff compares."""
         body = narrow(body, TopicBody)
         if body.assignments is not None:
             return None
@@ -316,7 +316,7 @@ class TopicKind:
         return compute_declared_topic_facts(body.partitions, body.replication_factor, topic_id, configs)
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """The topic, where it says where its replicas are to be."""
+        """Return the topic's key if the body constrains the location of its replicas."""
         return select_topic_keys(
             keys, self.find_placement_constraints(name, narrow(body, TopicBody), list_topic_names(keys))
         )
@@ -338,7 +338,7 @@ class TopicKind:
         return render_topic_spec(change)
 
     def is_same_value(self, path: SpecPath, text: str, value: JsonValue) -> bool:
-        """As Kafka takes the values of a config."""
+        """Return whether Kafka reads both texts as the same config value."""
         return isinstance(value, str) and load_catalog(self.config_scope).is_same_value(
             str(path[-1]), text, value
         )
@@ -359,7 +359,7 @@ class TopicKind:
         return is_topic_field_claimed(field, stated)
 
     def list_names(self, connections: Connections) -> Sequence[str]:
-        """All topics of the cluster but the internal ones, sorted."""
+        """Return the sorted names of all topics that are not internal."""
         topics = connections.get(KafkaConnection).cluster.topics()
         return sorted(name for name, topic in topics.items() if not topic.internal)
 
@@ -369,7 +369,7 @@ class TopicKind:
 
 
 def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
-    """The record with the size and the replicas that the other one states."""
+    """Return the record with the counts and assignments that ``after`` declares."""
     return replace(
         record,
         partitions=record.partitions if after.partitions is None else after.partitions,
@@ -381,7 +381,7 @@ def _with_shape(record: TopicRecord, after: TopicRecord) -> TopicRecord:
 
 
 def build_static_topic_state(body: TopicBody) -> StaticTopicState:
-    """Partitions, replicas and overrides as a creation would have them; None is "not stated"."""
+    """Return partitions, replicas and overrides as a creation would set them; None means not declared."""
     replicas = body.assignments or {}
     sizes = {len(brokers) for brokers in replicas.values()}
     configs = {

@@ -1,6 +1,6 @@
-"""The operations of a topic's change, the edges among them, and among topics whose names collide.
+"""The operations of a topic change, with the dependencies among them and among topics with colliding names.
 
-Kafka cannot rename, so a new name for a topic that exists is a new, empty topic.
+Kafka cannot rename topics, so a new name for an existing topic creates a new, empty topic.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _ASSIGNMENTS_PREFIX = "assignments."
 def build_topic_operations(
     change: Change, body: TopicBody | None, live: KafkaState, owned: TopicRecord | None, placer: Placer
 ) -> tuple[Operation, ...]:
-    """Create, delete, or: configs, more partitions and reassignments in the order that is safe."""
+    """Build a creation, a deletion, or an update of configs, partitions and replicas in a safe order."""
     if change.action is Action.CREATE and body is not None:
         return (_build_creation(change, body),)
     topic = live.topics.get(change.id.name)
@@ -66,7 +66,7 @@ def build_topic_operations(
 
 def _build_creation(change: Change, body: TopicBody) -> Operation:
     assignments = _collect_assignments(change)
-    # the last field of a key holds its end value: parts are resolved, as the list is new
+    # the last field of a key has its final value; list patches are resolved, because the list is new
     configs = (
         (get_config_key(field), make_config_argument(field.after))
         for field in filter_config_fields(change.fields)
@@ -123,7 +123,7 @@ def _build_update(
 
 
 def _collect_assignments(change: Change) -> dict[int, tuple[int, ...]]:
-    """The partitions whose replicas are named, declared or placed by a strategy."""
+    """Return the replicas by partition that the change names, whether declared or placed by a strategy."""
     assignment_fields = [f for f in change.fields if f.path.startswith(_ASSIGNMENTS_PREFIX)]
     return {int(f.path.removeprefix(_ASSIGNMENTS_PREFIX)): as_ints(f.after) for f in assignment_fields}
 
@@ -141,7 +141,7 @@ def _build_increase(
         return None
     added_replicas = None
     if target is not None:
-        # Kafka wants as many replicas as partition 0 has now; the reassignment brings the rest
+        # Kafka requires as many replicas as partition 0 has now; the reassignment adds the others
         brokers = [b.id for b in live.cluster.brokers if not b.fenced]
         added_replicas = tuple(
             _resize_replicas(replicas, len(current[0]), brokers) for replicas in target[count:]
@@ -175,7 +175,7 @@ def _build_reassignments(
     increase: Operation | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """Same size first and guarded; the guard is lifted only for partitions whose size is to change."""
+    """Build guarded reassignments of unchanged size first, then unguarded ones for changed replica counts."""
     differing = {n: target[n] for n in range(len(start)) if tuple(start[n]) != tuple(target[n])}
     same_size = {n: t for n, t in differing.items() if len(t) == len(start[n])}
     resized = {n: t for n, t in differing.items() if len(t) != len(start[n])}
@@ -191,7 +191,7 @@ def _build_reassignments(
             resource=resource,
             args=ReassignArgs({f"{topic}-{n}": tuple(t) for n, t in targets.items()}, allow_factor_change),
             expect={f"{topic}-{n}": list(start[n]) for n in targets} | build_identity_view([topic], live),
-            needs={increase.id: "partitions before reassigning them"} if increase else {},
+            needs={increase.id: "add partitions before reassigning them"} if increase else {},
         )
         operations.append(with_inverse(_REASSIGN, op))
     return tuple(operations)
@@ -204,7 +204,7 @@ def _order_operations(
     owned: TopicRecord | None,
     live: KafkaState,
 ) -> tuple[Operation, ...]:
-    """min.insync.replicas goes down before the replication factor, and up after it."""
+    """Order operations: min.insync.replicas is lowered before the replication factor and raised after it."""
     fields = filter_config_fields(change.fields)
     resized = [op for op in moves if get_arguments(op, ReassignArgs).allow_replication_factor_change]
     min_isr_fields = [f for f in fields if resized and get_config_key(f) == MIN_ISR_KEY]
@@ -228,11 +228,11 @@ RENAME = "rename"
 NAME_COLLISION = "name-collision"
 
 _MIN_SIMILARITY = 0.6
-"""difflib's own bound for close matches."""
+"""The default cutoff of difflib for close matches."""
 
 
 def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Find declared topics whose names differ only in ``.`` and ``_``: Kafka refuses to create the second."""
+    """Find declared topics whose names differ only in ``.`` and ``_``; Kafka refuses to create the second."""
     first_declared: dict[str, DesiredResource] = {}
     for item in desired:
         if not is_topic(item.id):
@@ -241,10 +241,10 @@ def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagno
         if other is not item:
             yield error(
                 NAME_COLLISION,
-                "Names collide",
-                f"'{item.id.name}' collides with '{other.id.name}' ({other.source}): "
-                "Kafka takes '.' and '_' for the same character there.",
-                hint="Rename one of the two.",
+                "Topic names collide",
+                f"'{item.id.name}' collides with '{other.id.name}' ({other.source}): Kafka treats '.' and "
+                "'_' as the same character in metric names.",
+                hint="Rename one of the two topics.",
                 place=item.source,
                 resource=str(item.id),
                 subject=str(other.id),
@@ -254,10 +254,10 @@ def check_colliding_names(desired: Sequence[DesiredResource]) -> Iterator[Diagno
 def order_colliding_names(
     operations: tuple[Operation, ...], live: Mapping[str, Topic]
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Create a topic only after the one that its name collides with is deleted, or not at all.
+    """Create a topic after the deletion of the topic that its name collides with, or deny the creation.
 
-    Kafka refuses 'a.b' while 'a_b' exists: their metrics have the same name. Without the edge, the old topic
-    could be deleted and the new one still be refused.
+    Kafka refuses 'a.b' while 'a_b' exists, because their metrics have the same name. Without this dependency,
+    the old topic could be deleted and the new one still be refused.
     """
     deletions = {
         name: op.id for op in operations if get_operation_type(op).deletes and (name := _find_topic_name(op))
@@ -290,7 +290,7 @@ def order_colliding_names(
 
 
 def _find_topic_name(op: Operation) -> str:
-    """The topic that an operation creates or deletes; empty where it does neither."""
+    """Return the topic that an operation creates or deletes; empty if it does neither."""
     resource = get_operation_type(op).find_object(op)
     return resource.name if resource is not None and is_topic(resource) else ""
 
@@ -298,9 +298,9 @@ def _find_topic_name(op: Operation) -> str:
 def check_renames(
     compared: Sequence[ResourceComparison], reported: Sequence[Diagnostic]
 ) -> Iterator[Diagnostic]:
-    """Topics with a similar name and the same declaration as the only one that is not declared anymore.
+    """Warn about new topics with a similar name and the same declaration as one undeclared topic.
 
-    reported: what is known already; a new name is reported once.
+    reported: earlier diagnostics; a rename is reported only once.
     """
     reported_resources = {d.resource for d in reported if d.code in (RENAME, NAME_COLLISION)}
     undeclared = [i for i in compared if i.desired is None and _is_topic(i)]
@@ -338,7 +338,7 @@ def _is_new(item: ResourceComparison) -> bool:
 def _group_by_declaration(
     items: Sequence[ResourceComparison], record: Callable[[ResourceComparison], OwnedRecord | None]
 ) -> dict[str, list[ResourceComparison]]:
-    """By what was declared of each; ids and protection say nothing of the topic itself."""
+    """Group topics by declaration, ignoring the topic id and preventDestroy."""
     groups: dict[str, list[ResourceComparison]] = {}
     for item in items:
         owned = narrow_topic(record(item))
@@ -350,7 +350,7 @@ def _group_by_declaration(
 
 
 def _to_metric_name(topic: str) -> str:
-    """What Kafka's metrics make of a name (`Topic.unifyCollisionChars`)."""
+    """Return a topic name as it appears in Kafka's metrics (`Topic.unifyCollisionChars`)."""
     return topic.replace(".", "_")
 
 
@@ -362,7 +362,7 @@ def _warn_rename(
         RENAME,
         "Kafka cannot rename topics",
         f"'{name}' looks like a new name for '{other}'. It is created empty, and {fate}.",
-        hint="To keep the records, copy them and move the clients before the old topic is deleted.",
+        hint="Copy the records and move the clients before you delete the old topic.",
         place=place,
         resource=resource,
     )
@@ -371,10 +371,10 @@ def _warn_rename(
 def _report_collision(op: Operation, name: str, other: str) -> Diagnostic:
     return denied(
         NAME_COLLISION,
-        "Names collide",
+        "Topic names collide",
         f"Topic '{name}' cannot be created while '{other}' exists: Kafka treats '.' and '_' as the same "
         "character in metric names.",
-        hint="Choose another name. If this is meant as a rename: Kafka cannot rename topics; the old topic "
-        "has to be deleted, with its records, in the same plan.",
+        hint="Choose another name. To replace the old topic, delete it with its records in the same plan; "
+        "Kafka cannot rename topics.",
         resource=str(op.resource),
     )

@@ -1,4 +1,4 @@
-"""What is owned of a topic."""
+"""The owned record of a topic."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -20,10 +20,9 @@ from kdeclare.providers.kafka.config.config_record import CONFIGS, ConfigsRecord
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(ConfigsRecord):
-    """What was last applied to a topic; None is what was not declared.
+    """What was last applied to a topic; None for fields that were not declared.
 
-    topicId: of the topic that it was applied to; None where it is not known yet. labels: policies judge the
-    deletion by them.
+    topicId: the id of that topic; None if it is not known yet. labels: policies use them to judge a deletion.
     """
 
     preventDestroy: bool = False  # noqa: N815
@@ -72,7 +71,7 @@ class TopicRecord(ConfigsRecord):
 
 
 def narrow_topic(owned: OwnedRecord | None) -> TopicRecord | None:
-    """Return what is owned of a topic; None for None. Raises TypeError for a record of another kind."""
+    """Return the record as one of a topic, or None. Raises TypeError for a record of another kind."""
     return narrow_record(owned, TopicRecord)
 
 
@@ -96,12 +95,12 @@ _BINDERS: Mapping[str, Callable[[JsonValue], object]] = {
 
 
 def _explain_invalid_record(json: JsonObject) -> str:
-    """What is wrong first with a record that cannot be read."""
+    """Return the first problem of a record that cannot be read."""
     for name, value in json.items():
         if name not in _BINDERS:
-            return f"{name}: no such field is known"
+            return f"{name}: unknown field"
         try:
             _BINDERS[name](value)
         except TypeError as problem:
             return f"{name}: {problem}"
-    raise AssertionError("nothing is wrong with this record")
+    raise AssertionError("the record is valid")

@@ -1,4 +1,4 @@
-"""What a Topic manifest can say, and what is wrong with it whatever the cluster has."""
+"""The ``spec`` of a Topic manifest, and the checks that need no cluster."""
 
 import re
 from collections.abc import Mapping
@@ -39,30 +39,30 @@ from kdeclare.providers.kafka.reassignment.placement_request import (
 )
 
 INT32 = 2**31 - 1
-"""The largest number of partitions, and broker id, that the protocol can carry."""
+"""The largest partition count and broker id in the protocol."""
 
 _BESIDE_ASSIGNMENTS = ("partitions", "replicationFactor", "placement")
 EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
     "assignments": frozenset(_BESIDE_ASSIGNMENTS),
     **dict.fromkeys(_BESIDE_ASSIGNMENTS, frozenset({"assignments"})),
 }
-"""See `Kind.exclusive`. A placement goes with assignments only where it says nothing more than they do."""
+"""Mutually exclusive fields; see `Kind`. Only the placement strategy ``static`` goes with assignments."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopicLifecycle(BaseModel):
-    """What must never happen to a topic, and what may."""
+    """The ``lifecycle`` of a topic: protection from deletion, and adoption."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     preventDestroy: Annotated[  # noqa: N815
-        bool, Field(description="Whether nothing, not even --allow-deletes, deletes it.")
+        bool, Field(description="Never delete the topic, not even with --allow-deletes.")
     ] = False
     adopt: Annotated[
         bool,
         Field(
-            description="Whether a topic that exists, differs and was never applied is taken over and "
-            "changed."
+            description="Take over and change an existing topic that differs from the manifest and was never "
+            "applied."
         ),
     ] = False
 
@@ -74,17 +74,18 @@ class TopicSpec(BaseModel):
     partitions: Annotated[
         Annotated[int, Field(ge=1, le=INT32)] | None,
         Field(
-            description="How many partitions. They can become more, never fewer. Not stated: Kafka's default."
+            description="Number of partitions. It can be increased but not decreased. If omitted: the broker "
+            "default."
         ),
     ] = None
     replicationFactor: Annotated[  # noqa: N815
         Annotated[int, Field(ge=1, le=32767)] | None,
-        Field(description="How many replicas each partition has. Not stated: Kafka's default."),
+        Field(description="Number of replicas of each partition. If omitted: the broker default."),
     ] = None
     assignments: Annotated[
         dict[int, list[Annotated[int, Field(ge=0, le=INT32)]]] | None,
         Field(
-            description="The brokers of each partition, preferred leader first; in place of partitions and "
+            description="The broker ids of each partition, preferred leader first. Replaces partitions and "
             "replicationFactor."
         ),
     ] = None
@@ -98,13 +99,13 @@ class TopicSpec(BaseModel):
         Literal["keep", "remove"], Field(description=UNMANAGED_DESCRIPTION)
     ] = "keep"
     lifecycle: Annotated[
-        TopicLifecycle, Field(description="What must never happen to the topic, and what may.")
+        TopicLifecycle, Field(description="Protection from deletion, and adoption of an existing topic.")
     ] = TopicLifecycle()
 
 
 @dataclass(frozen=True, slots=True)
 class TopicBody:
-    """A declared topic. None is "not stated": Kafka's default at creation, left alone afterwards."""
+    """A declared topic. None means not declared: the broker default at creation, left alone afterwards."""
 
     partitions: int | None = None
     replication_factor: int | None = None
@@ -118,7 +119,7 @@ class TopicBody:
 
 
 def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProblem, ...]]:
-    """The body of a spec, and what is wrong with it; offline."""
+    """Return the body of a spec and its problems, without contacting a cluster."""
     resource = f"Topic/{name}"
     problems = [SpecProblem(NAME, item) for item in _check_name(resource, name)]
     config_values, config_problems = parse_config_values(
@@ -145,7 +146,7 @@ def parse_topic(name: str, spec: TopicSpec) -> tuple[TopicBody, tuple[SpecProble
 
 
 def is_legal_name(name: str) -> bool:
-    """Whether Kafka takes it for a topic (Topic.validate)."""
+    """Return whether Kafka accepts the name for a topic (Topic.validate)."""
     return bool(_LEGAL_NAME.fullmatch(name)) and name not in (".", "..")
 
 
@@ -156,8 +157,8 @@ def _check_name(resource: str, name: str) -> list[Diagnostic]:
         error(
             "illegal-topic-name",
             "Illegal topic name",
-            f"'{name}' cannot be a topic: Kafka takes 1 to 249 letters, digits, dots, underscores and "
-            "dashes, and neither '.' nor '..'.",
+            f"'{name}' is not a legal topic name: Kafka accepts 1 to 249 letters, digits, dots, underscores "
+            "and dashes, but neither '.' nor '..'.",
             resource=resource,
         )
     ]
@@ -171,18 +172,16 @@ def _check_placement(resource: str, spec: TopicSpec) -> list[SpecProblem]:
     is_static = placement.strategy == "static"
     if is_static and spec.assignments is None:
         messages.append(
-            (("placement", "strategy"), "'static' says what 'assignments' say; they are missing.")
+            (("placement", "strategy"), "Strategy 'static' requires 'assignments', which are missing.")
         )
     if not is_static and spec.assignments is not None:
-        messages.append(
-            (("placement",), "'assignments' say it all; only the strategy 'static' goes with them.")
-        )
+        messages.append((("placement",), "'assignments' can only be combined with the strategy 'static'."))
     needs_racks = placement.strategy == "static-in-rack"
     if needs_racks != bool(placement.racks):
-        text = "'static-in-rack' needs 'racks', the rack of each partition, and no other strategy takes them."
+        text = "Strategy 'static-in-rack' requires 'racks' (one per partition); no other strategy accepts it."
         messages.append((("placement",), text))
     if not is_static and (spec.partitions is None or spec.replicationFactor is None):
-        text = "A placement needs 'partitions' and 'replicationFactor', or a new topic could not be placed."
+        text = "A placement requires 'partitions' and 'replicationFactor' to place a new topic."
         messages.append((("placement",), text))
     return [
         SpecProblem(path, error("invalid-placement", "Invalid placement", text, resource=resource))
@@ -198,16 +197,17 @@ def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
         messages.append(
             (
                 (conflicting_field,),
-                f"'{conflicting_field}' follows from 'assignments' and cannot be stated beside it.",
+                f"'{conflicting_field}' follows from 'assignments' and cannot be declared together with it.",
             )
         )
     if sorted(assignments) != list(range(len(assignments))) or not assignments:
-        messages.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without a gap."))
+        messages.append((("assignments",), "Partitions must be numbered 0, 1, 2 … without gaps."))
     if len({len(replicas) for replicas in assignments.values()}) > 1:
         messages.append((("assignments",), "All partitions must have the same number of replicas."))
     for n, replicas in assignments.items():
         if not replicas or len(set(replicas)) != len(replicas):
-            messages.append((("assignments", n), f"Partition {n} needs replicas, each broker once."))
+            text = f"Partition {n} needs at least one replica, and each broker only once."
+            messages.append((("assignments", n), text))
     return [
         SpecProblem(path, error("invalid-assignments", "Invalid assignments", text, resource=resource))
         for path, text in messages
@@ -215,7 +215,7 @@ def _check_assignments(resource: str, spec: TopicSpec) -> list[SpecProblem]:
 
 
 def dump_topic(name: str, body: TopicBody) -> JsonObject:
-    """See `Kind.to_json`; what is not stated, or as by default, is left out."""
+    """See `Kind.to_json`. Undeclared fields and default values are omitted."""
     assignments = body.assignments
     stated_fields: dict[str, JsonValue] = {
         "partitions": body.partitions,

@@ -1,7 +1,7 @@
-"""The config keys that Kafka knows: type, default and how they can be changed.
+"""The catalog of Kafka's config keys: type, default and how each can be changed.
 
-`topic.json` and `broker.json` are written by `scripts/generate_catalog.py` from a running broker. They
-serve offline checks only; a live cluster's own word wins over them.
+`scripts/generate_catalog.py` writes `topic.json` and `broker.json` from a running broker. They are for
+offline checks only; what a live cluster reports takes precedence.
 """
 
 import json
@@ -21,9 +21,9 @@ _INTEGER_TYPES = frozenset({"INT", "SHORT", "LONG"})
 class KeyInfo:
     """One config key.
 
-    type: ConfigDef.Type by name. default: the key's own default, None where it has none.
-    mode: of a broker key ``read-only``, ``per-broker``, ``per-listener`` (on a broker id, with a listener's
-    prefix) or ``cluster-wide``; of a topic's ``topic``.
+    type: name of the ConfigDef.Type. default: the key's own default; None if it has none.
+    mode: ``topic`` for a topic key; for a broker key ``read-only``, ``per-broker``, ``per-listener`` (on a
+        broker id, with a listener prefix) or ``cluster-wide``.
     """
 
     type: str
@@ -32,12 +32,12 @@ class KeyInfo:
 
     @property
     def is_list(self) -> bool:
-        """Whether APPEND and SUBTRACT make sense."""
+        """Whether the key supports APPEND and SUBTRACT."""
         return self.type == "LIST"
 
     @property
     def is_secret(self) -> bool:
-        """Whether Kafka never shows the value."""
+        """Whether Kafka always hides the value."""
         return self.type == "PASSWORD"
 
 
@@ -50,11 +50,11 @@ class Catalog:
 
     @property
     def can_hide_unknown_keys(self) -> bool:
-        """Whether Kafka takes keys that it does not know, and then shows no value of theirs to anybody."""
+        """Whether Kafka accepts keys that it does not know and hides their values."""
         return self.scope is ConfigScope.BROKER
 
     def get(self, key: str) -> KeyInfo | None:
-        """What is known of ``key``, also with the prefix of a listener and of a mechanism.
+        """Return the entry of ``key``, which may have a listener and a mechanism prefix; None if unknown.
 
         See `kdeclare.providers.kafka.config.catalog.prefixes`.
         """
@@ -69,7 +69,7 @@ class Catalog:
         return KeyInfo(base_info.type, base_info.default, mode)
 
     def may_be_secret(self, key: str) -> bool:
-        """Whether Kafka never shows the value; an unknown key counts if it looks like such a key."""
+        """Return whether Kafka hides the value; for an unknown key, whether its name looks sensitive."""
         info = self.get(key)
         if info is not None:
             return info.is_secret
@@ -77,12 +77,12 @@ class Catalog:
         return "password" in key.lower() or any(key.lower().endswith(f".{name}") for name in secrets)
 
     def get_default_elements(self, key: str) -> tuple[str, ...]:
-        """Where APPEND and SUBTRACT start on a key that is unset: its own default (KIP-339)."""
+        """Return the elements that APPEND and SUBTRACT start from on an unset key: its default (KIP-339)."""
         info = self.get(key)
         return split_list(info.default) if info and info.default else ()
 
     def normalize(self, key: str, text: str) -> str:
-        """The one text for a value: Kafka describes what it parsed, not the text that it was given."""
+        """Return the canonical text of a value: Kafka describes the parsed value, not the original text."""
         info = self.get(key)
         try:
             if info is None:
@@ -96,18 +96,18 @@ class Catalog:
             return text
 
     def is_same_value(self, key: str, a: str, b: str) -> bool:
-        """Whether two texts are one value."""
+        """Return whether two texts are the same value."""
         return a == b or self.normalize(key, a) == self.normalize(key, b)
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Elements of a LIST value, untrimmed as Kafka matches them; empty ones are dropped."""
+    """Split a LIST value into non-empty elements, untrimmed because Kafka matches them exactly."""
     return tuple(part for part in text.split(",") if part)
 
 
 @cache
 def load_catalog(scope: ConfigScope) -> Catalog:
-    """The catalogue of one scope, read once."""
+    """Return the catalog of one scope, which is read once."""
     text = files(__name__).joinpath(f"{scope.lower()}.json").read_text()
     keys = {
         name: KeyInfo(item["type"], item["default"], item["mode"])
@@ -117,7 +117,7 @@ def load_catalog(scope: ConfigScope) -> Catalog:
 
 
 def is_likely_secret_key(key: str) -> bool:
-    """Whether Kafka keeps the value of a key secret; of a key that is in no scope, if it looks like one."""
+    """Return whether Kafka hides the value of a key; for an unknown key, whether its name looks sensitive."""
     infos = [info for scope in ConfigScope if (info := load_catalog(scope).get(key))]
     if infos:
         return any(info.is_secret for info in infos)
@@ -125,9 +125,9 @@ def is_likely_secret_key(key: str) -> bool:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Whether Kafka keeps the value of a typed key secret, in any scope; None for a key that is in none.
+    """Return whether Kafka hides the value of a typed key in any scope; None for an unknown key.
 
-    Arguments of commands are names, and no settings.
+    Positional arguments of commands are names, not settings, so they also return None.
     """
     if not setting.option:
         return None

@@ -1,6 +1,6 @@
-"""What editors show about config keys: meanings, and the few words that a value can be.
+"""Editor help for config keys: descriptions, and the allowed values where they are few.
 
-No broker tells them, so they are written down here, for those who type; Kafka itself judges what is typed.
+Brokers do not report allowed values, so they are listed here for editors; Kafka itself validates values.
 """
 
 import json
@@ -36,7 +36,7 @@ _LISTENER_PREFIXED = tuple(f".{key}" for key in _CHOICES if key.startswith(("sas
 
 
 def list_choices(catalog: Catalog, key: str) -> tuple[str, ...]:
-    """The values that a key can have, as words; of a list, its elements. Nothing where they are not few."""
+    """Return the values that a key (or an element of a list) can have; empty if they are not a short list."""
     info = catalog.get(key)
     if info is None:
         return ()
@@ -50,16 +50,18 @@ _READ_ONLY = "read-only"
 _SCALAR: JsonSchemaValue = {"type": ["string", "number", "boolean", "null"]}
 _MODE_NOTES = {
     "topic": "",
-    "cluster-wide": "Of the whole cluster: belongs in cluster-default.",
-    "per-broker": "Of one broker: belongs under a broker's id.",
-    "per-listener": "Of one listener of one broker: written listener.name.NAME.KEY, under a broker's id.",
+    "cluster-wide": "Applies to the whole cluster; declare it in cluster-default.",
+    "per-broker": "Applies to one broker; declare it under a broker id.",
+    "per-listener"
+    "": "Applies to one listener of one broker; declare listener.name.NAME.KEY under a broker id.",
 }
 
 
 def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
-    """For ``json_schema_extra`` of a mapping of configs: adds a property for each key that can be declared.
+    """Return a ``json_schema_extra`` hook that adds a property for each config key that can be declared.
 
-    Other keys stay allowed, as a newer broker may have some. Nothing is read before a schema is asked for.
+    Other keys stay allowed, because newer brokers may have them. The catalog is read only when a schema is
+    built.
     """
 
     def add(schema: JsonSchemaValue) -> None:
@@ -74,7 +76,7 @@ def make_schema_extra(scope: ConfigScope) -> Callable[[JsonSchemaValue], None]:
 
 
 def render_key_docs(catalog: Catalog, key: str) -> str:
-    """What a key means, its type and default, and where it belongs.
+    """Return the description of a key, its type and default, and where to declare it.
 
     Raises KeyError for a key that cannot be declared.
     """
@@ -94,21 +96,24 @@ def _build_value_schema(catalog: Catalog, key: str) -> JsonSchemaValue:
     element: JsonSchemaValue = {"anyOf": [{"enum": choices}, _SCALAR]} if choices else _SCALAR
     elements: JsonSchemaValue = {"anyOf": [{"type": "array", "items": element}, {"type": ["string", "null"]}]}
     parts = {
-        "append": {"description": "Elements that must be in it; others are left alone.", **elements},
-        "subtract": {"description": "Elements that must not be in it.", **elements},
+        "append": {
+            "description": "Elements that the list must contain; other elements are left alone.",
+            **elements,
+        },
+        "subtract": {"description": "Elements that the list must not contain.", **elements},
     }
     patch = {"type": "object", "properties": parts, "additionalProperties": False}
     return {"anyOf": [{"type": "array", "items": element}, patch, _SCALAR]}
 
 
 def _list_schema_choices(catalog: Catalog, key: str, info: KeyInfo) -> list[str | bool]:
-    """The values to choose from, as YAML has them."""
+    """Return the allowed values as YAML values."""
     return [True, False] if info.type == "BOOLEAN" else list(list_choices(catalog, key))
 
 
 @cache
 def load_meanings(scope: ConfigScope) -> Mapping[str, str]:
-    """A sentence or two about each key of a scope that can be declared; read once."""
+    """Return a short description of each key of a scope that can be declared; the file is read once."""
     meanings_by_scope: dict[str, dict[str, str]] = json.loads(
         files(__package__).joinpath("meanings.json").read_text()
     )

@@ -1,8 +1,8 @@
 """Prefixes of broker config keys: ``listener.name.<listener>.`` and, for SASL, ``<mechanism>.`` after it.
 
-Brokers take and store any key with such a prefix; they read only those that Kafka documents for it
-(AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). Listeners and mechanisms are in
-lower case there: a key with an upper-case one is never read.
+Brokers accept and store any key with such a prefix, but read only the keys that Kafka documents for it
+(AbstractConfig.valuesWithPrefixOverride, SaslChannelBuilder, SocketServer). The listener and mechanism must
+be in lower case; brokers never read a key with an upper-case prefix.
 """
 
 import re
@@ -14,16 +14,16 @@ _MECHANISM = re.compile(r"(?P<prefix>[a-z0-9_-]+\.)(?P<rest>.+)")
 CLUSTER_WIDE_WITH_LISTENER = frozenset(
     {"max.connection.creation.rate", "max.connections", "num.network.threads"}
 )
-"""With a listener's prefix, the only keys that the cluster-wide default takes (DynamicBrokerConfig)."""
+"""The only keys that the cluster-wide default accepts with a listener prefix (DynamicBrokerConfig)."""
 
 _LISTENER_SPECIFIC = CLUSTER_WIDE_WITH_LISTENER | {"connections.max.reauth.ms", "principal.builder.class"}
 _MECHANISM_INDEPENDENT = ("sasl.enabled.mechanisms", "sasl.mechanism.")
 
 
 def strip_prefix(key: str, catalog_keys: Collection[str]) -> str | None:
-    """The key of ``catalog_keys`` that ``key`` is for one listener.
+    """Return the key of ``catalog_keys`` that ``key`` sets for one listener.
 
-    None where Kafka documents no such key.
+    Returns None if Kafka does not document such a key.
     """
     match = _LISTENER.fullmatch(key)
     if match is None or match["prefix"] != match["prefix"].lower():
@@ -43,7 +43,7 @@ def _is_mechanism_specific(base_key: str) -> bool:
 
 
 def split_prefix(key: str) -> Iterator[tuple[str, str]]:
-    """Each way to take ``key`` for a prefix, in lower case, and a key after it; the shortest prefix first."""
+    """Yield each split of ``key`` into a lower-case prefix and a key, with the shortest prefix first."""
     match = _LISTENER.fullmatch(key)
     if match is None:
         return
