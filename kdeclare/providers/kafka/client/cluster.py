@@ -1,4 +1,4 @@
-"""The port `Cluster` over kafka-python, and a `Cluster` that sends failed requests again."""
+"""`Cluster` implementations: one over kafka-python, and one that retries failed requests of another."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -38,9 +38,9 @@ from kdeclare.providers.kafka.port import (
 
 
 class KafkaCluster:
-    """One Kafka cluster; made by `kdeclare.providers.kafka.client.connect`. Safe to use from several threads.
+    """One Kafka cluster, opened by `kdeclare.providers.kafka.client.connect`. Thread-safe.
 
-    diagnostics: what the client properties held that has no effect here.
+    diagnostics: warnings about the client properties, such as properties without effect.
     """
 
     def __init__(
@@ -49,91 +49,91 @@ class KafkaCluster:
         diagnostics: tuple[Diagnostic, ...] = (),
         principal: str | None = None,
     ) -> None:
-        """principal: whom the brokers take this client for, as far as its properties tell."""
+        """Use an open connection. principal: the client's principal, if its properties determine it."""
         self._wire = wire
         self._principal = principal
         self._freshness = Freshness(wire)
         self.diagnostics = diagnostics
 
     def describe(self) -> ClusterInfo:
-        """DescribeCluster (KIP-700), fenced brokers included from version 2 on (KIP-1073)."""
+        """Send DescribeCluster (KIP-700), which includes fenced brokers from version 2 on (KIP-1073)."""
         return replace(describe_cluster(self._wire), principal=self._principal)
 
     def deadline_s(self) -> float:
-        """See `Wire.request_timeout_ms`, which is what goes into the requests."""
+        """Return the timeout in requests; see `Wire.request_timeout_ms`."""
         return self._wire.request_timeout_ms / 1000
 
     def is_caught_up(self) -> bool:
-        """DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
+        """Send DescribeQuorum (KIP-595) and ApiVersions (KIP-584); see `Freshness`."""
         return self._freshness.is_caught_up()
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """As `is_caught_up`, for longer; see `Freshness`."""
+        """Wait with the requests of `is_caught_up`; see `Freshness`."""
         self._freshness.await_committed(wait_policy)
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """Metadata; never creates a topic."""
+        """Send Metadata, which never creates a topic here."""
         return _topics.describe_topics(self._wire, self._freshness, names)
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """Metadata by name, which tells a topic that is hidden from one that is not there."""
+        """Send Metadata by name, which distinguishes hidden topics from missing ones."""
         return _topics.find_hidden_topics(self._wire, names)
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """DescribeConfigs, spread over all brokers; a broker's own configs from that broker."""
+        """Send DescribeConfigs, spread over all brokers; a broker's own configs come from that broker."""
         return require_all_configs(self.describe_configs_partially(queries))
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """DescribeConfigs, as above."""
+        """Send DescribeConfigs as in `configs`."""
         return _configs.describe_configs(self._wire, self._freshness, queries)
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """ListPartitionReassignments (KIP-455)."""
+        """Send ListPartitionReassignments (KIP-455)."""
         return _reassignments.list_moves(self._wire, self._freshness, topics)
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """As `moves`, where none were listed before the brokers were last found up to date."""
+        """Return the moves listed before brokers were last found up to date, else those of `moves`."""
         earlier_moves = self._freshness.get_earlier_moves()
         return self.moves().keys() if earlier_moves is None else earlier_moves
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """CreateTopics."""
+        """Send CreateTopics."""
         with self._mark_written():
             return _topics.create_topics(self._wire, topics, validate_only)
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """DeleteTopics, by id (KIP-516)."""
+        """Send DeleteTopics, by id if known (KIP-516)."""
         with self._mark_written():
             return _topics.delete_topics(self._wire, targets)
 
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
-        """CreatePartitions."""
+        """Send CreatePartitions."""
         with self._mark_written():
             return _topics.create_partitions(self._wire, items, validate_only)
 
     def alter_configs(
         self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
-        """IncrementalAlterConfigs (KIP-339)."""
+        """Send IncrementalAlterConfigs (KIP-339)."""
         with self._mark_written():
             return _configs.alter_configs(self._wire, items, validate_only)
 
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """DescribeClientQuotas (KIP-546), from brokers that are up to date."""
+        """Send DescribeClientQuotas (KIP-546) to brokers that are up to date."""
         return _quotas.describe_quotas(self._wire, self._freshness, entities)
 
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """AlterClientQuotas (KIP-546)."""
+        """Send AlterClientQuotas (KIP-546)."""
         with self._mark_written():
             return _quotas.alter_quotas(self._wire, items, validate_only)
 
@@ -144,7 +144,7 @@ class KafkaCluster:
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """AlterPartitionReassignments (KIP-455), guarded by the broker from version 1 on (KIP-860)."""
+        """Send AlterPartitionReassignments (KIP-455), which brokers guard from version 1 on (KIP-860)."""
         with self._mark_written():
             return _reassignments.reassign(
                 self._wire,
@@ -154,27 +154,27 @@ class KafkaCluster:
             )
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """ListOffsets, earliest and latest, at the leaders."""
+        """Send ListOffsets (earliest and latest) to the leaders."""
         return count_records(self._wire, self._freshness, topics)
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
-        """ElectLeaders (KIP-460)."""
+        """Send ElectLeaders (KIP-460)."""
         with self._mark_written():
             return _reassignments.elect_leaders(self._wire, partitions)
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """DescribeLogDirs (KIP-113) at every broker; sizes of volumes from version 4 on (KIP-827)."""
+        """Send DescribeLogDirs (KIP-113) to every broker; volume sizes need version 4 (KIP-827)."""
         return _log_dirs.describe_log_dirs(self._wire, self._freshness, topics)
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """AlterReplicaLogDirs (KIP-113), each broker for its own replicas."""
+        """Send AlterReplicaLogDirs (KIP-113) to each broker for its own replicas."""
         with self._mark_written():
             return _log_dirs.move_log_dirs(self._wire, targets)
 
     def examine(self) -> Examination:
-        """ApiVersions, DescribeCluster and Metadata with what the client may do (KIP-430). Raises Fault."""
+        """Read versions, features and authorized operations (KIP-430) from one broker. Raises Fault."""
         return examine_broker(self._wire)
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class KafkaCluster:
 
     @contextmanager
     def _mark_written(self) -> Iterator[None]:
-        """Have later reads wait for what is written here, also where its outcome is not known."""
+        """Make later reads wait for this write, even if its outcome is unknown."""
         try:
             yield
         finally:
@@ -197,18 +197,18 @@ _log = logging.getLogger(__name__)
 
 
 def log_retry(retry: Retry) -> None:
-    """Tell those who read the log, and everybody of long waits for a quota, now and then."""
+    """Log a retry. Every tenth wait for a quota is a warning, so that users see long waits."""
     if retry.fault.error == QUOTA_EXCEEDED and retry.attempt % 10 == 1:
         remaining_text = f"; {retry.items} left" if retry.items else ""
-        _log.warning("%s%s: waiting until brokers take more", retry.fault.message, remaining_text)
+        _log.warning("%s%s: waiting until brokers accept more changes", retry.fault.message, remaining_text)
         return
     core_retry.log_retry(retry)
 
 
 class RetryingCluster:
-    """A `Cluster` that sends again what failed with a RETRIABLE fault: whole requests, or the failed items.
+    """A `Cluster` that retries what failed with a RETRIABLE fault: whole requests, or the failed items.
 
-    How often, and after how long: see `RetryPolicy`. Safe to use from several threads if ``cluster`` is.
+    See `RetryPolicy` for the number of attempts and the backoff. Thread-safe if ``cluster`` is.
     """
 
     def __init__(self, cluster: Cluster, policy: RetryPolicy) -> None:
@@ -216,57 +216,57 @@ class RetryingCluster:
         self._policy = replace(policy, quota_errors=frozenset({QUOTA_EXCEEDED}))
 
     def describe(self) -> ClusterInfo:
-        """As the port says."""
+        """See `Cluster.describe`."""
         return self._policy.whole("describe", self._cluster.describe)
 
     def deadline_s(self) -> float:
-        """As the port says."""
+        """See `Cluster.deadline_s`."""
         return self._cluster.deadline_s()
 
     def is_caught_up(self) -> bool:
-        """As the port says."""
+        """See `Cluster.is_caught_up`."""
         return self._policy.whole("is_caught_up", self._cluster.is_caught_up)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """As the port says."""
+        """See `Cluster.await_committed`."""
         self._policy.whole("await_committed", lambda: self._cluster.await_committed(wait_policy))
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
-        """As the port says."""
+        """See `Cluster.topics`."""
         return self._policy.whole("topics", lambda: self._cluster.topics(names))
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """As the port says."""
+        """See `Cluster.find_hidden_topics`."""
         return self._policy.whole("hidden_topics", lambda: self._cluster.find_hidden_topics(names))
 
     def configs(self, queries: Sequence[ConfigQuery]) -> Mapping[ConfigResource, Configs]:
-        """As the port says."""
+        """See `Cluster.configs`."""
         return self._policy.whole("configs", lambda: self._cluster.configs(queries))
 
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """As the port says."""
+        """See `Cluster.describe_configs_partially`."""
         return self._send_with_retries(
             "configs_in_part", queries, lambda query: query.resource, self._cluster.describe_configs_partially
         )
 
     def moves(self, topics: Sequence[str] | None = None) -> Mapping[TopicPartition, Move]:
-        """As the port says."""
+        """See `Cluster.moves`."""
         return self._policy.whole("moves", lambda: self._cluster.moves(topics))
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """As the port says."""
+        """See `Cluster.list_earlier_moves`."""
         return self._policy.whole("moves", self._cluster.list_earlier_moves)
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
-        """As the port says."""
+        """See `Cluster.record_counts`."""
         return self._policy.whole("record_counts", lambda: self._cluster.record_counts(topics))
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """As the port says."""
+        """See `Cluster.create_topics`."""
         return self._send_with_retries(
             "create_topics",
             topics,
@@ -275,7 +275,7 @@ class RetryingCluster:
         )
 
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
-        """As the port says; also the second time by id."""
+        """See `Cluster.delete_topics`. Retries delete by id as well."""
         return self._send_with_retries(
             "delete_topics",
             list(targets),
@@ -286,7 +286,7 @@ class RetryingCluster:
     def create_partitions(
         self, items: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Mapping[str, Result]:
-        """As the port says."""
+        """See `Cluster.create_partitions`."""
         return self._send_with_retries(
             "create_partitions",
             items,
@@ -297,7 +297,7 @@ class RetryingCluster:
     def alter_configs(
         self, items: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Mapping[ConfigResource, Result]:
-        """As the port says."""
+        """See `Cluster.alter_configs`."""
         return self._send_with_retries(
             "alter_configs",
             items,
@@ -308,13 +308,13 @@ class RetryingCluster:
     def quotas(
         self, entities: Sequence[QuotaEntity] | None = None
     ) -> Mapping[QuotaEntity, Mapping[str, float]]:
-        """As the port says."""
+        """See `Cluster.quotas`."""
         return self._policy.whole("quotas", lambda: self._cluster.quotas(entities))
 
     def alter_quotas(
         self, items: Mapping[QuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
     ) -> Mapping[QuotaEntity, Result]:
-        """As the port says."""
+        """See `Cluster.alter_quotas`."""
         return self._send_with_retries(
             "alter_quotas",
             list(items),
@@ -331,7 +331,7 @@ class RetryingCluster:
         allow_replication_factor_change: bool,
         unguarded: bool = False,
     ) -> Mapping[TopicPartition, Result]:
-        """As the port says."""
+        """See `Cluster.reassign`."""
         return self._send_with_retries(
             "reassign",
             list(targets),
@@ -344,19 +344,19 @@ class RetryingCluster:
         )
 
     def elect_leaders(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Result]:
-        """As the port says."""
+        """See `Cluster.elect_leaders`."""
         return self._send_with_retries(
             "elect_leaders", partitions, lambda partition: partition, self._cluster.elect_leaders
         )
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """As the port says."""
+        """See `Cluster.log_dirs`."""
         return self._policy.whole("log_dirs", lambda: self._cluster.log_dirs(topics))
 
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """As the port says."""
+        """See `Cluster.move_log_dirs`."""
         return self._send_with_retries(
             "move_log_dirs",
             list(targets),
@@ -365,7 +365,7 @@ class RetryingCluster:
         )
 
     def close(self) -> None:
-        """As the port says."""
+        """See `Cluster.close`."""
         self._cluster.close()
 
     def _send_with_retries(
@@ -386,7 +386,7 @@ class RetryingCluster:
                     continue
                 if not results:
                     raise
-                # Others have their results already: this fault is that of the items only.
+                # other items already have results, so this fault applies to the remaining items only
                 results.update({get_key(item): fault for item in remaining})
                 return results
             failed = {name: result for name, result in results.items() if _is_retriable(result)}
@@ -398,7 +398,7 @@ class RetryingCluster:
 
 
 def _find_longest_throttle(faults: Iterable[Fault]) -> Fault:
-    """The fault that says how long to wait: any, unless a quota speaks."""
+    """Return the fault with the longest wait, which a quota sets; any fault if there is none."""
     return max(faults, key=lambda fault: fault.retry_after_s)
 
 

@@ -1,4 +1,4 @@
-"""Configs: DescribeConfigs and IncrementalAlterConfigs (KIP-339)."""
+"""Read and change configs: DescribeConfigs and IncrementalAlterConfigs (KIP-339)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -28,15 +28,15 @@ _OPS = {FieldOp.SET: 0, FieldOp.DELETE: 1, FieldOp.APPEND: 2, FieldOp.SUBTRACT: 
 """org.apache.kafka.clients.admin.AlterConfigOp.OpType"""
 
 _TOPICS_PER_REQUEST = 250
-"""Enough requests for all brokers to share. Measured: from 100 to 500 it makes no difference."""
+"""Topics per DescribeConfigs request, so that all brokers share the work. 100 to 500 measured the same."""
 
 
 def describe_configs(
     wire: Wire, freshness: Freshness, queries: Sequence[ConfigQuery]
 ) -> dict[ConfigResource, Configs | Fault]:
-    """Described keys of each resource that exists, or why there are none. Raises Fault.
+    """Describe the configs of each existing resource, or return its Fault. Raises Fault.
 
-    A request about one broker's own configs fails for that one; any other fails them all.
+    A request for one broker's own configs fails only for that broker; any other failed request raises.
     """
     queries_by_resource = _merge_queries(queries)
     live_brokers = wire.brokers()
@@ -85,7 +85,7 @@ def describe_configs(
 def _select_existing(
     results: Iterable[DescribeConfigsResult],
 ) -> Iterator[tuple[ConfigResource, Configs | Fault]]:
-    """What was answered about each resource that exists."""
+    """Yield the configs or the Fault of each existing resource."""
     for item in results:
         if item.error_code == 0:
             yield item.resource, item.entries
@@ -95,7 +95,7 @@ def _select_existing(
 
 
 def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, ConfigQuery]:
-    """One query a resource: Kafka answers a resource once."""
+    """Merge the queries of each resource, because Kafka describes a resource once per request."""
     merged: dict[ConfigResource, ConfigQuery] = {}
     for query in queries:
         earlier = merged.get(query.resource)
@@ -107,12 +107,18 @@ def _merge_queries(queries: Iterable[ConfigQuery]) -> dict[ConfigResource, Confi
 
 
 def _find_broker_id(resource: ConfigResource) -> int | None:
-    """The broker that must be asked about a resource; None is any, also where the name is no id."""
+    """Return the broker that must receive requests for a resource; None means any broker.
+
+    Also None for a broker name that is not an id.
+    """
     return parse_broker_id(resource.name) if resource.scope is ConfigScope.BROKER else None
 
 
 def _find_not_serving_fault(wire: Wire, broker: int) -> Fault | None:
-    """Why a broker that metadata does not list cannot be asked; None where there is none. Raises Fault."""
+    """Return the Fault of a registered broker that metadata does not list; None if it does not exist.
+
+    Raises Fault.
+    """
     if all(known.id != broker for known in describe_cluster(wire).brokers):
         return None
     wire.request_refresh()
@@ -139,10 +145,10 @@ def _build_describe_request(queries: Sequence[ConfigQuery]) -> Any:
 def alter_configs(
     wire: Wire, items: Sequence[ConfigAlteration], validate_only: bool
 ) -> dict[ConfigResource, Result]:
-    """IncrementalAlterConfigs, a result for each resource.
+    """Send IncrementalAlterConfigs and return a result for each resource.
 
-    A broker's own configs go to that broker, which checks them; the rest to the controller, 500
-    resources a request. Raises Fault when the only request failed.
+    A broker's own configs go to that broker, which validates them. All others go to the controller, 500
+    resources per request. Raises Fault if the only request fails.
     """
     items_by_broker: dict[int | None, list[ConfigAlteration]] = {}
     for item in items:

@@ -1,8 +1,8 @@
-"""DescribeConfigs responses, kept down to the entries that were asked for.
+"""Decode DescribeConfigs responses, reduced to the requested entries.
 
-Describing a topic in full gives some 35 entries, of which a plan wants the few that are set on the
-topic itself. All others are the same bytes for every topic of a response: so they are compared with
-those of an earlier topic and skipped, a whole run of them at once, instead of being decoded.
+A full describe of a topic returns some 35 entries, of which a plan needs the few that are set on the topic
+itself. The others are the same bytes for every topic of a response, so they are compared with those of an
+earlier topic and skipped, many at once, instead of being decoded.
 """
 
 import sys
@@ -37,16 +37,16 @@ _SOURCES = {
 }
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigSource"""
 
-# The fewest bytes of what is repeated: fixed fields, a byte for each text, list and set of tags.
+# Minimum sizes of repeated items: fixed fields, plus one byte for each text, list and set of tags.
 _MIN_RESULT_BYTES = 7
 _MIN_ENTRY_BYTES = 9
 _MIN_SYNONYM_BYTES = 4
 
 _MAX_ENTRIES = 2000
-"""A topic has some 35 entries, a broker some 350."""
+"""The most entries of a template. A topic has some 35 entries, a broker some 350."""
 
 _MAX_VARIANTS = 8
-"""Values of one key that are recognised: more of them take longer to compare than one to decode."""
+"""The most values of one key to recognize; comparing more takes longer than decoding one entry."""
 
 _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 """org.apache.kafka.common.requests.DescribeConfigsResponse.ConfigType"""
@@ -54,7 +54,7 @@ _TYPES = {7: ConfigType.LIST, 9: ConfigType.PASSWORD}
 
 @dataclass(frozen=True, slots=True)
 class DescribeConfigsResult:
-    """The answer for one resource. ``error_code`` 0 is success."""
+    """The response for one resource. ``error_code`` 0 means success."""
 
     resource: ConfigResource
     error_code: int
@@ -63,7 +63,7 @@ class DescribeConfigsResult:
 
 
 class _Synonym(NamedTuple):
-    """One layer of an entry, named as kafka-python names it; the strongest layer comes first."""
+    """One layer of an entry, with kafka-python's field names, in descending order of precedence."""
 
     name: str
     value: str | None
@@ -71,7 +71,7 @@ class _Synonym(NamedTuple):
 
 
 class _DecodedEntry(NamedTuple):
-    """One entry as decoded: its key, what it says, and whether it is set on the resource itself."""
+    """One decoded entry: its key, its value, and whether it is set on the resource itself."""
 
     key: str
     value: ConfigEntry
@@ -81,9 +81,9 @@ class _DecodedEntry(NamedTuple):
 def decode_configs(
     response: Any, queries: Mapping[ConfigResource, ConfigQuery]
 ) -> list[DescribeConfigsResult]:
-    """Decode a response to ``queries``, from bytes or from kafka-python's own objects.
+    """Decode a response to ``queries``, from bytes or from kafka-python's objects.
 
-    Raises MalformedResponse, also for an answer about what was not asked.
+    Raises MalformedResponse, also if the response contains a resource that was not requested.
     """
     if isinstance(response, RawResponse):
         return decode_all(lambda: _decode_bytes(response.body, queries))
@@ -91,14 +91,17 @@ def decode_configs(
 
 
 def _get_own_source(resource: ConfigResource) -> ConfigSource:
-    """Where an entry comes from that is set on the resource itself."""
+    """Return the source of entries that are set on the resource itself."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
 def _find_value_beneath(key: str, source: ConfigSource, synonyms: Iterable[Any]) -> str | None:
-    """What would hold without an override on a broker id. Other keys can mean other units: not those."""
+    """Return the value below an override on a broker id, ignoring synonyms with other keys.
+
+    Other keys may have different units.
+    """
     if source is not ConfigSource.BROKER:
         return None
     values = (s.value for s in synonyms if s.name == key and _SOURCES.get(s.source) is not source)
@@ -148,12 +151,12 @@ def _decode_bytes(
 
 
 class _EntryTemplate:
-    """The entries of an earlier resource, to recognise those of the next one by.
+    """The entries of an earlier resource, for recognizing the same entries of the next one.
 
-    chunks: the bytes of each entry; whole: all of them joined; starts[i]: where the i-th begins in it, and at
-    last where all end. others[i]: what resources have set in place of the i-th, each with its bytes; many set
-    the same. A resource with more entries than brokers have is decoded without a pattern: it would
-    cost memory, and serve nothing.
+    chunks: the bytes of each entry. joined: all chunks concatenated. starts[i]: the offset of the i-th chunk
+    in it; the last item is its end. variants[i]: overrides that resources have instead of the i-th entry,
+    with their bytes; many resources set the same value. A resource with more entries than any broker has is
+    decoded without a template, which would cost memory without any benefit.
     """
 
     def __init__(self, own_source: ConfigSource) -> None:
@@ -167,7 +170,7 @@ class _EntryTemplate:
         self._own_positions: list[int] = []
 
     def read(self, data: bytes, pos: int, query: ConfigQuery) -> tuple[dict[str, ConfigEntry], int]:
-        """The entries of one resource that are asked for, and the position after them all."""
+        """Return the requested entries of one resource, and the position after all its entries."""
         left, pos = read_count(data, pos, _MIN_ENTRY_BYTES)
         if left > _MAX_ENTRIES:
             return self._decode_without_template(data, pos, left, query)
@@ -178,9 +181,9 @@ class _EntryTemplate:
         found: dict[str, ConfigEntry] = {}
         place = 0
         size = len(chunks)
-        whole = True  # whether it is worth comparing all that is left at once
+        whole = True  # whether to try comparing all remaining entries at once
         while left > 0:
-            rest = self._starts[place]  # not kept over rounds: `_replace_file` shifts what follows
+            rest = self._starts[place]  # not cached across iterations: `_replace_entry` shifts offsets
             if whole and left == size - place and data.startswith(self._joined[rest:], pos):
                 pos += self._starts[size] - rest
                 self._collect_from(place, keys, overrides, found)
@@ -243,7 +246,7 @@ class _EntryTemplate:
         return selected, pos
 
     def _replace_entry(self, position: int, entry: _DecodedEntry, chunk: bytes) -> None:
-        """Forget an override: what is inherited is what most resources have."""
+        """Replace an override in the template by the inherited entry, which most resources have."""
         self._entries[position] = entry
         self._chunks[position] = chunk
         self._rebuild_index()
@@ -256,7 +259,7 @@ class _EntryTemplate:
     def _collect_from(
         self, first_position: int, keys: frozenset[str], overrides: bool, selected: dict[str, ConfigEntry]
     ) -> None:
-        """Note what is asked for among the entries from ``first_position`` on, which are just as before."""
+        """Collect the requested entries from ``first_position`` on, which equal those of the template."""
         for key in keys:
             position = self._positions.get(key, -1)
             if position >= first_position:

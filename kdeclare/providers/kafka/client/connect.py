@@ -1,4 +1,4 @@
-"""Opening a cluster: from addresses and client properties to a `KafkaCluster`."""
+"""Open a `KafkaCluster` from addresses and client properties."""
 
 import logging
 import re
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.client.oauth import TokenProvider
 
 _STAGGER_S = 0.25
-"""How long one address may keep the next one waiting: a dead one must not use up the time."""
+"""Delay before trying the next address, so that an unresponsive one does not use up the time."""
 
 _HOST = re.compile(r"\[[^][]+\]|[^][:]+")
-"""Without brackets, where an IPv6 address ends and its port begins nobody can tell."""
+"""A host name or address. An IPv6 address needs brackets to separate it from the port."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "client_id": "kdeclare",
-    # Pipelined: kafka-python refuses what is over this, it does not queue it.
+    # requests are pipelined, and kafka-python rejects requests over this limit instead of queueing them
     "max_in_flight_requests_per_connection": 1000,
     "receive_message_max_bytes": 2**30,
-    # Its default grows to 30 s, far longer than anything here waits.
+    # the default backoff grows to 30 s, longer than any wait of kdeclare
     "reconnect_backoff_ms": 50,
     "reconnect_backoff_max_ms": 1000,
     "api_version": None,
@@ -51,10 +51,10 @@ def connect(
 ) -> KafkaCluster:
     """Connect to a cluster by ``host:port[,host:port…]``.
 
-    client_config: Kafka client properties. Its ``bootstrap.servers`` stands where
-        ``bootstrap_servers`` is empty, its ``request.timeout.ms`` before ``request_timeout_s``.
-    timeout_s: until when one address must have answered.
-    Raises KdeclareError: ``unreachable`` with what was seen at each address, ``client-properties``,
+    client_config: Kafka client properties. ``bootstrap.servers`` is used if ``bootstrap_servers`` is empty;
+        ``request.timeout.ms`` overrides ``request_timeout_s``.
+    timeout_s: how long to wait for one of the addresses to respond.
+    Raises KdeclareError: ``unreachable`` with the problem of each address, ``client-properties``,
     ``no-token``.
     """
     _silence_client_log()
@@ -89,9 +89,9 @@ def connect(
 
 
 def _silence_client_log() -> None:
-    """Keep kafka-python from writing, unless someone asked for its logger ``kafka`` by level.
+    """Silence kafka-python, unless a level is set for its logger ``kafka``.
 
-    DEBUG is never granted: it shows requests whole, with passwords and sensitive configs.
+    DEBUG is never allowed, because it logs whole requests with passwords and sensitive configs.
     """
     log = logging.getLogger("kafka")
     if log.level == logging.NOTSET:
@@ -101,9 +101,10 @@ def _silence_client_log() -> None:
 
 
 def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
-    """The addresses, each ``host:port``. Raises KdeclareError.
+    """Parse addresses of the form ``host:port``. Raises KdeclareError.
 
-    in_properties: they are from client properties, where what is no address may be a secret by mistake.
+    in_properties: whether they come from client properties. An invalid one may be a misplaced secret, so the
+        error does not show it.
     """
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for number, server in enumerate(servers, start=1):
@@ -118,24 +119,25 @@ def _parse_servers(text: str, *, in_properties: bool = False) -> list[str]:
             raise KdeclareError(
                 error(
                     "bootstrap-servers",
-                    "Address is not of the form host:port",
+                    "Invalid address",
                     f"{address_text} is not of the form host:port.",
-                    hint="Write for example localhost:9092, or [::1]:9092; several go with commas between.",
+                    hint="Write it like localhost:9092 or [::1]:9092, and separate addresses with commas.",
                 )
             )
     if not servers:
         raise KdeclareError(
             error(
                 "bootstrap-servers",
-                "No address of a cluster is given",
-                hint="Give --bootstrap-server HOST:PORT, or spec.bootstrapServers in the project.",
+                "No cluster address",
+                "No bootstrap server is configured.",
+                hint="Pass --bootstrap-server HOST:PORT, or set spec.bootstrapServers in the project.",
             )
         )
     return servers
 
 
 class _ClusterOpener:
-    """Trying the addresses, the next one when the one before has failed or is slow."""
+    """Tries the addresses in order, moving on when one has failed or is slow."""
 
     def __init__(self, wire: Wire, *, tls: bool, sasl: bool) -> None:
         self._wire = wire
@@ -147,9 +149,9 @@ class _ClusterOpener:
         self._is_open = False
 
     def within(self, timeout_s: float) -> None:
-        """Raises KdeclareError when no address works in time."""
+        """Open the cluster. Raises KdeclareError if no address works in time."""
         timeout_at = time.monotonic() + timeout_s
-        # Not `run`, which waits without end: looking a name up blocks the event loop.
+        # not `run`, which has no time limit: a name lookup blocks the event loop
         self._wire.spawn(self._try_all_addresses, timeout_at)
         self._finished.wait(timeout_s + 0.2)
         if self._is_open:
@@ -159,7 +161,7 @@ class _ClusterOpener:
             self._problems[address] = explain_closed_connection(
                 probe_protocol(host, int(port)), tls=self._tls, sasl=self._sasl
             )
-        silent = AddressProblem("no answer in time", "Check --bootstrap-server.")
+        silent = AddressProblem("no response in time", "Check --bootstrap-server.")
         addresses = sorted(self._wire.list_bootstrap_addresses().values())
         raise build_unreachable_error({address: self._problems.get(address, silent) for address in addresses})
 
@@ -181,7 +183,7 @@ class _ClusterOpener:
     async def _try_address(self, node: str, address: str, timeout_at: float) -> None:
         try:
             await self._wire.bootstrap(node, timeout_at)
-        except Exception as exc:  # noqa: BLE001  kafka-python and ssl raise of every sort here
+        except Exception as exc:  # noqa: BLE001  kafka-python and ssl raise many types here
             self._problems[address] = explain_connection_error(exc, tls=self._tls)
             if is_closed_by_peer(exc):
                 self._closed_addresses.append(address)

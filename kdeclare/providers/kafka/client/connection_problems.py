@@ -1,4 +1,4 @@
-"""What went wrong while connecting, in words for people; a probe of what listens at an address."""
+"""Explain connection errors, and probe which protocol an address speaks."""
 
 import contextlib
 import re
@@ -14,11 +14,11 @@ from kdeclare.core.diagnostics import KdeclareError, error
 
 _PROBE_TIMEOUT_S = 2.0
 _API_VERSIONS_REQUEST = bytes.fromhex("0000000a 0012 0000 00000000 ffff".replace(" ", ""))
-"""ApiVersions, version 0: the one request that Kafka answers to anybody (KIP-35)."""
+"""ApiVersions, version 0: the only request that Kafka answers without authentication (KIP-35)."""
 
 
 class ListenerProtocol(StrEnum):
-    """What an address speaks."""
+    """The protocol that an address speaks."""
 
     KAFKA = "Kafka"
     TLS = "TLS"
@@ -28,7 +28,7 @@ class ListenerProtocol(StrEnum):
 
 
 def probe_protocol(host: str, port: int) -> ListenerProtocol:
-    """Ask twice, in clear and with TLS; four seconds at most. Never raises."""
+    """Probe an address without and with TLS, for at most four seconds. Never raises."""
     reply = b""
     with contextlib.suppress(OSError), socket.create_connection((host, port), _PROBE_TIMEOUT_S) as raw:
         raw.sendall(_API_VERSIONS_REQUEST)
@@ -42,12 +42,12 @@ def probe_protocol(host: str, port: int) -> ListenerProtocol:
         return ListenerProtocol.HTTP
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is told to whoever it is
+    context.verify_mode = ssl.CERT_NONE  # safe, because the probe sends no data over TLS
     with contextlib.suppress(OSError), socket.create_connection((host, port), _PROBE_TIMEOUT_S) as raw:
         try:
             context.wrap_socket(raw, server_hostname=host).close()
         except ssl.SSLError as exc:
-            # It may refuse us, say for want of a certificate, and yet speak TLS.
+            # it may reject this client, for example without a certificate, and still speak TLS
             if "ALERT" in str(exc):
                 return ListenerProtocol.TLS
         else:
@@ -56,51 +56,47 @@ def probe_protocol(host: str, port: int) -> ListenerProtocol:
 
 
 class AddressProblem(NamedTuple):
-    """What was seen at one address, and what a person can do about it."""
+    """The problem with one address, and a hint for the user."""
 
     what: str
     hint: str
 
 
 def build_property_error(name: str, detail: str, *, hint: str = "") -> KdeclareError:
-    """The error for a client property that cannot be used."""
+    """Build the error for a client property that cannot be used."""
     text = f"{name}: {detail}."
     return KdeclareError(error("client-properties", "Client property cannot be used", text, hint=hint))
 
 
 def build_unreachable_error(problems: Mapping[str, AddressProblem]) -> KdeclareError:
-    """The error for a cluster that cannot be reached; ``problems`` by address."""
+    """Build the error for a cluster that cannot be reached. problems: by address."""
     detail = "; ".join(f"{address}: {it.what}" for address, it in problems.items())
     hints = dict.fromkeys(it.hint for it in problems.values())
-    return KdeclareError(
-        error("unreachable", "Cluster cannot be reached", f"{detail}.", hint=" ".join(hints))
-    )
+    return KdeclareError(error("unreachable", "Cluster unreachable", f"{detail}.", hint=" ".join(hints)))
 
 
 _ADDRESS_HINT = "Check --bootstrap-server, and that the brokers are up."
 _SECURITY_HINT = "Check security.protocol in the client properties (--command-config)."
 _LOGIN_HINT = "Check sasl.mechanism and the name and password in sasl.jaas.config."
 _MECHANISM_HINT = "Check sasl.mechanism: it must be among sasl.enabled.mechanisms of the brokers."
-_TRUST_HINT = (
-    "Check ssl.truststore.location: it must hold the authority that signed the brokers' certificate."
-)
-_RENEW_HINT = "Renew it."
+_TRUST_HINT = "Check ssl.truststore.location: it must contain the CA that signed the brokers' certificate."
+_RENEW_HINT = "Renew the certificate."
 _SILENT_HINT = (
-    "One of them may hang, or be too busy: look at their logs, try again, or wait longer with --timeout."
+    "Check the broker logs for a hung or overloaded broker, try again, or wait longer with --timeout."
 )
-_NO_ANSWER = AddressProblem("connected, but no answer in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
+_NO_ANSWER = AddressProblem("connected, but no response in time", f"{_ADDRESS_HINT} {_SECURITY_HINT}")
 _REACHED_HINTS = {hint: hint for hint in (_TRUST_HINT, _LOGIN_HINT, _MECHANISM_HINT, _RENEW_HINT)} | {
     _NO_ANSWER.hint: _SILENT_HINT
 }
-"""What to do about brokers that were reached, and so are advertised rightly, by the hint for an address."""
+"""Hints for brokers whose advertised address was reached, and so is correct, by the hint for an address."""
 _NAME_HINT = (
-    "Use a host name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty) "
-    "to do without the check."
+    "Use a host name that is in the certificate, or set ssl.endpoint.identification.algorithm= (empty) to "
+    "disable the check."
 )
 
 
 def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem:
-    """What an exception of kafka-python's says about an address. ``tls``: whether it was to be encrypted."""
+    """Explain an exception of kafka-python. tls: whether the client uses TLS."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ())) or type(exc).__name__
     login_problem = _explain_login(exc, text)
     if login_problem is not None:
@@ -110,8 +106,8 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
             return problem
     if isinstance(exc, client_errors.IncompatibleBrokerVersion):
         return AddressProblem(
-            "it answers, but gives no metadata",
-            "This may be a controller; name brokers in --bootstrap-server.",
+            "it responds, but returns no metadata",
+            "Use broker addresses in --bootstrap-server; this address may belong to a controller.",
         )
     if isinstance(exc, client_errors.RequestTimedOutError | client_errors.KafkaTimeoutError):
         return _NO_ANSWER
@@ -119,9 +115,9 @@ def explain_connection_error(exc: BaseException, *, tls: bool) -> AddressProblem
 
 
 def explain_broker_error(exc: BaseException, advertised: str, *, tls: bool) -> AddressProblem:
-    """The same where an address answered and the brokers that it names cannot be used."""
+    """Explain an exception if an address responded but the brokers it advertises cannot be used."""
     problem = explain_connection_error(exc, tls=tls)
-    cause = f"it answers, but no broker can be used where it says it is ({advertised}): {problem.what}"
+    cause = f"it responds, but no broker is usable at its advertised address ({advertised}): {problem.what}"
     return AddressProblem(
         cause, _REACHED_HINTS.get(problem.hint, "Check advertised.listeners of the brokers.")
     )
@@ -135,27 +131,27 @@ def _explain_login(exc: BaseException, text: str) -> AddressProblem | None:
     if isinstance(exc, client_errors.UnsupportedSaslMechanismError):
         return AddressProblem("the broker does not offer this SASL mechanism", _MECHANISM_HINT)
     if isinstance(exc, client_errors.IllegalSaslStateError):
-        return AddressProblem("the broker asks for no authentication at this port", _SECURITY_HINT)
+        return AddressProblem("the broker does not use authentication on this port", _SECURITY_HINT)
     return None
 
 
 def is_closed_by_peer(exc: BaseException) -> bool:
-    """Whether the other side closed the connection, or spoke another protocol: worth a `probe`."""
+    """Return whether the peer closed the connection or spoke another protocol, so that a probe can help."""
     text = "; ".join(str(arg) for arg in getattr(exc, "args", ()))
     is_closed = re.search("socket disconnected|Connection reset", text) is not None
     return is_closed or isinstance(exc, client_errors.InvalidReceiveError)
 
 
 def explain_closed_connection(protocol: ListenerProtocol, *, tls: bool, sasl: bool) -> AddressProblem:
-    """What a closed connection means at an address that speaks ``protocol``."""
+    """Explain a closed connection at an address that speaks ``protocol``."""
     if protocol is ListenerProtocol.TLS and not tls:
-        return AddressProblem("it speaks TLS, and was asked without", _SECURITY_HINT)
+        return AddressProblem("it expects TLS, but the client connected without TLS", _SECURITY_HINT)
     if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS) and not sasl:
-        return AddressProblem("it closed the connection, as if it wanted authentication", _SECURITY_HINT)
+        return AddressProblem("it closed the connection and may require authentication", _SECURITY_HINT)
     if protocol in (ListenerProtocol.KAFKA, ListenerProtocol.TLS):
         return AddressProblem("it closed the connection", f"{_LOGIN_HINT} {_SECURITY_HINT}")
     if protocol is ListenerProtocol.SILENCE:
-        return AddressProblem("it closes connections without a word", _ADDRESS_HINT)
+        return AddressProblem("it closes connections without a response", _ADDRESS_HINT)
     return AddressProblem(f"it speaks {protocol}, not Kafka", _ADDRESS_HINT)
 
 
@@ -168,19 +164,19 @@ _HANDSHAKE: tuple[tuple[str, AddressProblem], ...] = (
     ("CERTIFICATE_VERIFY_FAILED", AddressProblem("its certificate is not trusted", _TRUST_HINT)),
     (
         "ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)|ALERT_HANDSHAKE_FAILURE",
-        AddressProblem("it refused the client's certificate, or wants one", "Check ssl.keystore.location."),
+        AddressProblem("it rejected the client certificate, or requires one", "Check ssl.keystore.location."),
     ),
     (
         r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|EOF|Handshake failed",
-        AddressProblem("it does not speak TLS, and was asked to", _SECURITY_HINT),
+        AddressProblem("it does not speak TLS, but the client connected with TLS", _SECURITY_HINT),
     ),
 )
 _NETWORK: tuple[tuple[str, AddressProblem], ...] = (
     ("ECONNREFUSED", AddressProblem("connection refused", _ADDRESS_HINT)),
-    ("DNS", AddressProblem("name not known", "Check the host name.")),
-    ("EHOSTUNREACH|ENETUNREACH", AddressProblem("no route to it", _ADDRESS_HINT)),
+    ("DNS", AddressProblem("unknown host name", "Check the host name.")),
+    ("EHOSTUNREACH|ENETUNREACH", AddressProblem("no route to the host", _ADDRESS_HINT)),
     (
         "Connection timed out|ETIMEDOUT|I/O wait timed out",
-        AddressProblem("connecting timed out", f"{_ADDRESS_HINT} A firewall may be in between."),
+        AddressProblem("connecting timed out", f"{_ADDRESS_HINT} Check for a firewall in between."),
     ),
 )

@@ -1,7 +1,7 @@
-"""Describe a cluster: brokers and release; versions, features and granted operations (KIP-430, KIP-584).
+"""Describe a cluster: brokers, release, API versions, features and granted operations (KIP-430, KIP-584).
 
-The release is that of the cluster's metadata, by the finalized feature ``metadata.version`` (KIP-778).
-What brokers run may be newer: the level is raised by hand once all of them have been upgraded.
+The release is that of the cluster metadata, from the finalized feature ``metadata.version`` (KIP-778).
+Brokers may run a newer release, because operators raise the level manually after upgrading all brokers.
 """
 
 import logging
@@ -49,17 +49,17 @@ _OPERATIONS = {
     11: "ALTER_CONFIGS",
     12: "IDEMPOTENT_WRITE",
 }
-"""By code (org.apache.kafka.common.acl.AclOperation)."""
+"""ACL operations by code (org.apache.kafka.common.acl.AclOperation)."""
 _NOT_PROVIDED = {31}
-"""The sign of the number that the set is sent as, alone."""
+"""The decoded bits of the value that means "not provided": only the sign bit is set."""
 _TOPIC_OPERATIONS_MIN_VERSION = 8
-"""The version of Metadata that can tell them."""
+"""The first version of Metadata that returns authorized operations of topics."""
 
 _log = logging.getLogger(__name__)
 
 
 def describe_cluster(wire: Wire) -> ClusterInfo:
-    """Id, brokers, release, and whether reassignments can be guarded. Raises Fault."""
+    """Return id, brokers, release, and whether brokers can guard reassignments. Raises Fault."""
     has_guard = wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) >= 1
     if wire.get_max_version(DescribeClusterRequest.API_KEY) >= 0:
         request, read_info = _build_cluster_request(), partial(_read_cluster_info, has_guard)
@@ -68,15 +68,13 @@ def describe_cluster(wire: Wire) -> ClusterInfo:
     requests = [request]
     features_request = build_api_versions_request()
     if wire.get_max_version(features_request.API_KEY) >= features_request.API_VERSION:
-        requests.append(
-            features_request
-        )  # never to a broker that could not read it: it would end the connection
+        requests.append(features_request)  # a broker that cannot parse it would close the connection
     answers: list[Any] = wire.ask(requests, partial(_read_release_or_info, read_info), changes=False)
     cluster_info, version = answers[0], answers[1] if len(answers) > 1 else None
     if isinstance(cluster_info, Fault):
         raise cluster_info
     if isinstance(version, Fault):
-        _log.info("the cluster does not tell its release: %s", version)
+        _log.info("the cluster does not report its release: %s", version)
         version = None
     info: ClusterInfo = cluster_info
     return replace(info, version=version)
@@ -121,7 +119,7 @@ def _get_node_id(broker: Any) -> int:
 
 
 def examine_broker(wire: Wire) -> Examination:
-    """Ask one broker for all of it. Raises Fault where none can be reached; what is not told is left out."""
+    """Examine one broker. Raises Fault if none can be reached; parts that it does not report are omitted."""
     versions = wire.versions()
     return Examination(
         versions,
@@ -136,7 +134,7 @@ def examine_broker(wire: Wire) -> Examination:
 
 
 def list_operation_names(codes: Set[int] | None) -> frozenset[str] | None:
-    """The names of operations by their codes; None where the broker does not tell, nor kafka-python then."""
+    """Return the names of operations by code; None if the broker or kafka-python does not report them."""
     if codes is None or codes == _NOT_PROVIDED:
         return None
     return frozenset(name for code, name in _OPERATIONS.items() if code in codes)
@@ -146,7 +144,7 @@ def _send_or_none(wire: Wire, request: Any, read_response: Any) -> Any:
     try:
         return wire.send_one(request, read_response)
     except Fault as fault:
-        _log.info("not told: %s", fault)
+        _log.info("not reported by the broker: %s", fault)
         return None
 
 
@@ -183,6 +181,6 @@ def _read_topic_rights(response: Any) -> dict[str, frozenset[str]] | None:
 
 
 def find_release(level: int) -> str:
-    """The release that brought a level of ``metadata.version``; of an unknown one, the level itself."""
+    """Return the release that introduced a ``metadata.version`` level; for an unknown level, the level."""
     releases = [name for name, first in _RELEASES.items() if first <= level < _UNKNOWN_LEVEL]
     return releases[-1] if releases else f"{METADATA_VERSION} {level}"

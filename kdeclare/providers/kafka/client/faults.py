@@ -1,4 +1,4 @@
-"""Kafka error codes and kafka-python's exceptions as Faults."""
+"""Convert Kafka error codes and kafka-python's exceptions to Faults."""
 
 import re
 
@@ -25,7 +25,7 @@ _JAVA_NAMES = {
     128: "INVALID_REGULAR_EXPRESSION",
     129: "REBOOTSTRAP_REQUIRED",
 }
-"""Where org.apache.kafka.common.protocol.Errors says something else than kafka-python, or more."""
+"""Names in org.apache.kafka.common.protocol.Errors that kafka-python lacks or spells differently."""
 
 _RETRIABLE = frozenset(
     {
@@ -45,22 +45,22 @@ _RETRIABLE = frozenset(
         "REBOOTSTRAP_REQUIRED",
     }
 )
-"""Transient by nature. UNKNOWN_TOPIC_OR_PARTITION, retriable in Java, is not: here it is an answer."""
+"""Transient errors. UNKNOWN_TOPIC_OR_PARTITION is retriable in Java but a definite result here."""
 
 _PERMISSION_MESSAGE = re.compile(r"Request Request\(.*\) needs (\w+) permission\.?", re.DOTALL)
-"""How a broker words it (kafka.server.AuthHelper): in the brackets stands the request, as Java prints it."""
+"""The broker's message (kafka.server.AuthHelper), with the printed Java request in parentheses."""
 
 _QUOTA_MESSAGE = (
-    "the quota of controller mutations (controller_mutation_rate) of this user or client is used up"
+    "the controller mutation quota (controller_mutation_rate) of this user or client is exhausted"
 )
-"""Brokers give no words of their own with this error."""
+"""The message of the quota error, which brokers send without one."""
 
 _UNKNOWN_OUTCOME = frozenset({"REQUEST_TIMED_OUT", "NETWORK_EXCEPTION", "UNKNOWN_SERVER_ERROR"})
-"""Answers of a broker that may have passed the request on before it gave up."""
+"""Errors of a broker that may have forwarded the request before it gave up."""
 
 
 def get_error_name(code: int) -> str:
-    """The name of a protocol error code, as Kafka's own tools print it."""
+    """Return the name of a protocol error code, as Kafka's own tools print it."""
     java_name = _JAVA_NAMES.get(code)
     if java_name is not None:
         return java_name
@@ -69,20 +69,20 @@ def get_error_name(code: int) -> str:
 
 
 def is_error_name(name: str) -> bool:
-    """Whether a fault has this name that brokers answer, or that the client itself gives."""
+    """Return whether this is the name of a Kafka error or of an error of the client itself."""
     names = {str(found.message) for found in client_errors.kafka_errors.values()} | set(_JAVA_NAMES.values())
     return name in names or name == "NETWORK_EXCEPTION" or re.fullmatch(r"ERROR_-?\d+", name) is not None
 
 
 def build_fault_from_code(code: int, message: str | None, *, changes: bool, throttle_ms: int = 0) -> Fault:
-    """What a broker answered.
+    """Build the Fault of an error code in a broker's response.
 
-    changes: whether the request was to change anything. throttle_ms: the throttle time of the answer.
+    changes: whether the request changes anything. throttle_ms: the throttle time of the response.
     """
     name = get_error_name(code)
     if name == QUOTA_EXCEEDED:
         wait_s = max(0, throttle_ms) / 1000
-        wait_text = f"; brokers take more in {wait_s:.1f} s" if wait_s else ""
+        wait_text = f"; brokers accept more changes in {wait_s:.1f} s" if wait_s else ""
         return Fault(name, message or f"{_QUOTA_MESSAGE}{wait_text}", FaultKind.RETRIABLE, wait_s)
     if name in _RETRIABLE:
         kind = FaultKind.RETRIABLE
@@ -90,15 +90,13 @@ def build_fault_from_code(code: int, message: str | None, *, changes: bool, thro
         kind = FaultKind.UNKNOWN if changes else FaultKind.RETRIABLE
     else:
         kind = FaultKind.REFUSED
-    return Fault(
-        name, _PERMISSION_MESSAGE.sub(r"it needs the permission \1 on the cluster", message or ""), kind
-    )
+    return Fault(name, _PERMISSION_MESSAGE.sub(r"the request needs \1 on the cluster", message or ""), kind)
 
 
 def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool) -> Fault:
-    """What the client saw. ``sent``: whether a byte of the request may have left.
+    """Build the Fault of a client exception. ``sent``: whether any byte of the request may have been sent.
 
-    A request that changes nothing, or that never left, can be sent again.
+    A request that changes nothing or was never sent can be retried.
     """
     if isinstance(exc, Fault):
         return exc
@@ -113,10 +111,10 @@ def build_fault_from_exception(exc: BaseException, *, sent: bool, changes: bool)
 
 
 def build_unanswered_fault() -> Fault:
-    """An item that an answer leaves out: nothing is known about it."""
-    return Fault("UNKNOWN_SERVER_ERROR", "the broker's answer leaves this item out", FaultKind.UNKNOWN)
+    """Build the Fault of an item that the response omits, so that its outcome is unknown."""
+    return Fault("UNKNOWN_SERVER_ERROR", "the broker's response omits this item", FaultKind.UNKNOWN)
 
 
 def _get_exception_message(exc: BaseException) -> str:
-    """An exception's own words, without the class name that kafka-python puts before them."""
+    """Return the message of an exception without the class name that kafka-python adds."""
     return "; ".join(str(arg) for arg in exc.args) or type(exc).__name__

@@ -1,9 +1,9 @@
-"""Keeping reads from being older than what the controller had committed when they began.
+"""Keep reads from being older than what the controller had committed when they began.
 
-With KRaft a broker answers reads from its own copy of the metadata, which follows the controller by
-milliseconds, and by seconds after thousands of topics were created. Two numbers tell how far it is:
-the high watermark of the metadata log (DescribeQuorum, KIP-595), and the offset that a broker's copy
-has reached, which ApiVersions gives as FinalizedFeaturesEpoch (KIP-584).
+With KRaft, a broker answers reads from its own copy of the metadata, which trails the controller by
+milliseconds, or by seconds after thousands of topics were created. Two numbers show how far it trails: the
+high watermark of the metadata log (DescribeQuorum, KIP-595), and the offset that the broker's copy has
+reached, which ApiVersions returns as FinalizedFeaturesEpoch (KIP-584).
 """
 
 import logging
@@ -23,12 +23,11 @@ from kdeclare.providers.kafka.client.wire import Wire
 from kdeclare.providers.kafka.ids import TopicPartition
 
 _VALID_FOR_S = 1.0
-"""How long brokers count as up to date, unless something was written here, or a move ended, meanwhile."""
+"""How long brokers count as up to date, unless this client writes or a reassignment ends in the meantime."""
 _ALL_BROKERS_WAIT_S = 0.5
-"""How long to wait for all brokers; after that, those that are up to date have to do."""
+"""How long to wait for all brokers; after that, use those that are up to date."""
 _MAX_WAIT_S = 30.0
-"""How long to wait for any broker, at first and after a write, where nobody said otherwise; then an old
-answer is better than none."""
+"""The default wait for any broker, at first and after a write; after that, an old response must do."""
 _POLL_S = 0.01
 _MAX_POLL_S = 0.2
 
@@ -38,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Freshness:
-    """Which brokers know all that is committed. Safe to use from several threads."""
+    """Tracks which brokers have everything that is committed. Thread-safe."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -55,14 +54,15 @@ class Freshness:
         self._max_wait_s = _MAX_WAIT_S
 
     def mark_written(self) -> None:
-        """Something may have been changed: what was up to date no longer is."""
+        """Note a possible write, after which brokers no longer count as up to date."""
         self._write_count += 1
 
     def record_moves(self, ongoing: Collection[TopicPartition]) -> None:
-        """The controller named the moves under way: of one that is over, brokers have to know the end.
+        """Note the in-flight reassignments that the controller listed.
 
-        Until a broker does, it shows the old and the new replicas together. What was up to date no longer is
-        where an earlier list had a move that this one leaves out, or where there was no earlier list.
+        Until a broker knows that a reassignment has ended, it shows the union of old and new replicas. So
+        brokers no longer count as up to date if an earlier list had a reassignment that this one lacks, or if
+        there was no earlier list.
         """
         if self._listed_moves is None or not self._listed_moves <= frozenset(ongoing):
             self._write_count += 1
@@ -71,15 +71,15 @@ class Freshness:
     def get_earlier_moves(self) -> frozenset[TopicPartition] | None:
         """Return the moves that were listed since shortly before brokers were found to be up to date.
 
-        Those of later lists are among them: one that begins and ends between two reads of topics would
-        leave a union in the second. None if there is no list from before, or brokers must be asked again.
+        Includes the moves of later lists: one that begins and ends between two reads of topics would leave a
+        union in the second. None if there is no list from before, or if brokers must be checked again.
         """
         if self._earlier_moves is None or not self._is_recent(self._write_count):
             return None
         return self._earlier_moves | (self._listed_moves or frozenset())
 
     def nodes(self, must: Collection[int] = ()) -> list[int]:
-        """Brokers to read from, all of ``must`` among them if they are up. Raises Fault."""
+        """Return the brokers to read from, including those of ``must`` that are up. Raises Fault."""
         if not self._can_check:
             return self._wire.brokers()
         with self._lock:
@@ -93,10 +93,10 @@ class Freshness:
             return list(self._selected_brokers)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """Wait for any broker that knows all that is committed now; reads that follow need not wait.
+        """Wait for any broker that has everything committed now, so that later reads need not wait.
 
-        wait_policy: how long, and at most `_MAX_WAIT_S`; later waits of this client are not longer. Raises
-            Fault.
+        wait_policy: how long to wait, at most `_MAX_WAIT_S`; later waits of this client are not longer.
+        Raises Fault.
         """
         self._max_wait_s = min(_MAX_WAIT_S, wait_policy.limit_s)
         if not self._can_check:
@@ -107,9 +107,9 @@ class Freshness:
                 self._check_brokers(write_count, set(), self._max_wait_s, wait_policy.progress)
 
     def is_caught_up(self) -> bool:
-        """Whether the brokers that are read from know all that is committed now. Raises Fault.
+        """Return whether the brokers used for reads have everything committed now. Raises Fault.
 
-        It waits a moment and no longer, and so do the reads that follow: who wants to wait asks again.
+        It waits only briefly, and so do the reads that follow. To wait longer, call it again.
         """
         if self._can_check:
             with self._lock:
@@ -139,7 +139,7 @@ class Freshness:
             committed = self._wire.send_one(_build_quorum_request(), _read_high_watermark)
         except Fault as fault:
             if fault.error in ("UNSUPPORTED_VERSION", "CLUSTER_AUTHORIZATION_FAILED"):
-                _log.info("brokers cannot be checked for how recent their answers are: %s", fault)
+                _log.info("cannot check how recent the responses of brokers are: %s", fault)
                 self._can_check = False
                 return []
             raise
@@ -163,13 +163,13 @@ class Freshness:
                 progress(CATCH_UP_MESSAGE, len(caught_up), len(live_brokers))
             time.sleep(min(_MAX_POLL_S, max(_POLL_S, waited_s / 10)))
         if pending:
-            _log.info("brokers that are behind the controller: %s", sorted(pending))
+            _log.info("brokers that trail the controller: %s", sorted(pending))
         self._has_fresh_brokers = bool(caught_up)
         return sorted(caught_up)
 
 
 def build_api_versions_request() -> Any:
-    """The request that tells the finalized features of a cluster, and how far a broker's copy of them is."""
+    """Build the request for the finalized features, and for how far a broker's copy of the metadata is."""
     return ApiVersionsRequest(version=3, client_software_name="kdeclare", client_software_version="1")
 
 

@@ -1,8 +1,8 @@
-"""kafka-python without its consumers and producers, which take a third of the time of its import.
+"""Import kafka-python without its consumers and producers, which take a third of its import time.
 
-``import kafka.net`` first runs the package ``kafka``, which imports all there is. Here the package is known
-without having been run, so that its modules can be imported by themselves. It is run when somebody, such as a
-policy in Python, asks it for a name that is none of its modules.
+``import kafka.net`` first runs the package ``kafka``, which imports everything. This module registers the
+package without running it, so that its modules can be imported on their own. The package runs when other
+code, such as a policy in Python, accesses a name that is not one of its modules.
 """
 
 import sys
@@ -13,10 +13,10 @@ _NAME = "kafka"
 
 
 class _DeferredPackage(ModuleType):
-    """The package until it is run."""
+    """The package before it has run."""
 
     def __getattr__(self, name: str) -> object:
-        """Run the package for what it defines; a module of it is left to ``import``."""
+        """Run the package to get a name that it defines; its modules are left to ``import``."""
         if find_spec(f"{_NAME}.{name}") is not None:
             raise AttributeError(f"module '{_NAME}.{name}' has not been imported")
         spec = self.__spec__
@@ -29,7 +29,7 @@ class _DeferredPackage(ModuleType):
 
 
 def defer_package() -> None:
-    """Let modules of kafka-python be imported without the package as a whole, unless that has been."""
+    """Allow importing single modules of kafka-python, unless the whole package has been imported."""
     spec = find_spec(_NAME) if _NAME not in sys.modules else None
     if spec is not None:
         package = module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Log directories of brokers: DescribeLogDirs and AlterReplicaLogDirs (KIP-113)."""
+"""Read and change log directories: DescribeLogDirs and AlterReplicaLogDirs (KIP-113)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,15 +23,15 @@ from kdeclare.providers.kafka.port import LogDir
 PartitionIndexes = Mapping[str, Iterable[int]]
 """Indexes by topic."""
 Replica = tuple[TopicPartition, int]
-"""A partition, and the broker that holds a copy of it or is to hold one."""
+"""A partition, and the broker that has or will have a replica of it."""
 
 
 def describe_log_dirs(
     wire: Wire, freshness: Freshness, names: Sequence[str] | None
 ) -> dict[int, tuple[LogDir, ...]]:
-    """Log directories by broker; all brokers are asked at the same time, silent ones are left out.
+    """Return log directories by broker, read in parallel and without brokers that do not respond.
 
-    Raises Fault where a broker refuses, or none answers.
+    Raises Fault if a broker refuses the request or none responds.
     """
     partitions_by_topic = None if names is None else _list_partitions(wire, freshness, names)
     _refresh_for_new_brokers(wire)
@@ -55,14 +55,14 @@ def describe_log_dirs(
 
 
 def _refresh_for_new_brokers(wire: Wire) -> None:
-    """Have brokers found that have come, or come back: whoever asks again asks them too."""
+    """Refresh the metadata if it lacks a new or returned broker, so that the next request includes it."""
     known_brokers = wire.brokers()
     if any(broker.id not in known_brokers and not broker.fenced for broker in describe_cluster(wire).brokers):
         wire.request_refresh()
 
 
 def _list_partitions(wire: Wire, freshness: Freshness, names: Sequence[str]) -> PartitionIndexes:
-    """All partitions of the topics that exist: a request for topics has to name them."""
+    """Return all partitions of the existing topics, which a request for topics has to list."""
     return {
         name: range(len(topic.partitions)) for name, topic in describe_topics(wire, freshness, names).items()
     }
@@ -80,7 +80,7 @@ def _build_describe_request(partitions_by_topic: PartitionIndexes | None) -> Any
 
 
 def _read_log_dirs(response: Any) -> tuple[LogDir, ...]:
-    # before version 3 an empty answer is how a broker says that it is not allowed
+    # before version 3, an empty response means that the request is not authorized
     code = response.error_code or (0 if response.results else CLUSTER_AUTHORIZATION_FAILED)
     if code:
         raise build_fault_from_code(code, None, changes=False)
@@ -105,14 +105,14 @@ def _read_log_dir(result: Any) -> LogDir:
 
 
 def _normalize_size(size: int | None) -> int | None:
-    """Bytes of a volume; the protocol's -1 stands for a broker that does not say."""
+    """Return the bytes of a volume; None for -1, which means that the broker does not report them."""
     return None if size is None or size < 0 else size
 
 
 def move_log_dirs(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Result]:
-    """AlterReplicaLogDirs at the brokers concerned, a result for each replica.
+    """Send AlterReplicaLogDirs to the affected brokers and return a result for each replica.
 
-    REPLICA_NOT_AVAILABLE is an answer here, and not worth another attempt: the broker takes a note.
+    REPLICA_NOT_AVAILABLE is a final result here and not retried, because the broker remembers the directory.
     """
     live_brokers = set(wire.brokers())
     results: dict[Replica, Result] = dict.fromkeys(targets)

@@ -1,4 +1,4 @@
-"""Tokens for SASL OAUTHBEARER, by the client credentials grant (RFC 6749, KIP-768) or from a file."""
+"""Tokens for SASL OAUTHBEARER, from the client credentials grant (RFC 6749, KIP-768) or from a file."""
 
 import base64
 import http.client
@@ -31,27 +31,27 @@ _TOKEN_URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_PREFIX = "sasl.oauthbearer.client.credentials."
 _RETRIEVERS = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _REFRESH_FACTOR = 0.8
-"""After which part of its life a token is asked for anew; as Kafka's sasl.login.refresh.window.factor."""
+"""The share of its lifetime after which a token is renewed, as sasl.login.refresh.window.factor in Kafka."""
 _DEFAULT_LIFETIME_S = 300.0
-"""How long a token is taken to live whose endpoint does not say."""
+"""The assumed lifetime of a token if the endpoint does not report one."""
 _MAX_TIMEOUT_MS = (1 << 31) - 1
-"""Kafka's own limit of a time."""
+"""Kafka's limit for timeouts."""
 _MAX_RESPONSE_BYTES = 1 << 20
-"""Bytes of an answer that are accepted."""
+"""The largest accepted response, in bytes."""
 
 
 class Token(NamedTuple):
-    """What an endpoint gives out, and for how many seconds it can be used."""
+    """A token, and the number of seconds that it is valid."""
 
     text: str
     lifetime_s: float
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """kafka-python's source of tokens: keeps one for most of its life."""
+    """A token provider for kafka-python, which reuses a token for most of its lifetime."""
 
     def __init__(self, fetch: Callable[[], Token], extensions: Mapping[str, str]) -> None:
-        """fetch: gets a new one; may raise KdeclareError."""
+        """Create a provider without a token. fetch: gets a new token; may raise KdeclareError."""
         super().__init__()
         self._fetch = fetch
         self._extensions = dict(extensions)
@@ -60,7 +60,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         self._fresh_until = 0.0
 
     def first(self) -> None:
-        """Get one now, so that what is wrong is said before any broker is asked. Raises KdeclareError."""
+        """Fetch a token now, to report problems before connecting to brokers. Raises KdeclareError."""
         with self._lock:
             token = self._fetch()
             self._token = token.text
@@ -68,7 +68,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             self._fresh_until = time.monotonic() + _REFRESH_FACTOR * token.lifetime_s
 
     def token(self) -> str:
-        """The token, as kafka-python wants it; a failure is one of its own errors."""
+        """Return the token for kafka-python, renewed if necessary. Raises kafka-python's error on failure."""
         if time.monotonic() >= self._fresh_until:
             try:
                 self.first()
@@ -77,20 +77,20 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         return self._token
 
     def extensions(self) -> dict[str, str]:
-        """SASL extensions (KIP-342)."""
+        """Return the SASL extensions (KIP-342)."""
         return self._extensions
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The secret is for the endpoint, and not for where that one points to."""
+    """Follows no redirects, because the secret is only for the configured endpoint."""
 
     def redirect_request(self, *_: object) -> None:
-        """None is an HTTPError with the very status."""
+        """Return None, so that urllib raises an HTTPError with the status of the redirect."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where tokens are asked for, and as whom."""
+    """A token endpoint and the client credentials for it."""
 
     url: str
     client_id: str
@@ -101,7 +101,7 @@ class _Endpoint:
     properties: Mapping[str, str] = field(repr=False)
 
     def ask(self) -> Token:
-        """Raises KdeclareError; no message holds the secret."""
+        """Request a token. Raises KdeclareError; no message contains the secret."""
         pair = (self.client_id, self.secret)
         user, secret = map(urllib.parse.quote_plus, pair) if self.urlencoded else pair
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
@@ -121,49 +121,50 @@ class _Endpoint:
                 content = answer.read(_MAX_RESPONSE_BYTES + 1)
         except urllib.error.HTTPError as exc:
             raise _build_no_token_error(
-                self.url, f"it answers {exc.code} {_explain_http_error(exc)}".rstrip()
+                self.url, f"it responded with {exc.code} {_explain_http_error(exc)}".rstrip()
             ) from exc
         except urllib.error.URLError as exc:
             raise _build_no_token_error(self.url, str(exc.reason)) from exc
         except TimeoutError as exc:
-            raise _build_no_token_error(self.url, f"no answer within {self.timeout_s:g} s") from exc
+            raise _build_no_token_error(self.url, f"no response within {self.timeout_s:g} s") from exc
         except http.client.InvalidURL as exc:
-            raise _build_no_token_error(self.url, "it is no URL") from exc
+            raise _build_no_token_error(self.url, "it is not a URL") from exc
         except http.client.HTTPException as exc:
             raise _build_no_token_error(
-                self.url, f"it does not answer as HTTP wants it ({type(exc).__name__})"
+                self.url, f"its response is not valid HTTP ({type(exc).__name__})"
             ) from exc
         except (OSError, OverflowError, ValueError) as exc:
             raise _build_no_token_error(self.url, str(exc)) from exc
         if len(content) > _MAX_RESPONSE_BYTES:
-            raise _build_no_token_error(self.url, f"its answer is larger than {_MAX_RESPONSE_BYTES} bytes")
+            raise _build_no_token_error(self.url, f"its response is larger than {_MAX_RESPONSE_BYTES} bytes")
         return _parse_token(self.url, content)
 
 
 def _parse_token(url: str, content: bytes) -> Token:
-    """What an endpoint's answer holds (RFC 6749, section 5.1)."""
+    """Parse the response of a token endpoint (RFC 6749, section 5.1)."""
     try:
         document = json.loads(content)
         text, lifetime_s = document["access_token"], float(document.get("expires_in") or _DEFAULT_LIFETIME_S)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as exc:
-        raise _build_no_token_error(url, "its answer is no JSON with an access_token") from exc
+        raise _build_no_token_error(url, "its response is not JSON with an access_token") from exc
     if not isinstance(text, str) or not text.strip():
-        raise _build_no_token_error(url, "the access_token of its answer is no text")
+        raise _build_no_token_error(url, "the access_token in its response is not text")
     return Token(text, lifetime_s if math.isfinite(lifetime_s) else _DEFAULT_LIFETIME_S)
 
 
 def warn_plain_http(properties: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """Warn where the client secret and the token go over the network unencrypted."""
+    """Warn if the client secret and the token are sent over the network unencrypted."""
     if urllib.parse.urlsplit(properties.get(_TOKEN_URL_KEY, "").strip()).scheme != "http":
         return ()
     detail = (
-        f"{_TOKEN_URL_KEY} is an http:// address: the client secret and the token can be read on the network."
+        f"{_TOKEN_URL_KEY} is an http:// address, so the client secret and the token can be read on the "
+        "network."
     )
     return (warning("plain-http", "Secret sent without encryption", detail, hint="Use an https:// address."),)
 
 
 def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str]) -> TokenProvider:
-    """The source of tokens that properties and JAAS options describe; nothing is asked yet.
+    """Build the token provider that properties and JAAS options describe, without requesting a token.
 
     Raises KdeclareError.
     """
@@ -171,15 +172,15 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
     if retriever.rpartition(".")[2] not in _RETRIEVERS:
         raise build_property_error(
             "sasl.oauthbearer.jwt.retriever.class",
-            f"kdeclare cannot do what {retriever} does",
-            hint="Client credentials and a token from a file (file:///PATH) can be had.",
+            f"kdeclare does not support {retriever}",
+            hint="Use client credentials, or a token from a file (file:///PATH).",
         )
     url = properties.get(_TOKEN_URL_KEY, "").strip()
     try:
         parts = urllib.parse.urlsplit(url)
-        parts.port  # noqa: B018  looked at here, it can be wrong, too
+        parts.port  # noqa: B018  raises ValueError for an invalid port
     except ValueError as exc:
-        raise build_property_error(_TOKEN_URL_KEY, f"'{url}' is no URL ({exc})") from exc
+        raise build_property_error(_TOKEN_URL_KEY, f"'{url}' is not a URL ({exc})") from exc
     scheme = parts.scheme
     extensions = {
         name.removeprefix("extension_"): value
@@ -192,9 +193,9 @@ def build_token_provider(properties: Mapping[str, str], jaas: Mapping[str, str])
     if scheme not in ("http", "https"):
         raise build_property_error(
             _TOKEN_URL_KEY,
-            f"'{url}' is no URL of a token endpoint" if url else "it is missing",
-            hint="OAUTHBEARER works with an endpoint that gives tokens for client credentials (https://…), "
-            "or with a token in a file (file:///PATH).",
+            f"'{url}' is not the URL of a token endpoint" if url else "it is missing",
+            hint="Set it to an endpoint that issues tokens for client credentials (https://…), or to a token "
+            "in a file (file:///PATH).",
         )
     endpoint = _build_endpoint(properties, jaas, url)
     return TokenProvider(endpoint.ask, extensions)
@@ -220,7 +221,7 @@ def _build_endpoint(properties: Mapping[str, str], jaas: Mapping[str, str], url:
 
 
 def _parse_timeout_s(properties: Mapping[str, str]) -> float:
-    """For connecting and for the answer alike: Kafka has one each, ten seconds by default."""
+    """Return one timeout for connecting and for the response; Kafka has one each, 10 s by default."""
     names = ("sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms")
     for name in names:
         text = properties.get(name, "1").strip()
@@ -240,12 +241,12 @@ def _read_token_file(path: Path) -> Token:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise _build_no_token_error(f"file {path}", str(reason)) from exc
     if not text:
-        raise _build_no_token_error(f"file {path}", "there is nothing in it")
+        raise _build_no_token_error(f"file {path}", "it is empty")
     return Token(text, _DEFAULT_LIFETIME_S)
 
 
 def _explain_http_error(exc: urllib.error.HTTPError) -> str:
-    """RFC 6749, section 5.2, or what HTTP says."""
+    """Return the error in the response (RFC 6749, section 5.2), else the HTTP reason."""
     try:
         content = json.loads(exc.read(_MAX_RESPONSE_BYTES))
         return ": ".join(str(content[name]) for name in ("error", "error_description") if name in content)
@@ -257,7 +258,7 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "no-token",
-            "No token for OAUTHBEARER can be had",
+            "No OAUTHBEARER token",
             f"{source}: {reason}.",
             hint=f"Check {_TOKEN_URL_KEY}, and clientId and clientSecret in sasl.jaas.config.",
         )
@@ -265,7 +266,7 @@ def _build_no_token_error(source: str, reason: str) -> KdeclareError:
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Bytes of a socket, until a time on the monotonic clock. Raises TimeoutError after it."""
+    """Reads a socket until a deadline on the monotonic clock, then raises TimeoutError."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, deadline: float) -> None:
         self._sock = sock
@@ -288,7 +289,7 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class _DeadlineResponse(http.client.HTTPResponse):
-    """An answer of which status, headers and body together have to come within ``timeout_s``."""
+    """A response whose status, headers and body must all arrive within ``timeout_s``."""
 
     def __init__(self, sock: socket.socket, *args: Any, timeout_s: float, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -305,7 +306,7 @@ def _make_deadline_connection(
 
 
 class DeadlineHttpHandler(urllib.request.HTTPHandler):
-    """``http:``, each answer within ``timeout_s``."""
+    """Opens ``http:`` URLs, with a deadline of ``timeout_s`` for each response."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__()
@@ -318,7 +319,7 @@ class DeadlineHttpHandler(urllib.request.HTTPHandler):
 
 
 class DeadlineHttpsHandler(urllib.request.HTTPSHandler):
-    """``https:``, each answer within ``timeout_s``."""
+    """Opens ``https:`` URLs, with a deadline of ``timeout_s`` for each response."""
 
     def __init__(self, context: ssl.SSLContext, timeout_s: float) -> None:
         super().__init__(context=context)

@@ -1,7 +1,7 @@
-"""Kafka client properties, as Kafka's own tools take them, and what they are to kafka-python.
+"""Read Kafka client properties, as Kafka's own tools accept them, and convert them for kafka-python.
 
-Sources: org.apache.kafka.clients.CommonClientConfigs, SslConfigs, SaslConfigs. Files are read as
-java.util.Properties reads them, with Kafka's config providers (KIP-297, KIP-421).
+Sources: org.apache.kafka.clients.CommonClientConfigs, SslConfigs, SaslConfigs. Files are parsed as in
+java.util.Properties, with Kafka's config providers (KIP-297, KIP-421).
 """
 
 import os
@@ -18,9 +18,9 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    """Read a properties file as java.util.Properties does, ISO 8859-1 included.
+    """Read a properties file as java.util.Properties does, including its ISO 8859-1 encoding.
 
-    Raises KdeclareError when it cannot be read.
+    Raises KdeclareError if the file cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="iso-8859-1")
@@ -41,7 +41,7 @@ def _parse_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _split_logical_lines(text: str) -> list[str]:
-    """Lines without comments, each joined with those that a backslash at its end continues it with."""
+    """Return the lines without comments, joining lines that end with a backslash with the next one."""
     lines: list[str] = []
     continued = False
     for raw_line in re.split(r"\r\n|\n|\r", text):
@@ -69,20 +69,20 @@ def _unescape(text: str) -> str:
 
 _PROVIDER_PACKAGE = "org.apache.kafka.common.config.provider."
 _PLACEHOLDER = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*)\}")
-"""``path`` ends at the first colon, as in org.apache.kafka.common.config.ConfigTransformer."""
+"""The ``path`` ends at the first colon, as in org.apache.kafka.common.config.ConfigTransformer."""
 
 ConfigProvider = Callable[[str, str], str | None]
-"""From path and key to a value; None where there is none."""
+"""Returns the value for a path and key, or None if it does not exist."""
 
 
 def resolve_config_providers(
     properties: Mapping[str, str], environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The properties, with what stands for something else replaced by it; values are not looked into again.
+    """Replace the placeholders in property values, without resolving the replaced values again.
 
-    A placeholder of a provider that ``config.providers`` does not name is left as it is, as Kafka does.
-    environ: default: that of the process. Raises KdeclareError for a provider that is not one of Kafka's
-    own, and where there is no such value.
+    As in Kafka, placeholders of a provider that ``config.providers`` does not name are left unchanged.
+    environ: default: that of the process. Raises KdeclareError for a provider that is not one of Kafka's own,
+    and for a value that does not exist.
     """
     environ = os.environ if environ is None else environ
     builtin_providers = {
@@ -111,8 +111,8 @@ def _get_provider(
     if provider is None or not class_name.startswith(_PROVIDER_PACKAGE):
         raise build_property_error(
             key,
-            f"'{class_name}' is not a provider that kdeclare has" if class_name else "it is missing",
-            hint=f"There are "
+            f"kdeclare does not support the provider '{class_name}'" if class_name else "it is missing",
+            hint="Use one of "
             f"{', '.join(f'{_PROVIDER_PACKAGE}{one}ConfigProvider' for one in builtin_providers)}.",
         )
     return provider
@@ -127,10 +127,10 @@ def _resolve_placeholders(name: str, value: str, providers: Mapping[str, ConfigP
             resolved = provider(match[2] or "", match[3])
         except OSError as exc:
             raise build_property_error(name, f"{match[0]}: {exc.strerror}") from exc
-        except ValueError as exc:  # a path with a zero byte in it, or what is no UTF-8
-            raise build_property_error(name, f"{match[0]}: it is not text") from exc
+        except ValueError as exc:  # a path with a null byte, or a value that is not UTF-8
+            raise build_property_error(name, f"{match[0]}: the value is not text") from exc
         if resolved is None:
-            raise build_property_error(name, f"{match[0]}: there is no such value")
+            raise build_property_error(name, f"{match[0]}: the value does not exist")
         return resolved
 
     return _PLACEHOLDER.sub(resolve_match, value)
@@ -143,7 +143,7 @@ def _read_file_value(path: str, key: str) -> str | None:
 
 
 def _read_directory_value(path: str, key: str) -> str | None:
-    """A file a key, as Kubernetes mounts secrets."""
+    """Read the file of a key; one file per key, as Kubernetes mounts secrets."""
     file = Path(path, key)
     if file.parent != Path(path) or not file.is_file():
         return None
@@ -179,7 +179,7 @@ _CLIENT_ARGUMENTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "metadata.max.age.ms": ("metadata_max_age_ms", _parse_number),
     "client.dns.lookup": ("client_dns_lookup", _parse_dns_lookup),
 }
-"""Properties that mean the same to both."""
+"""Properties with an equivalent argument of kafka-python, and the conversion of their values."""
 
 _HANDLED = re.compile(
     r"bootstrap\.servers|security\.protocol|ssl\.(truststore|keystore)\.(location|password|type)|"
@@ -194,17 +194,17 @@ _IGNORED = re.compile(
     r"metadata\.recovery\..*|metrics?\..*|enable\.metrics\.push|auto\.include\.jmx\.reporter|"
     r"ssl\.protocol|ssl\.(trust|key)manager\.algorithm|ssl\.allow\..*|sasl\.(login|kerberos|oauthbearer)\..*"
 )
-"""Without effect here, and without harm in that."""
+"""Properties without effect in kdeclare that can be ignored safely."""
 _UNSUPPORTED = re.compile(
     r"security\.providers|bootstrap\.controllers|sasl\.(client\.callback\.handler|login)\.class"
 )
-"""What must not be ignored in silence, and cannot be done here."""
+"""Properties that kdeclare does not support and must not ignore silently."""
 
 
 def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any], tuple[Diagnostic, ...]]:
-    """Arguments for kafka-python, and warnings about properties without effect.
+    """Return the arguments for kafka-python, and warnings about properties without effect.
 
-    Raises KdeclareError when a property asks for what cannot be done here; no message holds a secret.
+    Raises KdeclareError for a property that kdeclare cannot honor. No message contains a secret.
     """
     properties = resolve_config_providers(properties)
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
@@ -222,8 +222,9 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
         elif _UNSUPPORTED.fullmatch(name):
             raise build_property_error(
                 name,
-                "kdeclare has no such mechanism",
-                hint="Leave it out: logins are PLAIN, SCRAM and OAUTHBEARER, stores PEM and PKCS12.",
+                "kdeclare does not support this property",
+                hint="Remove it. kdeclare supports PLAIN, SCRAM and OAUTHBEARER authentication, and PEM and "
+                "PKCS12 stores.",
             )
         elif not _HANDLED.fullmatch(name) and not _IGNORED.fullmatch(name):
             unused_names.append(name)
@@ -233,9 +234,8 @@ def build_client_arguments(properties: Mapping[str, str]) -> tuple[dict[str, Any
         arguments |= _build_sasl_arguments(properties)
     warnings: list[Diagnostic] = []
     if "sasl_oauth_token_provider" in arguments:
-        from kdeclare.providers.kafka.client.oauth import (
-            warn_plain_http,  # HTTP, which most have no use for
-        )
+        # imported here because few clients need its HTTP modules
+        from kdeclare.providers.kafka.client.oauth import warn_plain_http
 
         warnings += warn_plain_http(properties)
     if unused_names:
@@ -254,7 +254,7 @@ _LOGIN_MODULES = {
 _CALLBACK_HANDLER = re.compile(
     r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler"
 )
-"""What asks a token endpoint in Kafka's clients (KIP-768); what others do is unknown here."""
+"""Kafka's own handlers, which request tokens from an endpoint (KIP-768); others are not supported."""
 _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)(?P<options>\s.*)?;\s*", re.DOTALL
 )
@@ -264,7 +264,7 @@ _OPTION = re.compile(
 
 
 def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's arguments for authentication. Raises KdeclareError."""
+    """Return kafka-python's arguments for authentication. Raises KdeclareError."""
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip().upper()  # GSSAPI is Kafka's default
     module = _LOGIN_MODULES.get(mechanism)
     if module is None:
@@ -277,14 +277,13 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
     if handler and not (mechanism == _BEARER and _CALLBACK_HANDLER.fullmatch(handler)):
         raise build_property_error(
             "sasl.login.callback.handler.class",
-            f"kdeclare cannot do what {handler} does for {mechanism}",
+            f"kdeclare does not support {handler} for {mechanism}",
             hint="Use PLAIN or SCRAM, or OAUTHBEARER with sasl.oauthbearer.token.endpoint.url.",
         )
     options = _parse_jaas_line(properties, mechanism, module)
     if mechanism == _BEARER:
-        from kdeclare.providers.kafka.client.oauth import (
-            build_token_provider,
-        )  # HTTP, which most have no use for
+        # imported here because few clients need its HTTP modules
+        from kdeclare.providers.kafka.client.oauth import build_token_provider
 
         provider = build_token_provider(properties, options)
         return {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": provider}
@@ -303,17 +302,17 @@ def _build_sasl_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 def _parse_jaas_line(properties: Mapping[str, str], mechanism: str, module: str) -> dict[str, str]:
     line = properties.get("sasl.jaas.config", "")
     if mechanism == _BEARER and not line.strip():
-        return {}  # all of it can be told by properties (KIP-1139)
+        return {}  # properties can replace the JAAS config (KIP-1139)
     match = _JAAS.fullmatch(line)
     if match is None:
         example = 'clientId="…" clientSecret="…"' if mechanism == _BEARER else 'username="…" password="…"'
         raise build_property_error(
             "sasl.jaas.config",
             "it is missing" if not line.strip() else "it is not of the form MODULE required KEY=VALUE …;",
-            hint=f"Write {module} required {example}; on one line, with the semicolon.",
+            hint=f"Write it on one line, including the semicolon: {module} required {example};",
         )
     if match["module"].rpartition(".")[2] != module:
-        raise build_property_error("sasl.jaas.config", f"{match['module']} does not go with {mechanism}")
+        raise build_property_error("sasl.jaas.config", f"{match['module']} cannot be used with {mechanism}")
     return _parse_options(match["options"] or "")
 
 

@@ -1,4 +1,4 @@
-"""Quotas: DescribeClientQuotas and AlterClientQuotas (KIP-546)."""
+"""Read and change client quotas: DescribeClientQuotas and AlterClientQuotas (KIP-546)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from kdeclare.providers.kafka.client.wire import Wire, send_batches
 from kdeclare.providers.kafka.client_quota.entity import EntityType, QuotaEntity
 
 _MAX_SINGLE_ENTITIES = 16
-"""Up to that many entities are asked for one by one; of more, all that the cluster has is read at once."""
+"""The most entities to describe one by one; for more, one request reads all entities of the cluster."""
 _EXACTLY, _DEFAULT = 0, 1
 """Match types (org.apache.kafka.common.requests.DescribeClientQuotasRequest)."""
 _TYPES = frozenset(EntityType)
@@ -21,7 +21,7 @@ Quotas = Mapping[QuotaEntity, Mapping[str, float]]
 
 
 def describe_quotas(wire: Wire, freshness: Freshness, entities: Sequence[QuotaEntity] | None) -> Quotas:
-    """Limits by entity; entities without any, and of types that are not known, are left out. Raises Fault."""
+    """Return limits by entity, without entities that have none or are of an unknown type. Raises Fault."""
     if entities is not None and len(entities) <= _MAX_SINGLE_ENTITIES:
         requests = [_build_describe_request(entity) for entity in entities]
     else:
@@ -41,7 +41,7 @@ def describe_quotas(wire: Wire, freshness: Freshness, entities: Sequence[QuotaEn
 def alter_quotas(
     wire: Wire, items: Mapping[QuotaEntity, Mapping[str, float | None]], validate_only: bool
 ) -> dict[QuotaEntity, Result]:
-    """Set and remove limits, with a result for each entity. Raises Fault when the only request failed."""
+    """Set and remove limits and return a result for each entity. Raises Fault if the only request fails."""
 
     def build_request(batch: Iterable[tuple[QuotaEntity, Mapping[str, float | None]]]) -> Any:
         entries = [_build_entry(entity, limits) for entity, limits in batch]

@@ -1,4 +1,4 @@
-"""Moves and elections: AlterPartitionReassignments (guarded, KIP-860), their list, ElectLeaders (KIP-460)."""
+"""Start, list and cancel reassignments (KIP-455, KIP-860), and elect preferred leaders (KIP-460)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -26,8 +26,8 @@ _NO_GUARD_MESSAGE = (
 
 
 def list_moves(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[TopicPartition, Move]:
-    """Ongoing reassignments, of all topics or of those named. Raises Fault."""
-    # Always all: a request for topics has to name their partitions, and few are ever moving.
+    """Return the in-flight reassignments of these topics, or of all topics. Raises Fault."""
+    # always request all: a request for topics has to list their partitions, and few are in flight
     request = ListPartitionReassignmentsRequest(timeout_ms=wire.request_timeout_ms, topics=None)
     ongoing = wire.send_one(request, _read_moves)
     freshness.record_moves(ongoing.keys())
@@ -58,7 +58,7 @@ def reassign(
     allow_replication_factor_change: bool,
     unguarded: bool,
 ) -> dict[TopicPartition, Result]:
-    """AlterPartitionReassignments, a result for each partition. Raises Fault."""
+    """Send AlterPartitionReassignments and return a result for each partition. Raises Fault."""
     is_guarded = not allow_replication_factor_change and not unguarded
     if is_guarded and wire.get_max_version(AlterPartitionReassignmentsRequest.API_KEY) < _GUARDED_VERSION:
         return {partition: Fault("UNSUPPORTED_VERSION", _NO_GUARD_MESSAGE) for partition in targets}
@@ -66,7 +66,7 @@ def reassign(
     def build_request(batch: list[TopicPartition]) -> Any:
         return AlterPartitionReassignmentsRequest(
             timeout_ms=wire.request_timeout_ms,
-            # Version 0 has no such field: kafka-python drops it there, hence min_version.
+            # version 0 lacks this field and kafka-python would drop it, hence min_version
             allow_replication_factor_change=allow_replication_factor_change,
             topics=_build_reassignable_topics({partition: targets[partition] for partition in batch}),
             min_version=_GUARDED_VERSION if is_guarded else None,
@@ -101,14 +101,14 @@ _PREFERRED = 0
 
 
 def elect_leaders(wire: Wire, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Result]:
-    """ElectLeaders, a result for each partition. Raises Fault."""
+    """Send ElectLeaders and return a result for each partition. Raises Fault."""
 
     def build_request(batch: list[TopicPartition]) -> Any:
         return ElectLeadersRequest(
             election_type=_PREFERRED,
             topic_partitions=_group_by_topic(batch),
             timeout_ms=wire.request_timeout_ms,
-            min_version=1,  # version 0 has no code for the whole request
+            min_version=1,  # version 0 has no error code for the whole request
         )
 
     return send_batches(

@@ -1,4 +1,4 @@
-"""TLS client properties (``ssl.*``), with stores in PEM (KIP-651) and PKCS12 (RFC 7292), as an SSLContext."""
+"""Build an SSLContext from ``ssl.*`` client properties, with PEM (KIP-651) and PKCS12 (RFC 7292) stores."""
 
 import os
 import re
@@ -28,7 +28,7 @@ _UNSUPPORTED = (
 
 
 def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """The context that ``ssl.*`` properties describe. Raises KdeclareError."""
+    """Build the SSLContext that the ``ssl.*`` properties describe. Raises KdeclareError."""
     for name in _UNSUPPORTED:
         if properties.get(name):
             raise build_property_error(name, "it is not supported")
@@ -41,7 +41,7 @@ def build_ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _is_hostname_checked(properties: Mapping[str, str]) -> bool:
-    """An empty algorithm turns the check of host names off, as in Kafka's clients."""
+    """Return whether to verify host names. As in Kafka's clients, an empty algorithm disables the check."""
     name = "ssl.endpoint.identification.algorithm"
     algorithm = properties.get(name, "https").strip().lower()
     if algorithm not in ("https", ""):
@@ -53,9 +53,7 @@ def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
     names = properties.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3").split(",")
     versions = sorted(_TLS_VERSIONS[name.strip()] for name in names if name.strip() in _TLS_VERSIONS)
     if not versions:
-        raise build_property_error(
-            "ssl.enabled.protocols", f"none of {', '.join(_TLS_VERSIONS)} is among them"
-        )
+        raise build_property_error("ssl.enabled.protocols", f"it contains none of {', '.join(_TLS_VERSIONS)}")
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
 
 
@@ -71,17 +69,17 @@ def _load_truststore(context: ssl.SSLContext, properties: Mapping[str, str]) -> 
             context.load_default_certs()
     except (ssl.SSLError, ValueError) as exc:
         name = "ssl.truststore.certificates" if inline else "ssl.truststore.location"
-        raise build_property_error(name, f"it holds no readable certificates ({exc})") from exc
+        raise build_property_error(name, f"it contains no readable certificates ({exc})") from exc
 
 
 def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Load the client's own certificate and key, where there is one."""
+    """Load the client's certificate and key, if configured."""
     password = properties.get("ssl.key.password") or properties.get("ssl.keystore.password") or ""
     key, chain = properties.get(_KEY), properties.get(_CHAIN)
     path = properties.get("ssl.keystore.location")
     for name, counterpart in ((_KEY, _CHAIN), (_CHAIN, _KEY)):
         if properties.get(name) and not properties.get(counterpart):
-            raise build_property_error(name, f"it goes with {counterpart}, which is missing")
+            raise build_property_error(name, f"it requires {counterpart}, which is missing")
     if key and chain:
         _load_identity(
             context, _normalize_pem(key, _KEY) + "\n" + _normalize_pem(chain, _CHAIN), password, _KEY
@@ -95,7 +93,7 @@ def _load_client_identity(context: ssl.SSLContext, properties: Mapping[str, str]
 
 
 def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_name: str) -> None:
-    """OpenSSL takes a client's key from a file only: give it one that nobody else can read."""
+    """Load a certificate and key through a private temporary file: OpenSSL reads keys only from files."""
     descriptor, pem_path = tempfile.mkstemp(suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -107,18 +105,19 @@ def _load_identity(context: ssl.SSLContext, pem: str, password: str, property_na
 
 def _load_cert_chain(context: ssl.SSLContext, path: str, password: str, property_name: str) -> None:
     try:
-        # A callable, as a None would make OpenSSL ask on the terminal.
+        # a callable, because OpenSSL would prompt on the terminal for a password of None
         context.load_cert_chain(path, password=lambda: password)
     except (ssl.SSLError, ValueError) as exc:
         raise build_property_error(
             property_name,
-            f"no certificate and key can be loaded from it ({exc})",
-            hint="It must hold the private key and then its certificate chain; ssl.key.password unlocks it.",
+            f"the certificate and key cannot be loaded from it ({exc})",
+            hint="Check that it contains the private key followed by its certificate chain, and that "
+            "ssl.key.password is correct.",
         ) from exc
 
 
 def _normalize_pem(text: str, name: str) -> str:
-    """PEM text with a line to each part; in a properties file all may stand in one line."""
+    """Put each part of PEM text on its own line; in a properties file all of it may be on one line."""
     content = text.encode(errors="ignore")
     if not _is_pem(content):
         raise build_property_error(name, "it is not PEM text")
@@ -131,47 +130,47 @@ def _normalize_pem(text: str, name: str) -> str:
 
 
 _JAVA_ONLY_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
-"""How the stores begin that Java alone reads."""
+"""The first bytes of stores that only Java can read."""
 _DER_SEQUENCE = b"\x30"
-"""How DER begins, and so PKCS12."""
+"""The first byte of DER, and so of PKCS12."""
 
 
 class _Identity(NamedTuple):
-    """A private key with its certificate chain, as PEM, and the password of the key."""
+    """A private key and its certificate chain as PEM, and the password of the key."""
 
     pem: str
     password: str
 
 
 def _is_pem(content: bytes) -> bool:
-    """Whether there is a part of PEM (RFC 7468) in it, whatever stands around."""
+    """Return whether the content has a PEM section (RFC 7468), ignoring any text around it."""
     return b"-----BEGIN " in content
 
 
 def _decode_pem(content: bytes) -> str:
-    """PEM as OpenSSL takes it; people write between its parts what they like, in any language."""
+    """Return PEM as ASCII for OpenSSL; text between the sections may contain other characters."""
     return content.decode("ascii", "ignore")
 
 
 def _read_truststore(properties: Mapping[str, str], path: str) -> str:
-    """The certificates of a trust store, as PEM.
+    """Return the certificates of a truststore as PEM.
 
-    What the file is, its content says, whatever ``ssl.truststore.type`` does. Raises KdeclareError.
+    The content determines the format, regardless of ``ssl.truststore.type``. Raises KdeclareError.
     """
     content = _read_store("truststore", path)
     if _is_pem(content):
         return _decode_pem(content)
-    from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms that most have no use for
+    from cryptography.hazmat.primitives.serialization import Encoding  # 40 ms, and rarely needed
 
     store = _open_pkcs12(properties, "truststore", path, content)
     certificates = [item.certificate for item in (store.cert, *store.additional_certs) if item is not None]
     if not certificates:
-        raise build_property_error("ssl.truststore.location", f"{path} holds no certificates")
+        raise build_property_error("ssl.truststore.location", f"{path} contains no certificates")
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
 
 
 def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None:
-    """The key and the chain of a key store; None where the file is PEM as it is. Raises KdeclareError."""
+    """Return the key and chain of a keystore; None if the file already is PEM. Raises KdeclareError."""
     content = _read_store("keystore", path)
     if _is_pem(content):
         return None
@@ -184,9 +183,9 @@ def _read_identity(properties: Mapping[str, str], path: str) -> _Identity | None
     store = _open_pkcs12(properties, "keystore", path, content)
     if store.key is None or store.cert is None:
         raise build_property_error(
-            "ssl.keystore.location", f"{path} holds no private key with its certificate"
+            "ssl.keystore.location", f"{path} contains no private key with its certificate"
         )
-    one_time_password = secrets.token_urlsafe(16)  # it is written to a file, though for a moment only
+    one_time_password = secrets.token_urlsafe(16)  # the key is briefly written to a file
     key = store.key.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(one_time_password.encode())
     )
@@ -216,9 +215,10 @@ def _open_pkcs12(
     try:
         return load_pkcs12(content, password.encode() if password else None)
     except (ValueError, TypeError) as exc:
-        reason = "the password is wrong" if password else "there is none, and the store wants one"
+        reason = "wrong" if password else "missing"
         raise build_property_error(
-            f"ssl.{store}.password", f"{path} cannot be opened: {reason}, or the store is damaged"
+            f"ssl.{store}.password",
+            f"{path} cannot be opened: the password is {reason}, or the store is damaged",
         ) from exc
 
 
@@ -226,8 +226,8 @@ def _build_java_store_error(name: str, path: str, store_type: str) -> KdeclareEr
     converted_path = Path(path).with_suffix(".p12")
     return build_property_error(
         name,
-        f"{path} is a {store_type} store, which Java alone can read",
-        hint=f"Convert it: keytool -importkeystore -srckeystore {path} -destkeystore {converted_path} "
-        f"-deststoretype PKCS12. Then set {name}={converted_path}, and "
+        f"{path} is a {store_type} store, which only Java can read",
+        hint=f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {converted_path} "
+        f"-deststoretype PKCS12. Then set {name}={converted_path} and "
         f"{name.replace('location', 'type')}=PKCS12 for Kafka's own tools.",
     )

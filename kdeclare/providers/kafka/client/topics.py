@@ -1,4 +1,4 @@
-"""Topics: Metadata, CreateTopics, DeleteTopics, CreatePartitions."""
+"""Read and change topics: Metadata, CreateTopics, DeleteTopics, CreatePartitions."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ _PARTITION_STRUCT = Struct(">hiii")  # error code, index, leader, leader epoch
 _INT_LIST_STRUCTS = [Struct(f">{size}i") for size in range(32)]
 _VERSION_WITH_ERROR_CODE = 13
 
-# The fewest bytes of what is repeated: fixed fields, a byte for each text, list and set of tags.
+# Minimum sizes of repeated items: fixed fields, plus one byte for each text, list and set of tags.
 _MIN_BROKER_BYTES = 11
 _MIN_TOPIC_BYTES = 26
 _MIN_PARTITION_BYTES = 18
@@ -48,12 +48,12 @@ _INTEGER_BYTES = 4
 
 
 _NO_ID = str(UUID(int=0))
-"""What brokers send where a topic has no id: metadata of a version before KIP-516."""
+"""The id of topics without one, whose metadata is from before KIP-516."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """The answer for one topic; ``topic`` stands only where ``error_code`` is 0."""
+    """The response for one topic; ``topic`` is valid only if ``error_code`` is 0."""
 
     name: str
     error_code: int
@@ -61,12 +61,12 @@ class TopicResult:
 
 
 def format_topic_id(topic_id: object) -> str:
-    """A topic's id as text; empty where it has none."""
+    """Return a topic id as text; empty if the topic has none."""
     return str(topic_id) if isinstance(topic_id, UUID) and topic_id.int else ""
 
 
 def decode_topics(response: Any) -> list[TopicResult]:
-    """Decode a response, from bytes or from kafka-python's own objects. Raises MalformedResponse."""
+    """Decode a response, from bytes or from kafka-python's objects. Raises MalformedResponse."""
     if isinstance(response, RawResponse):
         return decode_all(lambda: _decode_bytes(response.body, response.version))
     return list(_decode_objects(response))
@@ -113,7 +113,7 @@ def _decode_bytes(data: bytes, version: int) -> Iterable[TopicResult]:
 
 
 _PartitionCache = dict[tuple[int, tuple[int, ...], tuple[int, ...]], Partition]
-"""Partitions by leader, replicas and in-sync replicas: on few brokers, most are like others."""
+"""Partitions by leader, replicas and in-sync replicas. With few brokers, many partitions are equal."""
 
 
 def _read_partitions(data: bytes, pos: int, cache: _PartitionCache) -> tuple[tuple[Partition, ...], int]:
@@ -145,13 +145,13 @@ def _sort_partitions(partitions_by_index: dict[int, Partition]) -> tuple[Partiti
 
 _NAMES_PER_REQUEST = 2000
 _DELETE_BY_ID_VERSION = 6
-"""The version of DeleteTopics that takes topic ids (KIP-516)."""
+"""The first version of DeleteTopics that accepts topic ids (KIP-516)."""
 
 _log = logging.getLogger(__name__)
 
 
 def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | None) -> dict[str, Topic]:
-    """Topics by name, those that exist; None is all. Raises Fault."""
+    """Return the existing topics by name; None reads all topics. Raises Fault."""
     batches = [None] if names is None else batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     requests = [_build_metadata_request(part) for part in batches]
     answers: list[list[TopicResult] | Fault] = wire.ask(
@@ -170,7 +170,7 @@ def describe_topics(wire: Wire, freshness: Freshness, names: Sequence[str] | Non
 
 
 def find_hidden_topics(wire: Wire, names: Sequence[str]) -> frozenset[str]:
-    """Topics that the principal may not describe. Raises Fault."""
+    """Return the topics that the principal may not describe. Raises Fault."""
     requests = [
         _build_metadata_request(part) for part in batch_items(dict.fromkeys(names), _NAMES_PER_REQUEST)
     ]
@@ -196,12 +196,12 @@ def _build_metadata_request(names: list[str] | None) -> Any:
 
 
 def create_topics(wire: Wire, items: Sequence[NewTopic], validate_only: bool) -> dict[str, Outcome]:
-    """CreateTopics, a result for each name. Raises Fault.
+    """Send CreateTopics and return a result for each name. Raises Fault.
 
-    Sent in the highest version that the broker has: from version 6 on, brokers answer a strict mutation
-    quota with THROTTLING_QUOTA_EXCEEDED instead of holding the answer back (KIP-599). The price is
-    that answers repeat all configs of every topic (KIP-525): 1.1 kB and 0.05 ms per topic to decode. From
-    version 7 on, answers have the ids of the created topics.
+    The request uses the broker's highest version. From version 6 on, brokers report an exceeded mutation
+    quota with THROTTLING_QUOTA_EXCEEDED instead of delaying the response (KIP-599). In return, responses
+    repeat all configs of every topic (KIP-525), which takes 1.1 kB and 0.05 ms per topic to decode. From
+    version 7 on, responses contain the ids of the created topics.
     """
     ids: dict[str, str] = {}
 
@@ -251,20 +251,20 @@ def _build_creatable_topic(topic: NewTopic) -> Any:
 
 
 def delete_topics(wire: Wire, targets: Mapping[str, str | None]) -> dict[str, Result]:
-    """DeleteTopics by id, or by name where the id is None; a result for each name. Raises Fault.
+    """Send DeleteTopics by id, or by name if the id is None, and return a result for each name. Raises Fault.
 
-    Brokers answer with the id alone for a topic that does not exist, or that one may not see.
+    For a topic that does not exist or is hidden, the response contains only the id.
     """
     has_ids = any(topic_id is not None for topic_id in targets.values())
     if has_ids and wire.get_max_version(DeleteTopicsRequest.API_KEY) < _DELETE_BY_ID_VERSION:
-        text = "The brokers cannot delete topics by id: that takes DeleteTopics version 6 (Kafka 2.8)."
+        text = "The brokers cannot delete topics by id, which requires DeleteTopics version 6 (Kafka 2.8)."
         raise Fault("UNSUPPORTED_VERSION", text)
     names = {topic_id: name for name, topic_id in targets.items() if topic_id is not None}
 
     def build_request(batch: list[str]) -> Any:
         return DeleteTopicsRequest(
             topics=[_build_deletion(name, targets[name]) for name in batch],
-            topic_names=batch,  # what versions below 6 take instead
+            topic_names=batch,  # used by versions below 6
             timeout_ms=wire.request_timeout_ms,
             min_version=_DELETE_BY_ID_VERSION if has_ids else 0,
         )
@@ -288,7 +288,7 @@ def _build_deletion(name: str, topic_id: str | None) -> Any:
 
 
 def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only: bool) -> dict[str, Result]:
-    """CreatePartitions, a result for each topic. Raises Fault."""
+    """Send CreatePartitions and return a result for each topic. Raises Fault."""
 
     def build_request(batch: list[NewPartitions]) -> Any:
         return CreatePartitionsRequest(
@@ -311,7 +311,7 @@ def create_partitions(wire: Wire, items: Sequence[NewPartitions], validate_only:
 
 def _build_added_partitions(item: NewPartitions) -> Any:
     topic_class = CreatePartitionsRequest.CreatePartitionsTopic
-    assignments = None  # Kafka places; an empty list is another request, which it refuses
+    assignments = None  # Kafka places the replicas; it rejects an empty list
     if item.assignments is not None:
         assignments = [
             topic_class.CreatePartitionsAssignment(broker_ids=list(brokers)) for brokers in item.assignments

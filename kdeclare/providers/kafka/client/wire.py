@@ -1,8 +1,8 @@
-"""Requests over kafka-python's connections, from any thread; many items in requests of bounded size.
+"""Send requests over kafka-python's connections from any thread, batching items into bounded requests.
 
-The one module that drives kafka-python's private parts (connection manager and event loop); its
-version is pinned. KafkaAdminClient is passed by: it loses per-item errors and messages, hides why
-a bootstrap fails, and refuses a sixth request in flight instead of letting it wait.
+Only this module uses kafka-python's private parts (connection manager and event loop), whose version is
+pinned. It avoids KafkaAdminClient, which loses per-item errors and messages, hides why a bootstrap fails, and
+rejects a sixth in-flight request instead of queueing it.
 """
 
 import struct
@@ -26,27 +26,27 @@ from kdeclare.providers.kafka.client.faults import (
 K = TypeVar("K")
 T = TypeVar("T")
 Request: TypeAlias = Any
-"""An ApiMessage of kafka-python, which has no types."""
+"""An ApiMessage of kafka-python, which has no type annotations."""
 Response: TypeAlias = Any
 
 _UNREADABLE_FAULT_KINDS = {True: FaultKind.UNKNOWN, False: FaultKind.REFUSED}
-"""What an unreadable answer means, by whether the request was to change anything."""
+"""The fault kind of an unreadable response, by whether the request changes anything."""
 _UNREADABLE_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, struct.error)
-"""What reading a bad answer raises: our decoders ValueError, kafka-python's objects whatever they lack."""
+"""Errors of reading a bad response: ValueError in our decoders, the others in kafka-python's objects."""
 MAX_THROTTLE_S = 600.0
-"""How long to wait for a throttled connection: until its time is over, brokers do not answer on it."""
+"""The longest wait for a throttled connection; brokers do not respond on it until the throttle time ends."""
 _PAUSE_POLL_S = 0.005
-"""How often a paused connection (a quota, a full buffer) is looked at again."""
+"""The interval for polling a paused connection (a quota, a full buffer)."""
 ITEMS_PER_REQUEST = 500
 RECORDS_PER_REQUEST = 5000
-"""Half of what a KRaft controller writes for one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""Half of what a KRaft controller writes per request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
-    """With connections that give their last words before they end.
+    """A connection manager whose connections deliver their last data before they close.
 
-    kafka-python drops what comes together with the end of a connection, and so the very answer of a
-    broker that refuses a login.
+    kafka-python drops data that arrives together with the end of a connection, such as the response of a
+    broker that rejects an authentication.
     """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -55,7 +55,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
         def receive_first() -> tuple[bytes, BaseException | None]:
             data, end = receive()
-            return data, None if data else end  # the end is met again by the next read
+            return data, None if data else end  # the next read reports the end again
 
         transport._sock_recv = receive_first
         return transport
@@ -65,7 +65,7 @@ class Wire:
     """Open connections to one cluster."""
 
     def __init__(self, arguments: Mapping[str, Any], *, request_timeout_s: float) -> None:
-        """Start the event loop's thread. ``arguments`` are kafka-python's; nothing is sent yet."""
+        """Start the event loop's thread without sending anything. ``arguments`` are kafka-python's."""
         self._net = NetworkSelector(**arguments)
         self._manager = _ConnectionManager(self._net, **arguments)
         self._timeout_s = request_timeout_s
@@ -74,24 +74,24 @@ class Wire:
 
     @property
     def request_timeout_ms(self) -> int:
-        """How long a broker may work on a request: somewhat less than the client waits for it."""
+        """How long a broker may work on a request, which is less than the client waits for the response."""
         return max(1, int(self._timeout_s * 900))
 
     def brokers(self) -> list[int]:
-        """Ids of the brokers that are up, as the last metadata had them."""
+        """Return the ids of the brokers that are up, according to the last metadata."""
         return [broker.node_id for broker in self._manager.cluster.brokers()]
 
     def cluster_id(self) -> str:
-        """The cluster's id, as the last metadata had it."""
+        """Return the cluster id, according to the last metadata."""
         return self._manager.cluster.cluster_id or ""
 
     def request_refresh(self) -> None:
-        """Have the metadata read again, in the background."""
+        """Request a refresh of the metadata in the background."""
         if not self._closed:
             self._net.call_soon_threadsafe(lambda: self._manager.cluster.request_update() and None)
 
     def run(self, coroutine: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Run a coroutine on the event loop and wait for what it gives."""
+        """Run a coroutine on the event loop and wait for its result."""
         if self._closed:
             raise Fault("NETWORK_EXCEPTION", "the connection to the cluster is closed")
         return self._manager.run(coroutine, *args)  # type: ignore[no-any-return]
@@ -105,13 +105,13 @@ class Wire:
         nodes: Sequence[int] | None = None,
         window: int = 2,
     ) -> list[T | Fault]:
-        """Send requests, a ``window`` of them in flight a broker; answers in the order of requests.
+        """Send requests with ``window`` in flight per broker; return responses in the order of the requests.
 
-        nodes: brokers that share the requests between them, whoever is free first; one that cannot
-            be reached leaves its share to the others. None is the controller, or with KRaft any
-            broker, which forwards.
-        read: makes a value of a response, on the event loop as soon as it is in; may raise Fault.
-        changes: whether the requests are to change something, and so must never be sent twice.
+        nodes: brokers that share the requests; the next request goes to the first free broker, and brokers
+            that cannot be reached leave theirs to the others. None means the controller, or with KRaft any
+            broker, which forwards requests.
+        read: converts a response to a value, on the event loop as soon as it arrives; may raise Fault.
+        changes: whether the requests change anything, and so must never be sent twice.
         """
         if not requests:
             return []
@@ -138,21 +138,21 @@ class Wire:
         *,
         changes: bool = False,
     ) -> dict[int, list[T | Fault]]:
-        """Send requests to the very broker they are for, all brokers at the same time."""
+        """Send requests to specific brokers, to all of them in parallel."""
         if not requests:
             return {}
         return self.run(self._send_each, requests, read_response, changes)
 
     def get_max_version(self, api_key: int) -> int:
-        """The highest version of an API that a broker has, -1 if it has none. Raises Fault."""
+        """Return the highest version of an API that a broker supports, -1 for none. Raises Fault."""
         return self.versions().get(api_key, -1)
 
     def versions(self) -> dict[int, int]:
-        """The highest version of each API that a broker has, by key. Raises Fault."""
+        """Return the highest version of each API that a broker supports, by API key. Raises Fault."""
         return self.run(self._get_max_versions)
 
     def close(self) -> None:
-        """Close connections and end the thread."""
+        """Close the connections and end the event loop's thread."""
         if self._closed:
             return
         self._closed = True
@@ -163,7 +163,7 @@ class Wire:
             self._net.close()
 
     async def bootstrap(self, node: str, timeout_at: float) -> None:
-        """Read the metadata from one bootstrap address. Raises what went wrong, as it was seen."""
+        """Read the metadata from one bootstrap address. Raises the original exception."""
         connection = await self._connect(node, timeout_at)
         try:
             metadata_read = self._manager.call_soon(self._manager.cluster.refresh_metadata, node)
@@ -172,33 +172,33 @@ class Wire:
                 raise client_errors.MetadataEmptyBrokerList("its metadata lists no brokers")
         finally:
             connection.close()
-        # kafka-python's own loop keeps the metadata fresh from here on, once it believes this.
+        # makes kafka-python's own loop keep the metadata fresh from here on
         self._manager._bootstrap_future = Future().success(True)
         self._manager.cluster.start_refresh_loop()
 
     def list_bootstrap_addresses(self) -> dict[str, str]:
-        """``host:port`` by kafka-python's name for a bootstrap address."""
+        """Return ``host:port`` by kafka-python's node id of each bootstrap address."""
         brokers = self._manager.cluster.bootstrap_brokers()
         return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
 
     def get_address(self, node: int | str) -> str:
-        """``host:port`` that a broker advertises."""
+        """Return the ``host:port`` that a broker advertises."""
         broker = self._manager.cluster.broker_metadata(node)
         return f"{broker.host}:{broker.port}" if broker else f"broker {node}"
 
     async def connect_to_any(self, timeout_at: float) -> None:
-        """Connect to one broker at the address that it advertises. Raises what the last one met."""
+        """Connect to any broker at its advertised address. Raises the error of the last attempt."""
         await self._get_any_connection(timeout_at)
 
     def spawn(self, coroutine: Callable[..., Awaitable[T]], *args: Any) -> "Future":
-        """Begin a coroutine on the event loop; a Future to await there."""
+        """Start a coroutine on the event loop and return a Future to await there."""
         return self._manager.call_soon(coroutine, *args)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, on the event loop."""
+        """Sleep on the event loop."""
         await self._net.sleep(seconds)
 
-    # What follows runs on the event loop.
+    # All methods below run on the event loop.
 
     async def _send(
         self,
@@ -253,7 +253,7 @@ class Wire:
         self, connection: Any, request: Request, read_response: Callable[[Response], T], changes: bool
     ) -> T:
         future = connection.send_request(request, request_timeout_ms=self._timeout_s * 1000)
-        if future.failed():  # at once, so it has not left
+        if future.failed():  # failed immediately, so the request was not sent
             raise build_fault_from_exception(future.exception, sent=False, changes=changes)
         try:
             response = await future
@@ -263,11 +263,11 @@ class Wire:
             return read_response(response)
         except _UNREADABLE_ERRORS as exc:
             raise Fault(
-                "CORRUPT_MESSAGE", f"unreadable answer: {exc}", _UNREADABLE_FAULT_KINDS[changes]
+                "CORRUPT_MESSAGE", f"unreadable response: {exc}", _UNREADABLE_FAULT_KINDS[changes]
             ) from exc
 
     async def _get_any_connection(self, timeout_at: float) -> Any:
-        """The controller's connection, else any broker's. Raises what the last one met."""
+        """Return the controller's connection, else any broker's. Raises the error of the last attempt."""
         cluster = self._manager.cluster
         nodes = self.brokers()
         controller_id = cluster.controller.node_id if cluster.controller else None
@@ -280,12 +280,12 @@ class Wire:
         raise last_error
 
     async def _get_ready_connection(self, node: int, timeout_at: float | None = None) -> Any:
-        """A connection that takes a request now. Raises a KafkaError that names the address."""
+        """Return a connection that accepts requests now. Raises a KafkaError that names the address."""
         timeout_at = timeout_at or self._compute_setup_deadline()
         try:
             connection = await self._connect(node, timeout_at)
         except client_errors.BrokerResponseError:
-            raise  # an answer, with a code: authentication
+            raise  # the broker responded with an error code, about authentication
         except client_errors.KafkaError as exc:
             text = "; ".join(str(arg) for arg in exc.args)
             raise type(exc)(f"broker {node} at {self.get_address(node)}: {text}") from exc
@@ -300,13 +300,13 @@ class Wire:
 
     async def _connect(self, node: int | str, timeout_at: float) -> Any:
         delay = self._manager.connection_delay(node)
-        if delay:  # kafka-python refuses during its own back-off; it is short, see `properties`
+        if delay:  # kafka-python refuses connections during its backoff, which is short; see `connect`
             await self._net.sleep(min(delay, max(0.0, timeout_at - time.monotonic())))
         connection = self._manager.get_connection(node, timeout_ms=_compute_remaining_ms(timeout_at))
         try:
             await self._manager.wait_for(connection.init_future, _compute_remaining_ms(timeout_at))
         except client_errors.KafkaTimeoutError as exc:
-            connection.close(exc)  # a TLS handshake has no time limit of its own
+            connection.close(exc)  # a TLS handshake has no timeout of its own
             raise
         return connection
 
@@ -323,7 +323,7 @@ class Wire:
 
 
 def _compute_throttle_end(connection: Any) -> float:
-    """Just after the time until which a broker throttles a connection; 0 if it does not."""
+    """Return the time shortly after a broker stops throttling a connection; 0 without throttling."""
     throttle_end: float = connection._throttle_time
     return min(throttle_end, time.monotonic() + MAX_THROTTLE_S) + 0.1 if throttle_end else 0.0
 
@@ -338,9 +338,9 @@ def batch_items(
     *,
     count_metadata_records: Callable[[T], int] = lambda _: 1,
 ) -> list[list[T]]:
-    """The items in lists of at most ``size`` and of a bounded number of metadata records.
+    """Split items into batches of at most ``size`` and of a bounded number of metadata records.
 
-    count_metadata_records: how many of them an item makes; an item with too many stands alone.
+    count_metadata_records: the number of records of an item; an item over the bound gets its own batch.
     """
     batches: list[list[T]] = []
     batch_records = RECORDS_PER_REQUEST
@@ -366,12 +366,12 @@ def send_batches(
     nodes: Sequence[int] | None = None,
     has_quota: bool = False,
 ) -> dict[K, Result]:
-    """Send items to the controller, or to ``nodes``, and give a result for each.
+    """Send items to the controller, or to ``nodes``, and return a result for each.
 
-    get_key: what names an item; read_codes: key, error code and message of each item in a response.
-    has_quota: the requests count against the quota of controller mutations. They are sent one after the
-        other: a broker that refuses one leaves the next on its connection unanswered for the throttle time.
-    Raises Fault when there was one request and it failed; of several, the failed ones count by item.
+    get_key: the key of an item. read_codes: key, error code and message of each item in a response.
+    has_quota: whether the requests count against the controller mutation quota. They are then sent one after
+        the other, because a broker that rejects one delays the next on its connection for the throttle time.
+    Raises Fault if the only request fails; with several requests, each item of a failed one gets the fault.
     """
 
     def read_results(response: Any) -> Mapping[K, Result]:
@@ -394,7 +394,7 @@ def send_batches(
                 answer if isinstance(answer, Fault) else answer.get(name, build_unanswered_fault())
             )
     if any(fault is not None and fault.kind is FaultKind.RETRIABLE for fault in results.values()):
-        wire.request_refresh()  # NOT_CONTROLLER and the like: know better next time
+        wire.request_refresh()  # errors such as NOT_CONTROLLER mean that the metadata is outdated
     return results
 
 

@@ -1,11 +1,12 @@
-"""Responses kept as bytes, and readers of Kafka's flexible wire format (KIP-482).
+"""Raw responses, and readers of Kafka's flexible wire format (KIP-482).
 
-A fast path for what kafka-python decodes slowly. A request says by its header which class decodes its
-response: those of the subclasses below name `RawResponse` for the versions that our decoders know, and
-kafka-python's own class for any other. Each reader gives a value and the position after it.
+This is a fast path for responses that kafka-python decodes slowly. The header of a request determines the
+class that decodes its response: the subclasses below return `RawResponse` for the versions that our decoders
+support, and kafka-python's own class for any other version. Each reader returns a value and the position
+after it.
 
-No reader goes beyond the end of the data, and none takes a length on trust: a count of items is held
-against the bytes that are left, so that an answer never costs more than its own size times a constant.
+No reader goes beyond the end of the data or trusts a length: it compares item counts with the remaining
+bytes, so that the cost of a response is at most proportional to its size.
 """
 
 import struct
@@ -18,15 +19,15 @@ from kafka.protocol.metadata import MetadataRequest
 
 T = TypeVar("T")
 
-_MAX_UVARINT_BYTES = 5  # bytes of 32 bits
+_MAX_UVARINT_BYTES = 5  # encodes 32 bits
 
 
 class MalformedResponse(ValueError):
-    """The one error of our decoders: the bytes are no response of the version that they are to be."""
+    """The only error of our decoders: the bytes are not a response of the expected version."""
 
 
 def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
-    """All that a decoder reads. Raises MalformedResponse, whatever the bytes are."""
+    """Return all items of a decoder. Raises no exception other than MalformedResponse for any bytes."""
     try:
         return list(decode())
     except MalformedResponse:
@@ -36,7 +37,7 @@ def decode_all(decode: Callable[[], Iterable[T]]) -> list[T]:
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of 32 bits. Raises MalformedResponse, or IndexError at the end of the data."""
+    """Read an unsigned 32-bit varint. Raises MalformedResponse, or IndexError at the end of the data."""
     byte = data[pos]
     pos += 1
     if byte < 0x80:
@@ -52,7 +53,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
-    """The length of a compact array, 0 for null. ``min_item_bytes``: the bytes that an item has at least."""
+    """Read the length of a compact array, 0 for null. ``min_item_bytes``: the minimum size of an item."""
     size, pos = read_uvarint(data, pos)
     count = max(0, size - 1)
     if count * min_item_bytes > len(data) - pos:
@@ -61,7 +62,7 @@ def read_count(data: bytes, pos: int, min_item_bytes: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """A compact nullable string: its length plus one, 0 for null."""
+    """Read a compact nullable string, which starts with its length plus one, or 0 for null."""
     size, pos = read_uvarint(data, pos)
     if size == 0:
         return None, pos
@@ -72,7 +73,7 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def skip_tags(data: bytes, pos: int) -> int:
-    """The position after tagged fields, which this version does not know."""
+    """Return the position after tagged fields, none of which this version knows."""
     count, pos = read_uvarint(data, pos)
     for _ in range(count):
         _, pos = read_uvarint(data, pos)
@@ -84,7 +85,7 @@ def skip_tags(data: bytes, pos: int) -> int:
 
 
 def require_end(data: bytes, pos: int) -> None:
-    """Make sure that a response ends here, after its tagged fields."""
+    """Raise MalformedResponse unless the response ends after its tagged fields."""
     pos = skip_tags(data, pos)
     if pos != len(data):
         raise MalformedResponse(f"{len(data) - pos} bytes are left over")
@@ -95,7 +96,7 @@ METADATA_VERSIONS = frozenset({11, 12, 13})
 
 
 class RawResponse:
-    """The body of a response, undecoded. ``throttle_time_ms`` is what kafka-python looks at."""
+    """The raw body of a response. kafka-python reads ``throttle_time_ms``."""
 
     __slots__ = ("body", "throttle_time_ms", "version")
 
@@ -106,7 +107,7 @@ class RawResponse:
 
 
 class _RawResponseClass:
-    """What kafka-python takes for a response class."""
+    """The interface that kafka-python requires of a response class."""
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -129,13 +130,13 @@ class _RawMetadataHeader(RequestHeader, init=False):  # type: ignore[misc,call-a
 
 
 class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
-    """A DescribeConfigsRequest answered with a RawResponse where the version allows it."""
+    """A DescribeConfigsRequest whose response is a RawResponse if our decoder supports the version."""
 
     header_class = _RawConfigsHeader
 
 
 class RawMetadataRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]
-    """A MetadataRequest answered with a RawResponse where the version allows it."""
+    """A MetadataRequest whose response is a RawResponse if our decoder supports the version."""
 
     header_class = _RawMetadataHeader
 
