@@ -226,6 +226,6 @@ def _build_problem(
     subject: str | None = None,
     *,
     hint: str = "",
-    summary: str = "Invalid value",
+    summary: str = "Value not allowed",
 ) -> SpecProblem:
     return SpecProblem(path, error(code, summary, detail, hint=hint, resource=resource, subject=subject))
