@@ -126,8 +126,8 @@ class Freshness:
         self._earlier_moves = self._listed_moves if has_recent_list else None
         caught_up = self._await_caught_up(required, limit_s, progress)
         if not caught_up and write_count == self._checked_write_count:
-            # On a busy cluster all may trail by then. Those selected before know what was committed by then;
-            # the others may not know even that.
+            # On a busy cluster, all brokers may trail by now. Those selected at the last check have at least
+            # what was committed then; the others may lack even that.
             caught_up = [node for node in self._selected_brokers if node in self._wire.brokers()]
         self._selected_brokers = caught_up or self._wire.brokers()
         self._checked_write_count, self._checked_at = write_count, time.monotonic()
