@@ -1,4 +1,4 @@
-"""Tidying up after work that went on in a system: by a plan of its own, journalled like any other."""
+"""Remove what finished work left behind in a system, with a separate plan that is journalled as usual."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ NO_OPTIONS = PlanOptions()
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """What became of leftovers: the run that took some away, if any, and what is still going on."""
+    """The result of a cleanup: the run that removed something, if any, and the work still in progress."""
 
     run: ApplyResult | None
     ongoing: tuple[str, ...]
@@ -32,9 +32,9 @@ def run_cleanup(
     options: PlanOptions = NO_OPTIONS,
     patient: bool = False,
 ) -> CleanupResult:
-    """Remove what nothing needs anymore of what runs have left; the caller holds the lock.
+    """Remove what earlier runs left behind and nothing needs anymore. The caller holds the state lock.
 
-    patient: see `CleanupRequest`. Raises Fault when a system does not answer.
+    patient: see `CleanupRequest`. Raises Fault if a system does not respond.
     """
     state = applier.store.read()
     if state is None or not state.pending_cleanup:

@@ -1,4 +1,4 @@
-"""Reading the live state of all systems that a plan or a run is about."""
+"""Read the live state of every system that a plan or a run touches."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from kdeclare.core.resources.ids import ResourceId
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The live state, and what became of expected objects that it lacks: see `CollectResult`."""
+    """The live state, and the expected objects that it does not show; see `CollectResult`."""
 
     live: LiveState
     pending: frozenset[ResourceId] = frozenset()
@@ -20,7 +20,7 @@ class Observation:
 
 
 def observe(connections: Connections, selections: Iterable[Selection]) -> LiveState:
-    """Read what is selected, and identify the systems. Raises Fault when one does not answer."""
+    """Read the selected objects and the identity of each system. Raises Fault if one does not respond."""
     requested = tuple(selections)
     parts = (
         collector.collect(connections, requested) for collector in find_collectors(connections, requested)
@@ -31,9 +31,9 @@ def observe(connections: Connections, selections: Iterable[Selection]) -> LiveSt
 def observe_owned(
     connections: Connections, selections: Iterable[Selection], owned: Iterable[str], patience: WaitPolicy
 ) -> Observation:
-    """Read what is selected, and all names, until what is selected and owned is shown. Raises Fault.
+    """Read the selected objects and all names, until every selected object that is owned is visible.
 
-    owned: resource ids.
+    owned: resource ids. Raises Fault if a system does not respond.
     """
     resources = tuple(map(ResourceId.parse, owned))
     expected = ExpectedObjects(patience, owned=resources, reads_all_names=True)
@@ -48,23 +48,24 @@ def observe_expected(
     *,
     await_unsettled: bool = False,
 ) -> Observation:
-    """Read what is selected, until every one of these objects that exists is shown, or patience ends.
+    """Read the selected objects until each of ``objects`` that exists is visible, or patience runs out.
 
-    await_unsettled: also wait for objects whose existence cannot be checked. Raises Fault.
+    await_unsettled: also wait for objects whose existence cannot be checked.
+    Raises Fault if a system does not respond.
     """
     expected = ExpectedObjects(patience, objects=frozenset(objects), await_unverifiable=await_unsettled)
     return _observe_until_shown(connections, tuple(selections), expected)
 
 
 def select_all(operations: Iterable[Operation]) -> list[Selection]:
-    """Return what the operations touch."""
+    """Return the selections for everything that the operations touch."""
     return [selection for op in operations for selection in get_operation_type(op).select(op)]
 
 
 def identify_system(live: LiveState, preferred_id: str = "") -> str:
-    """Return the id of the system that plans and states are bound to; empty where no system has one.
+    """Return the id of the system that plans and states are bound to; empty if no system has an id.
 
-    preferred_id: an id that comes first, if it is that of any system.
+    preferred_id: returned if any of the systems has this id.
     """
     system_ids = [
         id_ for id_ in (collector.identify(live) for collector in load_collectors()) if id_ is not None

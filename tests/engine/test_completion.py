@@ -210,5 +210,5 @@ def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) 
 def test_operation_without_completion_is_left_to_the_next_apply() -> None:
     other = Operation("lamp.on:kitchen", "lamp.on", ResourceId("Lamp", "kitchen"), KettleArgs("none"), {})
     assert build_started_result(other) == OperationResult(
-        other.id, Status.STARTED, None, "The next apply does this."
+        other.id, Status.STARTED, None, "The next apply will do this."
     )

@@ -179,7 +179,7 @@ def test_operation_type_that_changes_nothing_to_show_is_not_believed(
     document = document_of(update(world))
     monkeypatch.setattr(ChangeQueue, "fields", lambda self, op: ())
     document["changes"][0]["fields"] = []
-    assert "do not say what they change" in refused(document)
+    assert "do not state what they change" in refused(document)
 
 
 def test_operation_type_that_fails_on_what_it_reads_is_not_believed(

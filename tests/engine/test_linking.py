@@ -74,13 +74,13 @@ def touch(key: Key, access: Access, sort: str = ROOM) -> FootprintEntry:
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.UPDATE])
 def test_what_is_needed_is_made_first(key: Key, access: Access) -> None:
     _, lamp = link_operations([add("hall"), op("set", "lamp", touch(key, access))]).operations
-    assert lamp.needs == {"add:hall": "what it is on is made first"}
+    assert lamp.needs == {"add:hall": "the object that it uses is created first"}
     assert lamp.follows == {}
 
 
 def test_mere_order_does_not_depend_on_success() -> None:
     _, lamp = link_operations([add("hall"), op("set", "lamp", touch("hall", Access.AFTER))]).operations
-    assert (lamp.needs, lamp.follows) == ({}, {"add:hall": "what it is on is made first"})
+    assert (lamp.needs, lamp.follows) == ({}, {"add:hall": "the object that it uses is created first"})
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_mere_order_and_mentions_do_not_contradict_a_deletion() -> None:
     users = [op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
     said = link_operations([remove("hall"), *users])
     assert not said.diagnostics
-    assert said.operations[0].needs == {"set:after": "what refers to it goes first"}
+    assert said.operations[0].needs == {"set:after": "operations on what refers to the object run first"}
 
 
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.AFTER])
@@ -119,7 +119,7 @@ def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
     said = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
     assert not said.diagnostics
     hall, lamp = said.operations
-    assert hall.needs == {"remove:lamp": "what refers to it goes first"}
+    assert hall.needs == {"remove:lamp": "operations on what refers to the object run first"}
     assert order_operations(said.operations) == (lamp, hall)
 
 

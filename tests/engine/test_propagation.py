@@ -91,7 +91,7 @@ def test_await_visibility_gives_up_after_limit() -> None:
     connections = connections_to(world.cluster)
     await_visibility(world.store, connections, world.clock, lambda *how_far: told.append(how_far))
     assert 115 < world.clock.monotonic() - before < 125
-    assert told[0] == ("Waiting for systems to show what earlier runs did", 0, 1)
+    assert told[0] == ("Waiting for systems to show the changes of earlier runs", 0, 1)
     assert await_visibility(world.store, connections_to(world.cluster), world.clock) == ()
 
 

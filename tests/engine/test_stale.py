@@ -113,8 +113,8 @@ def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied(
     problem = refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
     assert [said(d) for d in problem.diagnostics] == [
-        'Topic/a retention.ms: planned on "1", now it is "7". Nothing was applied.',
-        'Topic/b retention.ms: planned on "1", now it is "8". Nothing was applied.',
+        'Topic/a retention.ms: planned on "1", but now it is "7". Nothing was applied.',
+        'Topic/b retention.ms: planned on "1", but now it is "8". Nothing was applied.',
     ]
     assert all("--skip-stale" in d.hint for d in problem.diagnostics)
 
@@ -135,7 +135,7 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
     World(world.cluster).apply(small("c"))
     problem = refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert said(problem.diagnostics[0]).startswith('Topic/c topic: planned on "absent", now it is "present"')
+    assert said(problem.diagnostics[0]).startswith('Topic/c topic: planned on "absent", but now it is "present"')
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:

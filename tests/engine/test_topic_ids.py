@@ -171,7 +171,7 @@ def test_rollback_of_a_deletion_owns_nothing_and_suggests_no_retry() -> None:
     assert outcome.exit_code is ExitCode.PARTIAL
     assert not world.owned()
     (lost,) = run.plan.diagnostics
-    assert "nothing brings back the topic's records. The topic stays deleted" in lost.detail
+    assert "the topic's records cannot be restored. The topic remains deleted" in lost.detail
     assert "tries again" not in render_run_text(run)
     assert world.plan(topic("x", **SPEC)).summary.create == 1
 

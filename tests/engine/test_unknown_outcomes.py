@@ -196,7 +196,7 @@ def test_recovery_says_no_effect_only_after_the_deadline() -> None:
         )
     assert [r.status for r in found.settled.values()] == [Status.INTERRUPTED]
     assert world.clock.monotonic() - begun >= CONFIGS_S
-    assert told[0] == ("Waiting for the effect of requests of a run that was cut short", 0, 1)
+    assert told[0] == ("Waiting for the effect of requests of an interrupted run", 0, 1)
 
 
 def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_progress_says_that_the_effect_is_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(world.clock, "sleep", sleep)
     plan = world.plan(declared(), scope=UNCHECKED)
     world.run(plan, poll_s=0.001)
-    assert "Waiting for the effect of requests without an answer" in told
+    assert "Waiting for the effect of unanswered requests" in told
 
 
 def test_journal_says_until_when_brokers_may_work_on_a_request() -> None:

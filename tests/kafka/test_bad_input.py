@@ -300,7 +300,7 @@ def test_a_state_folder_that_is_not_writable(here: tuple[Project, KafkaBed]) -> 
     finally:
         state.chmod(0o755)
     assert ran.code is ExitCode.ERROR
-    assert "The state is not writable" in ran.err
+    assert "No access to the state" in ran.err
     assert "--state" in ran.err
     assert not bed.cluster.topics([project.name("t")])
 

@@ -199,7 +199,7 @@ def test_without_a_preflight_the_run_has_them_and_skips_what_needs_it(
         for o in json.loads(ran.out)["operations"]
         if o["status"] != "done"
     }
-    assert left.pop(("skipped", "partitions.reassign", "fewer")).startswith("It needs configs.alter")
+    assert left.pop(("skipped", "partitions.reassign", "fewer")).startswith("It depends on configs.alter")
     assert left == {
         ("denied", "configs.alter", "fewer"): UNEXPLAINED_DENIAL,
         ("denied", "topic.create", DENIED): not_called(project.name(DENIED))[1],

@@ -228,7 +228,7 @@ def test_the_page_of_the_run_has_what_became_of_it(desktop: Watched, release: Re
     assert f"{run['counts']['done']} of {total} operations" in " ".join(facts.split())
     assert "ann@laptop" in facts
     assert (tile(page, "stale"), tile(page, "skipped")) == ("1", "1")
-    assert 'planned on not set, now it is "lz4"' in page.locator("#risky").inner_text()
+    assert 'planned on not set, but now it is "lz4"' in page.locator("#risky").inner_text()
     never = sum(step["begun"] is None for step in run["steps"])
     assert f"{never} operations never begun" in page.locator("#times-note").inner_text()
     moves = page.locator(".time", has_text="partitions.reassign")

@@ -143,7 +143,7 @@ def test_saved_plan_is_stale_where_others_have_changed_something(kdeclare: Comma
     set_rollout(kdeclare, "dark-mode", 77)
     ran = kdeclare("apply", "it.plan", "--yes")
     assert ran.code == 4
-    assert "Flag/dark-mode rollout: planned on 10, now it is 77." in ran.err
+    assert "Flag/dark-mode rollout: planned on 10, but now it is 77." in ran.err
     assert flags(kdeclare) == {"dark-mode": 77}
     assert kdeclare("apply", "it.plan", "--yes", "--skip-stale").code == 5
     assert flags(kdeclare) == {"dark-mode": 77, "search": 1}
@@ -165,7 +165,7 @@ def test_rollback_with_a_conflict_leaves_that_alone(kdeclare: CommandLine) -> No
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 5
     assert (
-        "Flag/dark-mode: rollout is no longer as the run left it, so it is left alone." in ran.err + ran.out
+        "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged." in ran.err + ran.out
     )
     assert flags(kdeclare) == {"dark-mode": 77}
 

@@ -33,10 +33,10 @@ ALLOWED = {
     ("engine/planning/plan_values.py", "topic"),
     (
         "engine/planning/planfile_schema.py",
-        "Labels of topics that the state does not have; policies judge by them again.",
+        "Labels of topics that the state does not have; needed to run policies again.",
     ),
-    ("engine/planning/planfile_schema.py", "Racks by broker, where the plan says which replicas go where."),
-    ("engine/planning/planfile_schema.py", "The topic that was judged, where the resource is not the topic."),
+    ("engine/planning/planfile_schema.py", "The rack of each broker, for plans that place replicas."),
+    ("engine/planning/planfile_schema.py", "The topic that was judged, if the resource is not the topic."),
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),
     ("engine/planning/prune_denied.py", "reassign"),

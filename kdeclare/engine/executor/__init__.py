@@ -1,1 +1,1 @@
-"""Running a plan: expectations, scheduler, journal, recovery, rollback. Never diffs, never asks."""
+"""Execution of plans: expectations, scheduler, journal, recovery and rollback. Never diffs or prompts."""

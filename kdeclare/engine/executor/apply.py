@@ -1,4 +1,4 @@
-"""Applying a plan: refuse what is stale, run the rest, remember what is owned."""
+"""Apply a plan: refuse stale operations, run the rest, and record what kdeclare owns afterwards."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import field
@@ -55,10 +55,11 @@ from kdeclare.engine.state.port import StateStore, make_run_id
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """What it takes to apply plans: connections, a store whose lock is held, and how to go about it.
+    """Everything needed to apply plans: connections, a store whose lock the caller holds, and settings.
 
-    who, command: for the history. judge: the policies, which judge every change again on the systems as they
-    are at that time. stop: set from outside to end in good order. request_deadline_s: see `Attempt`.
+    who, command: recorded in the history. judge: the policies, which evaluate every change again against the
+    current state of the systems. stop: set by the caller to stop the run gracefully. request_deadline_s: see
+    `Attempt`.
     """
 
     store: StateStore
@@ -80,10 +81,10 @@ class Applier:
         skip_stale: bool = False,
         identity: str | None = None,
     ) -> ApplyResult:
-        """Run ``plan``. Raises KdeclareError when it must not be run at all (exit 1 or 4), and Fault.
+        """Run ``plan``. Raises Fault, and KdeclareError if the plan must not run (exit code 1 or 4).
 
-        identity: the plan's id where it was read from a file; such a plan is applied only once.
-        Every expectation is checked before the first request is sent.
+        identity: the plan's id if it was read from a file; such a plan is applied only once.
+        Checks every expectation before sending the first request.
         """
         state = self.store.read()
         _validate_plan_base(plan, state)
@@ -108,7 +109,7 @@ class Applier:
         return self._run(plan, text, identity, state, skipped_results, ownership_problems, options)
 
     def _prune_denied(self, plan: Plan, state: State | None, skipped_ids: Collection[str]) -> Plan:
-        """Without what the policies deny by now; what is left out anyway is not put before them."""
+        """Return the plan without what policies deny now. Skipped operations are not evaluated."""
         records = state.resources if state else {}
         return evaluate_and_prune(
             plan, self.connections, self.judge, records, replay_overrides(plan), skipped_ids
@@ -117,12 +118,12 @@ class Applier:
     def _find_stale(
         self, plan: Plan, state: State | None, timeout_s: float
     ) -> tuple[list[Mismatch], LiveState]:
-        """What no longer is as planned, and the live state that this was seen in."""
+        """Return what is no longer as planned, and the live state on which this is based."""
         secret_errors = find_changed_secrets(plan.operations, self.secrets)
         if secret_errors:
             problems = [d for problem in secret_errors for d in problem.diagnostics]
             if any(d.code == KEY_MISSING for d in problems):
-                raise KdeclareError(*problems)  # with the key the plan may well be good
+                raise KdeclareError(*problems)  # not stale: with the key, the plan may be applicable
             raise KdeclareError(*problems, exit_code=ExitCode.STALE)
         ownership_mismatches = find_stale_ownership(plan, state.resources if state else {})
         patience = WaitPolicy(timeout_s, self.progress, self.clock.monotonic, self.clock.sleep)
@@ -181,7 +182,7 @@ class Applier:
         return result
 
     def _list_overrides(self, plan: Plan, operations: Sequence[Operation]) -> list[OverrideLine]:
-        """Record the policy overrides that this run uses, with who kdeclare is to each resource's system."""
+        """List the policy overrides that this run uses, with kdeclare's principal in the affected system."""
         overridden = [(v, v.override) for v in plan.verdicts if v.override is not None]
         if not overridden:
             return []
@@ -212,17 +213,17 @@ def _get_outcome(result: ApplyResult) -> Literal["complete", "partial", "interru
 
 
 def _validate_plan_base(plan: Plan, state: State | None) -> None:
-    """What keeps a plan from being applied whatever the cluster has. Raises KdeclareError."""
+    """Refuse a plan that cannot be applied whatever the live state is. Raises KdeclareError."""
     if plan.has_errors:
         errors = [d for d in plan.diagnostics if d.is_error]
         raise KdeclareError(*errors, exit_code=ExitCode.STALE if plan.is_stale else ExitCode.ERROR)
-    # one that was made where no system has an id is bound to none
+    # A plan made while no system had an id is not bound to a cluster.
     if state is not None and state.cluster_id and plan.cluster.id not in ("", state.cluster_id):
         raise KdeclareError(
             error(
                 "other-cluster",
                 "The plan is for another cluster",
-                f"The plan is for cluster {plan.cluster.id}, and the state is about {state.cluster_id}.",
+                f"The plan is for cluster {plan.cluster.id}, but the state belongs to {state.cluster_id}.",
                 hint="Check --env and --state, then plan again.",
             )
         )
@@ -231,12 +232,13 @@ def _validate_plan_base(plan: Plan, state: State | None) -> None:
         raise _build_stale_plan_error(
             "other-lineage",
             "The plan was made on another state",
-            f"It was made on lineage {plan.base.lineage or 'none'}, and the state's is {lineage or 'none'}.",
+            f"The plan's state lineage is {plan.base.lineage or 'none'}, but the current state's lineage is "
+            f"{lineage or 'none'}.",
         )
 
 
 def _validate_not_applied(identity: str, store: StateStore) -> None:
-    """Refuse a saved plan that a run has applied; one that had no effect at all does not count."""
+    """Refuse a saved plan that a run has already applied. A run that had no effect does not count."""
     for run_id in store.runs():
         if identity[:8] not in run_id:
             continue
@@ -245,12 +247,12 @@ def _validate_not_applied(identity: str, store: StateStore) -> None:
         is_same_plan = record.start is not None and record.start.plan_id == identity
         if is_same_plan and (has_good_result or not record.begun):
             raise _build_stale_plan_error(
-                "already-applied", "The plan was applied already", f"Run {run_id} applied this very plan."
+                "already-applied", "The plan was already applied", f"Run {run_id} applied this plan."
             )
 
 
 def _build_stale_plan_error(code: str, summary: str, detail: str) -> KdeclareError:
-    problem = error(code, summary, f"{detail} Nothing was applied.", hint="Make a new plan and look at it.")
+    problem = error(code, summary, f"{detail} Nothing was applied.", hint="Make and review a new plan.")
     return KdeclareError(problem, exit_code=ExitCode.STALE)
 
 
@@ -259,7 +261,7 @@ def _report_stale(mismatch: Mismatch) -> Diagnostic:
         "stale",
         "The plan is stale",
         f"{_format_mismatch(mismatch)} Nothing was applied.",
-        hint="Make a new plan and look at it, or leave such changes out with --skip-stale.",
+        hint="Make and review a new plan, or pass --skip-stale to skip stale changes.",
         resource=mismatch.resource,
         subject=mismatch.element,
     )
@@ -267,11 +269,11 @@ def _report_stale(mismatch: Mismatch) -> Diagnostic:
 
 def _format_mismatch(mismatch: Mismatch) -> str:
     planned, current = format_value(mismatch.planned), format_value(mismatch.now)
-    return f"{mismatch.resource} {mismatch.element}: planned on {planned}, now it is {current}."
+    return f"{mismatch.resource} {mismatch.element}: planned on {planned}, but now it is {current}."
 
 
 def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[str, OperationResult]:
-    """Stale operations, those of resources whose ownership is stale, and all that need them."""
+    """Return results for stale operations, operations of resources with stale ownership, and dependents."""
     resources = {item.resource for item in mismatches if not item.operation}
     mismatches_by_operation = {item.operation: item for item in mismatches if item.operation}
     results: dict[str, OperationResult] = {}
@@ -279,22 +281,22 @@ def _build_skipped_results(plan: Plan, mismatches: Sequence[Mismatch]) -> dict[s
         cause = next((need for need in op.needs if need in results), None)
         if op.id in mismatches_by_operation or str(op.resource) in resources:
             mismatch = mismatches_by_operation.get(op.id)
-            text = _format_mismatch(mismatch) if mismatch else "Its ownership has changed since."
+            text = _format_mismatch(mismatch) if mismatch else "Its ownership has changed since the plan."
             results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         elif cause is not None:
-            results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It needs {cause}.", cause)
+            results[op.id] = OperationResult(op.id, Status.SKIPPED, None, f"It depends on {cause}.", cause)
         elif get_operation_type(op).is_cleanup and op.follows and results.keys() >= op.follows.keys():
-            message = "There is nothing to tidy up."
+            message = "There is nothing to clean up."
             results[op.id] = OperationResult(op.id, Status.SKIPPED, None, message, next(iter(op.follows)))
     return results
 
 
 def _report_stale_ownership(plan: Plan, mismatches: Sequence[Mismatch]) -> tuple[Diagnostic, ...]:
-    """What is left out of resources of which only the ownership was to be taken."""
+    """Return an error for each resource without operations whose ownership record is stale."""
     operated_resources = {str(op.resource) for op in plan.operations}
     return tuple(
         error(
-            "stale", "Left out as stale", _format_mismatch(item), resource=item.resource, subject=item.element
+            "stale", "Skipped as stale", _format_mismatch(item), resource=item.resource, subject=item.element
         )
         for item in mismatches
         if not item.operation and item.resource not in operated_resources
@@ -302,11 +304,11 @@ def _report_stale_ownership(plan: Plan, mismatches: Sequence[Mismatch]) -> tuple
 
 
 def validate_deletions(plan: Plan, state: State | None, live: LiveState, store: StateStore) -> None:
-    """Refuse a plan that deletes what is protected. Raises KdeclareError (exit 3).
+    """Refuse a plan that deletes a protected resource. Raises KdeclareError (exit code 3).
 
-    live: what the operations of the plan are about.
-    A rollback may delete a protected resource that its run created. A rollback of a run that does not exist
-    is refused (exit code 4).
+    live: the live state of the objects that the plan's operations touch.
+    A rollback may delete a protected resource that its run created. A rollback of an unknown run is refused
+    (exit code 4).
     """
     if plan.undoes is not None and plan.undoes not in store.runs():
         raise KdeclareError(_report_unknown_run(plan.undoes), exit_code=ExitCode.STALE)
@@ -332,8 +334,8 @@ def _report_unknown_run(run_id: str) -> Diagnostic:
     return error(
         "unknown-run",
         "The run to undo is not in the state",
-        f"The plan undoes run {run_id}, which this state does not have. Nothing was applied.",
-        hint="Check --state and --env; 'kdeclare history' lists the runs.",
+        f"The plan undoes run {run_id}, but the state has no such run. Nothing was applied.",
+        hint="Check --state and --env, or run 'kdeclare history' to list the runs.",
     )
 
 
@@ -345,7 +347,7 @@ def _find_protected(
 ) -> Iterator[Diagnostic]:
     for resource in sorted(deleted - created):
         if is_protected(records.get(str(resource))):
-            yield _report_protected(resource, "Its lifecycle.preventDestroy was true when last applied.")
+            yield _report_protected(resource, "lifecycle.preventDestroy was true when it was last applied.")
     for kind in sorted({resource.kind for resource in deleted}):
         names = {resource.name for resource in deleted if resource.kind == kind}
         for name, reason in find_undeletable(kind, names, live).items():
@@ -357,6 +359,6 @@ def _report_protected(resource: ResourceId, reason: str) -> Diagnostic:
         PREVENT_DESTROY,
         "Deletion prevented",
         f"{resource.kind} '{resource.name}' must not be deleted: {reason} Nothing was applied.",
-        hint="Make a new plan with 'kdeclare plan --out FILE' and look at it.",
+        hint="Make a new plan with 'kdeclare plan --out FILE' and review it.",
         resource=str(resource),
     )

@@ -1,4 +1,4 @@
-"""Sending one batch, and finding out what became of it when the answer did not come."""
+"""Send one batch, and determine the outcome of requests without a response."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
@@ -32,17 +32,17 @@ _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 
 _ALREADY_CAUSES = DONE_CAUSES | {FaultCause.GONE_ALREADY}
-"""What a system answers to a request whose first copy took effect."""
+"""How a system responds to a repeated request if the first one took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Runs batches of operations of one type; safe to share among threads.
+    """Runs batches of operations of one type. Threads can share it safely.
 
-    follow_timeout_s: how long what follows one after the other is given for it. stop: from when on no longer.
-    request_deadline_s: for how long brokers may work on a request that carries no timeout of its own.
-    resend: called with operation ids before their request is sent once more. unanswered: the ids of
-    operations whose outcome is being looked for; for progress.
+    follow_timeout_s: how long to wait for changes that propagate member by member. stop: stops all waiting
+    when set. request_deadline_s: how long brokers may work on a request that has no timeout of its own.
+    resend: called with the operations before their request is sent again. unanswered: the ids of operations
+    whose outcome is being determined, for progress reports.
     """
 
     connections: Connections
@@ -55,16 +55,16 @@ class Attempt:
     unanswered: set[str] = field(default_factory=set)
 
     def deadline_s(self, verb: str) -> float:
-        """For how long brokers may work on a request of this verb once it has been sent."""
+        """Return how long brokers may work on a request of this verb after it was sent."""
         stated = OPERATION_TYPES[verb].find_deadline_s(self.connections)
         return self.request_deadline_s if stated is None else stated
 
     def run(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
     ) -> dict[str, OperationResult]:
-        """A result for each operation. Raises nothing that a cluster can cause.
+        """Run the operations and return a result for each. Does not raise anything that a cluster can cause.
 
-        temporary: by claim, what the run has set for its own sake and could not remove.
+        temporary: by claim, values that the run set temporarily and could not remove.
         """
         results: dict[str, OperationResult] = {}
         try:
@@ -127,7 +127,7 @@ class Attempt:
     def _expect_own_changes(
         self, operations: Sequence[Operation], temporary: Mapping[str, JsonValue]
     ) -> list[Operation]:
-        """The operations, expecting what is there of the run's own making: nobody else has changed that."""
+        """Adapt expectations to values that the run itself has set; they are not changes by other clients."""
         claimed_by_id = {op.id: claimed for op in operations if (claimed := _find_claimed(op, temporary))}
         current_views = read_views(self.connections, [op for op in operations if op.id in claimed_by_id])
         own_changes = {
@@ -144,7 +144,7 @@ class Attempt:
         ]
 
     def _find_changed_since(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """What needed others is looked at again right before its request; metadata may lag behind them."""
+        """Check operations with predecessors again before sending; metadata may lag behind those."""
         changed = self._observe_until(operations, lambda op, now: not find_mismatches(op, now))
         return {
             op.id: OperationResult(op.id, Status.STALE, "stale", _format_changes(op, now))
@@ -154,7 +154,7 @@ class Attempt:
     def _find_overtaken(
         self, operations: Sequence[Operation], answers: Mapping[str, Outcome]
     ) -> dict[str, OperationResult]:
-        """What is refused because somebody else has changed the resource right before the request."""
+        """Return results for refusals because another client changed the resource just before the request."""
         faults = {op.id: fault for op in operations if isinstance(fault := answers[op.id], Fault)}
         causes = {id_: _find_cause(op, faults[id_]) for op in operations if (id_ := op.id) in faults}
         suspects = [op for op in operations if causes.get(op.id) in DONE_CAUSES]
@@ -165,7 +165,7 @@ class Attempt:
         results = {}
         for op in suspects:
             text = _format_changes(op, current_views[op.id])
-            if text or causes[op.id] is FaultCause.EXISTS:  # the system may not show it yet
+            if text or causes[op.id] is FaultCause.EXISTS:  # the system may not show the new object yet
                 text = text or faults[op.id].message
                 results[op.id] = OperationResult(op.id, Status.STALE, "stale", text)
         return results
@@ -178,10 +178,10 @@ class Attempt:
         *,
         last: bool,
     ) -> dict[str, OperationResult]:
-        """What became of requests without an answer; those without an effect are left out, to be sent again.
+        """Determine the outcome of unanswered requests. Those without an effect are left out, to be resent.
 
-        A request may take effect for as long as its deadline at the brokers, so nothing else is said before
-        that. Sending it again does no harm, so that is not put off. last: it is not sent again.
+        A request may take effect until its deadline at the brokers, so no other outcome is certain before
+        then. Resending is harmless, so it does not wait for the deadline. last: no resend follows.
         """
         self.unanswered.update(op.id for op in operations)
         try:
@@ -236,7 +236,7 @@ class Attempt:
         return results | {op.id: _build_unanswered_result(op) for op in untouched} if last else results
 
     def _await_propagation(self, operations: Sequence[Operation]) -> dict[str, OperationResult]:
-        """Wait until all have followed; a result for each operation of which some have not."""
+        """Wait until all members have applied the changes; return results for those that some have not."""
         deadline, step_s = self.clock.monotonic() + self.follow_timeout_s, _FIRST_STEP_S
         pending = list(operations)
         lagging_results: dict[str, OperationResult] = {}
@@ -253,14 +253,14 @@ class Attempt:
         try:
             live = observe(self.connections, select_all(operations))
         except Fault as fault:
-            return {op.id: _build_lagging_result(op, [f"nobody can be asked: {fault}"]) for op in operations}
+            return {op.id: _build_lagging_result(op, [f"no member responds: {fault}"]) for op in operations}
         lagging_members = ((op, get_operation_type(op).list_lagging_members(op, live)) for op in operations)
         return {op.id: _build_lagging_result(op, who) for op, who in lagging_members if who}
 
     def _observe_until(
         self, operations: Sequence[Operation], is_settled: Callable[[Operation, View], bool]
     ) -> list[tuple[Operation, View]]:
-        """Observe until all are good or patience ends; those that are not, with what was seen last."""
+        """Observe until all are settled or time is up; return the unsettled ones with their last view."""
         waited_s, step_s = 0.0, _FIRST_STEP_S
         pending = list(operations)
         while True:
@@ -273,7 +273,7 @@ class Attempt:
 
 
 def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The elements that an operation expects something of, with what the run has set there itself."""
+    """Return the elements in the operation's expectations that the run itself has set, with their values."""
     if not temporary or not op.after:
         return {}
     claims = get_operation_type(op).claims(op)
@@ -281,19 +281,19 @@ def _find_claimed(op: Operation, temporary: Mapping[str, JsonValue]) -> dict[str
 
 
 def has_taken_effect(op: Operation, current_view: View) -> bool:
-    """Whether the view shows it; it cannot where before and after look alike (a secret)."""
+    """Return whether the view proves the effect. It cannot if before and after look the same (a secret)."""
     return current_view == get_operation_type(op).expected_state(op) and bool(
         find_mismatches(op, current_view)
     )
 
 
 def build_done_result(op: Operation) -> OperationResult:
-    """It went well."""
+    """Return the result of an operation that succeeded."""
     return OperationResult(op.id, Status.DONE)
 
 
 def build_failed_result(op: Operation, fault: Fault) -> OperationResult:
-    """It did not, and the cluster says why."""
+    """Return the result of an operation that failed, with the cluster's reason."""
     explanation = get_operation_type(op).explain(op, fault)
     if explanation.cause is FaultCause.DENIED_BY_POLICY:
         return OperationResult(op.id, Status.DENIED, fault.error, fault.message or UNEXPLAINED_DENIAL)
@@ -302,7 +302,7 @@ def build_failed_result(op: Operation, fault: Fault) -> OperationResult:
 
 
 def _build_lagging_result(op: Operation, members: Sequence[str]) -> OperationResult:
-    message = f"It has been done, but not all have followed: {'; '.join(members)}."
+    message = f"Applied, but not every member has picked up the change yet: {'; '.join(members)}."
     return OperationResult(op.id, Status.FAILED, NOT_PROPAGATED, message)
 
 
@@ -318,9 +318,10 @@ def _build_secret_fault(problem: KdeclareError) -> Fault:
 
 
 def _is_unknown(op: Operation, outcome: Outcome, *, is_resend: bool) -> bool:
-    """Whether only the system can tell what came of it. is_resend: it was sent before, without an answer.
+    """Return whether only the system can tell the outcome.
 
-    A later send that did nothing (no connection, a quota) says nothing of the one before it.
+    is_resend: the request was sent before, without a response. A resend that did nothing (no connection, a
+    quota) does not reveal the outcome of the earlier request.
     """
     if not isinstance(outcome, Fault):
         return False
@@ -335,32 +336,35 @@ def _find_cause(op: Operation, fault: Fault) -> FaultCause:
 
 def _build_unclear_result(op: Operation, current_view: View) -> OperationResult:
     message = (
-        f"The answer did not come, and it is neither as before nor as planned: "
+        "The request was not answered, and the current state matches neither the state before nor the plan: "
         f"{_format_changes(op, current_view)}"
     )
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)
 
 
 def _build_unobserved_result(op: Operation, outcome: Outcome) -> OperationResult:
-    message = "The answer did not come, and the cluster could not be observed afterwards"
+    message = "The request was not answered, and the cluster could not be observed afterwards"
     return OperationResult(
         op.id, Status.UNKNOWN, outcome.error if isinstance(outcome, Fault) else None, f"{message}: {outcome}."
     )
 
 
 def _build_pending_result(op: Operation, until: str) -> OperationResult:
-    message = f"No answer came, and the system may still do it until {until}. The next command looks again."
+    message = (
+        f"The request was not answered, and the system may still execute it until {until}. The next command "
+        "checks the outcome."
+    )
     return OperationResult(op.id, Status.UNKNOWN, None, message)
 
 
 def _format_changes(op: Operation, current_view: View) -> str:
-    """What is no longer as planned, in words."""
+    """Describe what is no longer as planned."""
     return "; ".join(
-        f"{m.element} was {format_value(m.planned)}, now it is {format_value(m.now)}"
+        f"{m.element} was {format_value(m.planned)}, but is now {format_value(m.now)}"
         for m in find_mismatches(op, current_view)
     )
 
 
 def _build_unanswered_result(op: Operation) -> OperationResult:
-    message = f"Sent {_MAX_SENDS} times, each time without an answer and without an effect."
+    message = f"Sent {_MAX_SENDS} times, each time without a response and without an effect."
     return OperationResult(op.id, Status.FAILED, "REQUEST_TIMED_OUT", message)

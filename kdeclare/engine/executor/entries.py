@@ -1,4 +1,4 @@
-"""The lines of a run's journal: what they look like, and what they add up to."""
+"""The lines of a run's journal, and the record that they add up to."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,9 +25,9 @@ class _JournalLine(BaseModel):
 
 
 class OverrideLine(BaseModel):
-    """One denial of a policy that was not heeded, and why.
+    """One overridden policy denial, with the reason.
 
-    principal: whom the brokers took the person for; None where they authenticate nobody.
+    principal: kdeclare's principal in the system; None if the system does not authenticate clients.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -39,7 +39,7 @@ class OverrideLine(BaseModel):
 
 
 class RunLine(_JournalLine):
-    """The first line: what runs, and on whose behalf."""
+    """The first line: the plan, the command, and the user who started the run."""
 
     event: Literal["run"] = "run"
     plan_id: str
@@ -50,9 +50,9 @@ class RunLine(_JournalLine):
 
 
 class BeginLine(_JournalLine):
-    """On disk before the request with these operations is sent, also when it is sent again.
+    """Written to disk before a request with these operations is sent, and again before each resend.
 
-    deadline: until when brokers may work on it. Earlier versions did not say.
+    deadline: the time until which brokers may work on the request; absent in journals of earlier versions.
     """
 
     event: Literal["begin"] = "begin"
@@ -61,7 +61,7 @@ class BeginLine(_JournalLine):
 
 
 class ResultLine(BaseModel):
-    """How one operation ended."""
+    """The result of one operation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     id: str
@@ -70,11 +70,11 @@ class ResultLine(BaseModel):
     message: str = ""
     cause: str | None = None
     topic_id: str | None = None
-    """Of a topic that was created, as the cluster acknowledged it; kdeclare 0.1 did not write it."""
+    """The id of a created topic, as acknowledged by the cluster; absent in journals of kdeclare 0.1."""
 
 
 class EndLine(_JournalLine):
-    """How operations ended; ``settled`` when that was found out later by observing."""
+    """Results of operations; ``settled`` if they were determined later by observing the system."""
 
     event: Literal["end"] = "end"
     results: list[ResultLine]
@@ -82,10 +82,10 @@ class EndLine(_JournalLine):
 
 
 class FinishLine(_JournalLine):
-    """The last line: the state is written, nothing is left open.
+    """The last line: the state is written and no operation is left open.
 
-    lineage, serial: of the state as it was then, which tells later whether an older one was put in its place;
-    None in journals of kdeclare 0.1.
+    lineage, serial: those of the state at that time. They show later whether the state was replaced by an
+    older one. None in journals of kdeclare 0.1.
     """
 
     event: Literal["finish"] = "finish"
@@ -102,12 +102,12 @@ _LINE_ADAPTER: TypeAdapter[JournalLine] = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A journal folded: who ran what, what was begun, how it ended, and whether it is over.
+    """A folded journal: who ran what, which operations were begun, how they ended, and whether the run ended.
 
     begun: in the order in which they were begun. outcome: None while the run is unfinished.
-    ended_at: when the journal says how each operation ended. sent_at, deadlines: when it was sent last, and
-    until when brokers may work on that request; the latter only where the journal says it.
-    lineage, serial: of the state once the run was over; None where the journal does not say.
+    ended_at: when each operation ended according to the journal. sent_at, deadlines: when each operation was
+    last sent, and until when brokers may work on that request, if the journal records it.
+    lineage, serial: those of the state after the run; None if the journal does not record them.
     """
 
     run_id: str
@@ -124,23 +124,23 @@ class RunRecord:
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """Begun, and not known how they ended."""
+        """The operations that were begun and whose result is unknown."""
         known = {id_ for id_, result in self.results.items() if result.status is not Status.UNKNOWN}
         return tuple(id_ for id_ in self.begun if id_ not in known)
 
     @property
     def is_over(self) -> bool:
-        """Whether its last line was written."""
+        """Whether the last line of the journal was written."""
         return self.outcome is not None
 
 
 def as_json(line: JournalLine) -> JsonValue:
-    """What the journal stores of a line."""
+    """Return the JSON form of a journal line."""
     return line.model_dump(mode="json", exclude_defaults=False)
 
 
 def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled: bool = False) -> EndLine:
-    """The line for operations that ended."""
+    """Return the line for operations that ended."""
     result_lines = [
         ResultLine(
             id=r.id,
@@ -158,14 +158,14 @@ def build_end_line(ended_at: str, results: Iterable[OperationResult], *, settled
 def build_finish_line(
     finished_at: str, outcome: Literal["complete", "partial", "interrupted", "recovered"], state: State | None
 ) -> FinishLine:
-    """The last line of a run that left this state."""
+    """Return the last line of a run that resulted in ``state``."""
     if state is None:
         return FinishLine(at=finished_at, outcome=outcome)
     return FinishLine(at=finished_at, outcome=outcome, lineage=state.lineage, serial=state.serial)
 
 
 def fold_journal(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
-    """What a journal adds up to. Raises KdeclareError for a line that is no line of ours."""
+    """Fold the lines of a journal into a record. Raises KdeclareError for an unknown line."""
     start: RunLine | None = None
     begun_ids: dict[str, None] = {}
     results: dict[str, OperationResult] = {}
@@ -205,7 +205,7 @@ def fold_journal(run_id: str, entries: Sequence[JsonValue]) -> RunRecord:
 
 
 def parse_lines(run_id: str, entries: Sequence[JsonValue]) -> list[JournalLine]:
-    """The lines of a journal. Raises KdeclareError for one that is not of ours."""
+    """Parse the lines of a journal. Raises KdeclareError for an unknown line."""
     return [_parse_line(run_id, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
@@ -218,8 +218,8 @@ def _parse_line(run_id: str, number: int, entry: JsonValue) -> JournalLine:
                 "journal-corrupt",
                 "The journal cannot be read",
                 f"Entry {number} of the journal of run {run_id} is not understood: "
-                f"{problem.errors()[0]['msg']}.",
-                hint="It was written by another version of kdeclare; use that one to finish the run.",
+                f"{problem.errors()[0]['msg']}. It may have been written by another version of kdeclare.",
+                hint="Use the kdeclare version that wrote the journal to finish the run.",
             )
         ) from None
 
@@ -237,11 +237,11 @@ _DAMAGE_CODES = frozenset(
         "plan-malformed",
     }
 )
-"""What is wrong with the run itself; a folder that cannot be read or is not there is another problem."""
+"""Codes for damage to the run itself. An unreadable or missing folder is a different problem."""
 
 
 def read_run(store: StateStore, run_id: str) -> RunRecord:
-    """The folded journal of a run. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
+    """Read and fold the journal of a run. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
     finished_runs = _finished_runs.get(store)
     if finished_runs is not None and run_id in finished_runs:
         return finished_runs[run_id]
@@ -253,12 +253,12 @@ def read_run(store: StateStore, run_id: str) -> RunRecord:
 
 
 _finished_runs: WeakKeyDictionary[StateStore, dict[str, RunRecord]] = WeakKeyDictionary()
-"""What `keep_finished_runs` keeps: the folded journals of runs by their ids."""
+"""The folded journals that `keep_finished_runs` caches, by run id."""
 
 
 @contextmanager
 def keep_finished_runs(store: StateStore) -> Iterator[None]:
-    """Read the journal of a run that is over, which does not change any more, only once in the block."""
+    """Read the journal of each finished run only once within the block; such a journal never changes."""
     if store in _finished_runs:
         yield
         return
@@ -270,9 +270,9 @@ def keep_finished_runs(store: StateStore) -> Iterator[None]:
 
 
 def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, str]] | None:
-    """Read of which types the operations of a run are, each with the kind of a resource.
+    """Return the pairs of operation type and resource kind in the plan of a run.
 
-    The plan is neither checked nor made. None where its file is of another version or damaged.
+    The plan is neither validated nor built. Returns None if its file has another version or is damaged.
     """
     try:
         return find_written_kinds(store.read_plan_lines(run_id))
@@ -281,9 +281,9 @@ def read_written_kinds(store: StateStore, run_id: str) -> frozenset[tuple[str, s
 
 
 def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
-    """Read for which reasons a run changed something. Raises KdeclareError (see `read_run_plan`).
+    """Return the reasons of the changes in a run. Raises KdeclareError (see `read_run_plan`).
 
-    The plan is neither checked nor made, unless its file is of another version or damaged.
+    The plan is neither validated nor built, unless its file has another version or is damaged.
     """
     try:
         document = as_object(parse_json(store.read_plan_text(run_id)))
@@ -292,13 +292,13 @@ def read_reasons(store: StateStore, run_id: str) -> frozenset[Reason]:
             reasons = {as_text(c["reason"]) for c in changes if c["action"] != Action.NO_OP.value}
             return frozenset(map(Reason, reasons))
     except (KdeclareError, KeyError, TypeError, ValueError, RecursionError):
-        pass  # then reading all of it says what is wrong
+        pass  # reading the whole plan below reports the problem
     effective_changes = (c for c in read_run_plan(store, run_id).changes if c.action is not Action.NO_OP)
     return frozenset(change.reason for change in effective_changes)
 
 
 def read_run_plan(store: StateStore, run_id: str) -> Plan:
-    """The plan that a run executed. Raises KdeclareError (``run-unreadable`` where it is damaged)."""
+    """Read the plan that a run executed. Raises KdeclareError (``run-unreadable`` if it is damaged)."""
     with _explain_damage(store, run_id):
         text, kept_plans = store.read_plan_text(run_id), _kept_plans.get(store)
         kept_plan = kept_plans.get(run_id) if kept_plans is not None else None
@@ -311,15 +311,15 @@ def read_run_plan(store: StateStore, run_id: str) -> Plan:
 
 
 _kept_plans: WeakKeyDictionary[StateStore, dict[str, tuple[str, Plan]]] = WeakKeyDictionary()
-"""What `keep_run_plans` keeps: the texts and the plans of runs by their ids."""
+"""The texts and plans that `keep_run_plans` caches, by run id."""
 
 
 @contextmanager
 def keep_run_plans(store: StateStore) -> Iterator[None]:
-    """Read the plan of a run only once while the block runs, unless its file changes.
+    """Read the plan of each run only once within the block, unless its file changes.
 
-    A rollback needs it in several steps, and reading it takes longer than each of them. Others need it once,
-    and the memory for something else.
+    A rollback needs the plan in several steps, and reading it takes longer than each of them. Other commands
+    need it once, so they do not keep it in memory.
     """
     _kept_plans[store] = {}
     try:
@@ -341,8 +341,7 @@ def _explain_damage(store: StateStore, run_id: str) -> Iterator[None]:
                 RUN_UNREADABLE,
                 "A recorded run cannot be read",
                 f"Run {run_id}: {summarize_diagnostics(problem.diagnostics)}",
-                hint=f"Restore {location} from a copy, or move it out of the state "
-                f"folder. What the run changed "
-                "and the state does not know then shows in 'kdeclare plan'.",
+                hint=f"Restore {location} from a backup. Or move it out of the state folder, and run "
+                "'kdeclare plan' to see the run's changes that the state does not contain.",
             )
         ) from problem

@@ -1,4 +1,4 @@
-"""Compare-and-set: what an operation was planned on must still be so."""
+"""Compare-and-set: the state that an operation was planned on must not have changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,12 +20,12 @@ from kdeclare.engine.observation import Observation, observe, observe_expected, 
 from kdeclare.engine.planning import operation_graph
 
 NOT_VISIBLE_YET = "not visible yet"
-"""Stands for what brokers do not show although the controller says that it exists."""
+"""The value shown for objects that the controller confirms but brokers do not show yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One element that is no longer as planned."""
+    """One element of a view that is no longer as planned."""
 
     operation: str
     resource: str
@@ -35,7 +35,7 @@ class Mismatch:
 
 
 def read_views(connections: Connections, operations: Sequence[Operation]) -> Mapping[str, View]:
-    """What each operation touches, as it is now, read in one batch. Raises Fault."""
+    """Read the current view of each operation in one batch. Raises Fault."""
     if not operations:
         return {}
     live = observe(connections, select_all(operations))
@@ -45,7 +45,7 @@ def read_views(connections: Connections, operations: Sequence[Operation]) -> Map
 def observe_operations(
     connections: Connections, operations: Sequence[Operation], patience: WaitPolicy | None = None
 ) -> Observation:
-    """Read what operations are about; what exists and is not shown yet is waited for. Raises Fault."""
+    """Read what operations touch, and wait for existing objects that are not shown yet. Raises Fault."""
     if not operations:
         return Observation(LiveState())
     expected = {object_ for op in operations for object_ in get_operation_type(op).find_expected_objects(op)}
@@ -53,13 +53,13 @@ def observe_operations(
 
 
 def find_stale_live(operations: Sequence[Operation], observation: Observation) -> list[Mismatch]:
-    """What is no longer as planned, leaving out what an earlier operation of the plan is to change.
+    """Return what is no longer as planned, except what an earlier operation of the plan will change.
 
-    observation: see `observe_operations`. What is not shown although it exists is no longer as planned; a
-    deletion by id goes without being shown.
+    observation: see `observe_operations`. An object that exists but is not shown counts as a mismatch. A
+    deletion by id does not need the object to be shown.
     """
     current_views = {op.id: get_operation_type(op).compute_view(op, observation.live) for op in operations}
-    # only what is not as expected needs the question whether an earlier operation makes it so
+    # Only unmet expectations need a check whether an earlier operation will fulfill them.
     unmet_claims = {op.id: _find_unmet_claims(op, current_views[op.id]) for op in operations}
     claims_made_before = operation_graph.find_claims_made_before(
         operations,
@@ -82,7 +82,7 @@ def find_stale_live(operations: Sequence[Operation], observation: Observation) -
 
 
 def _find_unmet_claims(op: Operation, current_view: View) -> dict[str, str]:
-    """The elements that are not as ``op`` expects, each with its claim."""
+    """Return the elements that differ from the expectations of ``op``, each with its claim."""
     elements = [e for e, planned in op.expect.items() if current_view.get(e) != planned]
     if not elements:
         return {}
@@ -93,7 +93,7 @@ def _find_unmet_claims(op: Operation, current_view: View) -> dict[str, str]:
 def find_mismatches(
     op: Operation, current_view: View, elements: Iterable[str] | None = None
 ) -> list[Mismatch]:
-    """The elements of ``op`` that are not as it expects; of a topic that is gone, just that."""
+    """Return the elements that ``op`` expects to be different; for a missing object, only its identity."""
     differing = [
         Mismatch(op.id, str(op.resource), element, op.expect[element], current_view.get(element))
         for element in (op.expect if elements is None else elements)
@@ -103,12 +103,12 @@ def find_mismatches(
 
 
 def format_value(value: JsonValue) -> str:
-    """A value of a view, for people."""
+    """Format a value of a view for people."""
     return "not set" if value is None else dump_canonical_json(value)
 
 
 def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> list[Mismatch]:
-    """Records of ownership that are no longer as planned."""
+    """Return the ownership records that are no longer as planned."""
     return [
         Mismatch(
             "",
@@ -123,7 +123,7 @@ def find_stale_ownership(plan: Plan, resources: Mapping[str, OwnedRecord]) -> li
 
 
 def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource) -> list[KdeclareError]:
-    """Secrets that cannot be had again as they were when planned."""
+    """Return errors for secrets that cannot be resolved to their planned values anymore."""
     errors_by_operation = find_unrevealable(operations, secrets)
     return [problem for op in operations for problem in errors_by_operation.get(op.id, {}).values()]
 
@@ -131,7 +131,7 @@ def find_changed_secrets(operations: Sequence[Operation], secrets: SecretSource)
 def find_unrevealable(
     operations: Iterable[Operation], secrets: SecretSource
 ) -> Mapping[str, Mapping[str, KdeclareError]]:
-    """Why secrets cannot be had, by operation and by the element of its view that each belongs to."""
+    """Return why secrets cannot be resolved, by operation and by the element of its view."""
     items = [
         (op.id, get_operation_type(op).find_element(op, at), record)
         for op in operations
@@ -147,7 +147,7 @@ def find_unrevealable(
 
     if not items:
         return {}
-    with ThreadPoolExecutor() as pool:  # each is hashed again, which is slow
+    with ThreadPoolExecutor() as pool:  # hashing each secret again is slow
         problems = list(pool.map(reveal_or_explain, (record for *_, record in items)))
     errors_by_operation: dict[str, dict[str, KdeclareError]] = {}
     for (op_id, element, _), problem in zip(items, problems, strict=True):
@@ -162,10 +162,10 @@ _LONGEST_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """What was seen last, and what of it is not as it should be.
+    """The last observed state, and how it differs from the expected one.
 
-    unlike: by operation id, the elements of its view that differ; empty where all agree.
-    seconds: how long it took until all agreed, or until time was up.
+    unlike: by operation id, the elements of its view that differ; empty if all agree.
+    seconds: how long it took until all agreed or time was up.
     """
 
     live: LiveState
@@ -176,9 +176,9 @@ class VerificationResult:
 def verify(
     connections: Connections, operations: Sequence[Operation], clock: Clock, timeout_s: float
 ) -> VerificationResult:
-    """Read what ``operations``, which were done, are about, until it is as they leave it or time is up.
+    """Read what completed ``operations`` touch until it is as they leave it, or time is up.
 
-    Auxiliary operations are left out. Raises Fault when a system does not answer.
+    Auxiliary operations are left out. Raises Fault if a system does not respond.
     """
     operations = [op for op in operations if not get_operation_type(op).is_auxiliary]
     selections = select_all(operations)
@@ -197,7 +197,7 @@ def verify(
 
 
 def _find_differing(op: Operation, live: LiveState, last_writers: Mapping[str, str]) -> tuple[str, ...]:
-    """The elements that ``op`` is the last one to do something about, and that are not as it leaves them."""
+    """Return the elements for which ``op`` is the last writer and that differ from the state it leaves."""
     operation_type = get_operation_type(op)
     current_view, claims = operation_type.compute_view(op, live), operation_type.claims(op)
     return tuple(

@@ -1,4 +1,4 @@
-"""What kdeclare is responsible for after a run, whole or in part."""
+"""The resources that kdeclare owns after a complete or partial run."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from kdeclare.core.resources.plan_capabilities import (
 def compute_owned(
     plan: Plan, results: Mapping[str, OperationResult], resources: Mapping[str, OwnedRecord]
 ) -> dict[str, OwnedRecord]:
-    """The owned resources once the results of a run are taken into account."""
+    """Return the owned records after applying the results of a run."""
     by_resource: dict[str, list[Operation]] = {}
     for op in plan.operations:
         by_resource.setdefault(str(op.resource), []).append(op)
@@ -27,11 +27,11 @@ def compute_owned(
         operations = by_resource.get(key, [])
         effective = tuple(op for op in operations if _has_effect(results.get(op.id)))
         if not effective and (operations or resources.get(key) != item.before):
-            continue  # nothing came of it, or it was left out as stale: the record is as it is
+            continue  # no operation had an effect, or the item was skipped as stale: keep the record
         if item.id.kind not in KINDS:
-            continue  # of a provider that is not installed: nobody here can say what is owned now
+            continue  # its provider is not installed, so the new record cannot be determined
         if isinstance(item.before, UnboundRecord) or isinstance(item.after, UnboundRecord):
-            continue  # of another version of its provider, likewise
+            continue  # written by another version of its provider, so it cannot be merged
         kind = KINDS[item.id.kind]
         record = kind.merge_ownership(item.before, item.after, effective, len(effective) == len(operations))
         created_ids = {op.id: results[op.id].created_id for op in effective}
@@ -46,7 +46,7 @@ def compute_owned(
 def update_cleanup(
     plan: Plan, results: Mapping[str, OperationResult], pending: PendingCleanup
 ) -> PendingCleanup:
-    """Return what is to be removed later once the results of a run are taken into account."""
+    """Return the pending cleanup after applying the results of a run."""
     for op in plan.operations:
         result = results.get(op.id)
         if result is not None:
@@ -57,9 +57,10 @@ def update_cleanup(
 def compute_next_state(
     plan: Plan, results: Mapping[str, OperationResult], state: State | None
 ) -> State | None:
-    """The state to write after a run; None where the run has done nothing.
+    """Return the state to write after a run, or None if the run had no effect.
 
-    What was mended in the cluster alone raises the serial, too: to mend the same once more is another plan.
+    A run that only corrected drift in the cluster also raises the serial, so that a second plan with the same
+    corrections has a different base.
     """
     resources = compute_owned(plan, results, state.resources if state else {})
     cleanup = update_cleanup(plan, results, state.pending_cleanup if state else {})

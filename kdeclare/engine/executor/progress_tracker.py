@@ -1,4 +1,4 @@
-"""Watching what goes on in the systems: work until it is over, and steps that wait for it."""
+"""Watch systems during a run: ongoing work until it ends, and operations that wait for such work."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,18 +15,18 @@ from kdeclare.core.provider.registry import get_operation_type
 from kdeclare.engine.executor.attempt import build_done_result
 from kdeclare.engine.observation import observe, select_all
 
-_MAX_MISMATCHES = 10  # looks: metadata may lag behind the controller
+_MAX_MISMATCHES = 10  # observations; metadata may lag behind the controller
 _SLOWER_AFTER_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run goes about its work.
+    """Options of a run.
 
-    wait: whether to stay until moves are over. move_timeout_s: how long at most, for one operation
-    whose own pace says nothing else. batch: operations a request. poll_s: seconds between two looks at
-    moves in flight. follow_timeout_s: how long what follows one after the other (Connect workers) is given
-    for it. visibility_timeout_s: how long brokers are given to show topics that exist.
+    wait: whether to wait until reassignments end. move_timeout_s: the maximum duration of one operation,
+    unless its own pace sets a limit. batch: operations per request. poll_s: seconds between observations of
+    ongoing work. follow_timeout_s: how long to wait for changes that propagate member by member (Connect
+    workers). visibility_timeout_s: how long to wait until brokers show topics that exist.
     """
 
     fail_fast: bool = False
@@ -40,7 +40,7 @@ class RunOptions:
 
 
 class ProgressTracker:
-    """What a run waits for in the systems. Owned by the scheduler's thread."""
+    """What a run waits for in the systems. Used only by the scheduler's thread."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ProgressTracker:
         progress: Progress,
         operations: Iterable[Operation],
     ) -> None:
-        """Nothing is asked before `look`. operations: all of the run."""
+        """Track the operations of a run. Sends no request before `look`. operations: all of the run."""
         self._connections = connections
         self._clock = clock
         self._options = options
@@ -66,18 +66,19 @@ class ProgressTracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is waited for."""
+        """Whether there is nothing to wait for."""
         return not self._working and not self._waiting
 
     def follow(self, operations: Iterable[Operation]) -> None:
-        """Watch work that has begun."""
+        """Start to watch work that was begun by these operations."""
         now_s = self._clock.monotonic()
         self._working |= {op.id: (op, now_s) for op in operations}
 
     def holds(self, op: Operation, followed: Sequence[Status]) -> bool:
-        """Whether an operation that is due has to wait: for its pause, or for work on its objects.
+        """Return whether an operation that is due must wait for its pause or for work on its objects.
 
-        followed: how those ended that it comes after; nothing waits for work that was given up on.
+        followed: the results of its predecessors. If one of them was given up on, the operation does not wait
+        for that work.
         """
         pause = get_operation_type(op).find_pause_s(op)
         if op.id in self._released or not (get_operation_type(op).awaits_others or pause):
@@ -91,12 +92,12 @@ class ProgressTracker:
         return False
 
     def drop(self, ids: Iterable[str]) -> None:
-        """These are waited for no longer."""
+        """Stop waiting for these operations."""
         for id_ in ids:
             self._waiting.pop(id_, None)
 
     def look(self, *, give_up: bool) -> list[OperationResult]:
-        """What is over, or waited for no longer. give_up: do not wait any more."""
+        """Return the results of work that ended or is no longer waited for. give_up: stop waiting now."""
         if self.is_idle:
             return []
         ended: list[OperationResult] = []
@@ -115,7 +116,7 @@ class ProgressTracker:
         try:
             live = observe(self._connections, select_all(operations))
         except Fault:
-            live = None  # a member may be gone for a while; the time-outs are what bounds this
+            live = None  # a member may be unavailable for a while; timeouts limit the wait
         if live is not None:
             self._live = live
             ended += self._find_ended(live)
@@ -125,14 +126,14 @@ class ProgressTracker:
         return ended
 
     def pause(self) -> None:
-        """Wait for the next look; less often where it takes long."""
+        """Wait until the next observation; observe less often if the work takes long."""
         if not self.is_idle:
             since = max(since for _, since in [*self._working.values(), *self._waiting.values()])
             is_long = self._clock.monotonic() - since > _SLOWER_AFTER_S
             self._clock.sleep(self._options.poll_s * (4 if is_long else 1))
 
     def _find_ended(self, live: LiveState) -> list[OperationResult]:
-        """The work that has ended, well or not."""
+        """Return the results of work that has ended, successfully or not."""
         ended: list[OperationResult] = []
         for op, _ in self._working.values():
             operation_type = get_operation_type(op)
@@ -148,7 +149,7 @@ class ProgressTracker:
         return ended
 
     def _report_progress(self, live: LiveState) -> None:
-        """How far it is: one's own work, or that of others that is in the way."""
+        """Report the progress of the run's own work, or of the work of others that it waits for."""
         working = [op for op, _ in self._working.values()]
         awaiting = [op for op, _ in self._waiting.values()]
         for completion in dict.fromkeys(map(_find_completion, (*working, *awaiting))):
@@ -172,7 +173,7 @@ class ProgressTracker:
                 )
 
     def _release_ready(self, live: LiveState) -> None:
-        """Steps may begin when the work on their objects is over."""
+        """Release operations once the work on their objects has ended."""
         for id_, (op, _) in list(self._waiting.items()):
             awaited_completion = get_operation_type(op).awaits
             if awaited_completion is not None and not awaited_completion.is_ongoing(op, live):
@@ -208,10 +209,10 @@ class ProgressTracker:
 
 
 def build_started_result(op: Operation) -> OperationResult:
-    """The result of an operation that nobody waits for any longer."""
+    """Return the result of an operation whose work is no longer waited for."""
     completion = _find_completion(op)
     if completion is None:
-        return OperationResult(op.id, Status.STARTED, None, "The next apply does this.")
+        return OperationResult(op.id, Status.STARTED, None, "The next apply will do this.")
     return completion.report_started(op)
 
 
@@ -220,5 +221,5 @@ def _find_completion(op: Operation) -> Completion | None:
 
 
 def _build_skipped_result(op: Operation) -> OperationResult:
-    """It would have to wait for its pause."""
-    return OperationResult(op.id, Status.SKIPPED, None, "Its turn comes with the next apply.")
+    """Return the result of an operation that would still have to wait for its pause."""
+    return OperationResult(op.id, Status.SKIPPED, None, "The next apply will do this.")

@@ -1,6 +1,6 @@
-"""Read your own writes: wait until systems show what recent runs of the project have done.
+"""Read your own writes: wait until systems show the effects of the project's recent runs.
 
-A plan made on an answer that lacks them takes the project's own writes for absent, or for someone else's.
+Otherwise a plan would treat the project's own writes as absent, or as changes made by another client.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,9 +34,9 @@ from kdeclare.engine.state.port import StateStore
 T = TypeVar("T")
 
 VISIBLE_WITHIN_S = VISIBILITY_TIMEOUT_S
-"""How long an acknowledged write may stay invisible; after that its absence is drift like any other."""
+"""How long an acknowledged write may stay invisible. After that, its absence is drift like any other."""
 
-WAITING = "Waiting for systems to show what earlier runs did"
+WAITING = "Waiting for systems to show the changes of earlier runs"
 
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 2.0
@@ -51,10 +51,10 @@ def await_visibility(
     limit_s: float = VISIBLE_WITHIN_S,
     wait: bool = True,
 ) -> tuple[PendingWrite, ...]:
-    """Wait for what recent runs wrote; what is still invisible.
+    """Wait until the writes of recent runs are visible, and return those that still are not.
 
-    limit_s: for how long after its acknowledgment a write is waited for. wait: False looks only once.
-    Raises Fault when a system does not answer.
+    limit_s: how long after its acknowledgment a write is waited for. wait: if False, check only once.
+    Raises Fault if a system does not respond.
     """
     started_at, step_s = clock.monotonic(), _FIRST_STEP_S
     since = clock.now() - timedelta(seconds=limit_s)
@@ -74,14 +74,15 @@ def await_visibility(
 
 
 def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
-    """The runs that have written something since then, the last one first."""
+    """Return the runs that have written something since the given time, latest first."""
     recent: list[RunRecord] = []
     for run_id in reversed(store.runs()):
         record = _read_undamaged(partial(read_run, store, run_id))
         if record is None:
             continue
-        if all(_parse_time(at) < since for at in set(record.ended_at.values())):  # thousands end at one time
-            break  # runs follow each other, so the ones before it are older
+        # Many operations can end at the same time, so parse each distinct time once.
+        if all(_parse_time(at) < since for at in set(record.ended_at.values())):
+            break  # runs are sequential, so all earlier runs are older
         recent.append(record)
     return recent
 
@@ -89,7 +90,10 @@ def _find_recent_runs(store: StateStore, since: datetime) -> list[RunRecord]:
 def _find_written(
     store: StateStore, runs: Iterable[RunRecord], since: datetime
 ) -> frozenset[tuple[str, str]] | None:
-    """Operation types of what may be invisible, each with the kind of a resource; None if not known."""
+    """Return pairs of operation type and resource kind for recent writes that may be invisible.
+
+    Returns None if they cannot be determined.
+    """
     written_kinds: set[tuple[str, str]] = set()
     for record in runs:
         done = (id_ for id_, result in record.results.items() if result.status is Status.DONE)
@@ -104,7 +108,7 @@ def _find_written(
 def _find_recent_writes(
     store: StateStore, runs: Sequence[RunRecord], since: datetime, limit_s: float
 ) -> list[PendingWrite]:
-    """What runs have written lately and not overwritten since."""
+    """Return the recent writes that no later write has replaced."""
     latest: dict[str, tuple[str, Operation, str, datetime]] = {}
     for record in reversed(runs):
         plan = _read_undamaged(partial(read_run_plan, store, record.run_id))
@@ -123,7 +127,7 @@ def _find_recent_writes(
 
 
 def _read_undamaged(read: Callable[[], T]) -> T | None:
-    """What is read of a run; None where it is damaged, as nobody knows then what to wait for."""
+    """Return what ``read`` returns, or None for a damaged run, whose expected writes are unknown."""
     try:
         return read()
     except KdeclareError as problem:
@@ -139,7 +143,7 @@ def _overlay_writes(
     since: datetime,
     limit: timedelta,
 ) -> None:
-    """Let one run overwrite what earlier ones wrote: by claim, what is expected to be visible."""
+    """Replace the writes of earlier runs by those of one run, by claim."""
     for op in plan.operations:
         result = record.results.get(op.id)
         operation_type = get_operation_type(op)
@@ -147,7 +151,8 @@ def _overlay_writes(
             continue
         produced = operation_type.list_produced_claims(op)
         for claim in produced & latest.keys():
-            del latest[claim]  # also where its outcome is not known: then nobody knows what to expect
+            # Also for an unknown outcome, because then no value can be expected.
+            del latest[claim]
         if operation_type.deletes:
             deleted_objects = operation_type.find_subjects(op)
             for claim, (_, earlier_operation, _, _) in list(latest.items()):

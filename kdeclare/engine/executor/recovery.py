@@ -1,4 +1,4 @@
-"""A run that did not come to its end: found, settled by observing, and closed. Nothing is edited by hand."""
+"""Recover a run that did not finish: find it, settle its operations by observing them, and close it."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -29,20 +29,20 @@ from kdeclare.engine.executor.scheduler import NOT_BEGUN
 from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.state.port import StateStore
 
-WAITING = "Waiting for the effect of requests of a run that was cut short"
+WAITING = "Waiting for the effect of requests of an interrupted run"
 
 _FIRST_STEP_S = 0.1
 _LONGEST_STEP_S = 1.0
 _MIN_OBSERVE_S = 1.0
-"""How long to look in any case: brokers show late what took effect."""
+"""The minimum time to observe, because brokers show changes with a delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryResult:
-    """One unfinished run, and what became of the operations that it had begun.
+    """One unfinished run, and the outcome of the operations that it had begun.
 
-    open_until: until when brokers may still do what shows no effect yet; None once all is settled, and only
-    then the run is closed.
+    open_until: the time until which brokers may still execute operations that show no effect yet. None once
+    all operations are settled; only then is the run closed.
     """
 
     run_id: str
@@ -53,23 +53,23 @@ class RecoveryResult:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing that it sent can still take effect and then be looked for in vain."""
+        """Whether no operation is unknown, so that none can still take effect and be missed."""
         return all(result.status is not Status.UNKNOWN for result in self.settled.values())
 
 
 def find_unfinished_runs(store: StateStore) -> list[RunRecord]:
-    """The last run, if it has no last line; earlier ones were settled before it could begin.
+    """Return the last run if it is unfinished; earlier ones were settled before it could begin.
 
-    Raises KdeclareError (``run-unreadable``) where its journal is damaged.
+    Raises KdeclareError (``run-unreadable``) if its journal is damaged.
     """
     records = (read_run(store, run_id) for run_id in store.runs()[-1:])
     return [record for record in records if not record.is_over]
 
 
 def find_missed_runs(store: StateStore) -> list[RunRecord]:
-    """The finished runs that the state does not know, oldest first: an older state was put in its place.
+    """Return the finished runs that the state does not contain because it is an older one, oldest first.
 
-    Raises KdeclareError (``run-unreadable``) where a journal is damaged that has to be read for it.
+    Raises KdeclareError (``run-unreadable``) if a journal that must be read is damaged.
     """
     state = store.read()
     missed_runs: list[RunRecord] = []
@@ -86,16 +86,16 @@ def find_missed_runs(store: StateStore) -> list[RunRecord]:
 
 
 def is_state_lost(store: StateStore) -> bool:
-    """Whether runs have finished, each of which leaves a state, and there is none. Raises KdeclareError."""
+    """Return whether there is no state although runs have finished. Raises KdeclareError."""
     if store.read() is not None:
         return False
     return any(read_run(store, run_id).is_over for run_id in reversed(store.runs()))
 
 
 def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
-    """Bring an older state up to date from the journals of the runs that came after it; their ids.
+    """Update an older state from the journals of the runs that came after it; return their ids.
 
-    The caller holds the lock. Journals say how every operation ended, so ownership comes out as it was.
+    The caller holds the lock. Journals record every outcome, so the original ownership is restored.
     """
     missed_runs = find_missed_runs(store)
     for record in missed_runs:
@@ -112,13 +112,13 @@ def replay_missed_runs(store: StateStore) -> tuple[str, ...]:
 
 
 def find_pending_cleanup(store: StateStore, runs: int) -> PendingCleanup:
-    """Return what the latest runs have left to be removed, by their journals; damaged runs are left out."""
+    """Return the cleanup that the latest runs left pending, from their journals; skip damaged runs."""
     pending: PendingCleanup = {}
     for run_id in store.runs()[-runs:]:
         try:
             pending = update_cleanup(read_run_plan(store, run_id), read_run(store, run_id).results, pending)
         except KdeclareError:
-            continue  # whoever lists the runs says which cannot be read
+            continue  # the list of runs reports which of them cannot be read
     return pending
 
 
@@ -130,11 +130,11 @@ def recover_runs(
     *,
     wait: bool = True,
 ) -> list[RecoveryResult]:
-    """Settle and close every unfinished run; the caller holds the lock.
+    """Settle and close every unfinished run. The caller holds the lock.
 
-    Waits until brokers no longer work on what was sent. wait: False only looks, and leaves a run open of
-    which something can still take effect.
-    Repeating it after a crash in the middle gives the same. Raises Fault when the cluster does not answer.
+    Waits until brokers no longer work on the requests. wait: if False, observe only briefly, and leave a run
+    open if an operation can still take effect.
+    Can be repeated after a crash, with the same result. Raises Fault if the cluster does not respond.
     """
     return [
         _recover_run(store, connections, clock, record, progress, wait)
@@ -176,7 +176,7 @@ def _recover_run(
 
 
 def get_deadline(record: RunRecord, operation: str) -> datetime:
-    """Until when brokers may do what an operation asked for."""
+    """Return the time until which brokers may execute an operation."""
     recorded_deadline = record.deadlines.get(operation)
     if recorded_deadline is not None:
         return datetime.fromisoformat(recorded_deadline)
@@ -192,7 +192,7 @@ def settle_operations(
     *,
     wait: bool = True,
 ) -> dict[str, OperationResult]:
-    """How each begun operation ended, by what the cluster has now; unknown before its deadline."""
+    """Return the outcome of each begun operation by the live state; unknown before its deadline."""
     if not operations:
         return {}
     selections = select_all(operations)
@@ -206,7 +206,7 @@ def settle_operations(
         ]
         if not open_operations or clock.monotonic() - started_at >= limit_s:
             break
-        # a request that was under way when its sender died may take effect until its deadline
+        # A request that was in flight when its sender died may take effect until its deadline.
         progress(WAITING, len(operations) - len(open_operations), len(operations))
         clock.sleep(step_s)
         step_s = min(step_s * 2, _LONGEST_STEP_S)
@@ -220,7 +220,7 @@ def settle_operations(
 
 
 def _build_pending_result(op: Operation, until: datetime) -> OperationResult:
-    text = f"It shows no effect yet, and the system may still do it until {_format_time(until)}."
+    text = f"It shows no effect yet, and the system may still execute it until {_format_time(until)}."
     return OperationResult(op.id, Status.UNKNOWN, None, text)
 
 
@@ -231,7 +231,7 @@ def _format_time(moment: datetime) -> str:
 def _build_skipped_cleanup_results(
     plan: Plan, results: Mapping[str, OperationResult]
 ) -> dict[str, OperationResult]:
-    """What was to tidy up after something that has taken effect, and did not come to it."""
+    """Return results for cleanups that were not begun although the operations they follow took effect."""
     not_begun_statuses = (None, *NOT_BEGUN)
     statuses = {id_: result.status for id_, result in results.items()}
     return {
@@ -253,8 +253,8 @@ def _build_settled_result(op: Operation, live: LiveState) -> OperationResult:
             else build_done_result(op)
         )
     if not find_mismatches(op, current_view):
-        # a request may take effect late: what would then belong to nobody is looked for later
+        # The request may take effect late, so a temporary value stays unknown and is checked later.
         status = Status.UNKNOWN if get_operation_type(op).is_temporary(op) else Status.INTERRUPTED
-        return OperationResult(op.id, status, None, "It had not taken effect.")
-    message = f"Neither as before nor as planned: {dict(current_view)}."
+        return OperationResult(op.id, status, None, "It has not taken effect.")
+    message = f"The state matches neither the state before nor the plan: {dict(current_view)}."
     return OperationResult(op.id, Status.FAILED, OUTCOME_UNCLEAR, message)

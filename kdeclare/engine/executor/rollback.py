@@ -1,4 +1,4 @@
-"""Undoing a run: a plan of its own, made from what the run began and what the cluster has now."""
+"""Undo a run with a plan that is made from the run's operations and the live state."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -37,18 +37,18 @@ IRREVERSIBLE = "irreversible"
 PENDING = "pending"
 
 UNRESTORED_CODES = frozenset({CONFLICT, IRREVERSIBLE, HAS_RECORDS, PENDING})
-"""Diagnostics that say that a rollback does not bring everything back (exit 5)."""
+"""Codes of diagnostics for changes that a rollback does not restore (exit code 5)."""
 
 RETRIABLE_CODES = frozenset({HAS_RECORDS, PENDING})
-"""Those of them that a later rollback of the same run may bring back."""
+"""Those of the codes for which a later rollback of the same run may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _UndoStep:
-    """One operation of the run, and what undoes it (None: nothing to do, or nothing can be done).
+    """One operation of the run, and its inverse (None: nothing to do, or it cannot be undone).
 
-    is_pending: what it created is not shown, and the system does not say that it is gone.
-    unproven: why what it created is not deleted.
+    is_pending: the object that it created is not shown, but the system does not confirm that it is absent.
+    unproven: why the object that it created is not deleted.
     """
 
     original: Operation
@@ -69,9 +69,9 @@ def build_rollback_plan(
     allow_data_loss: bool,
     patience: WaitPolicy | None = None,
 ) -> Plan:
-    """The plan that undoes ``record``; what cannot be undone is named in its diagnostics.
+    """Return the plan that undoes ``record``. Its diagnostics name what cannot be undone.
 
-    options: what was chosen about single systems. patience: with systems that do not show yet what the run
+    options: options for individual systems. patience: how long to wait for systems to show what the run
     created. Raises Fault.
     """
     begun_ids = set(record.begun)
@@ -97,7 +97,7 @@ def build_rollback_plan(
         operations = plan_step.operations
         problems += plan_step.diagnostics
     operations = operation_graph.order_operations(operations)
-    # whoever goes back is told, and not stopped
+    # Findings about a rollback are reported but do not stop it.
     problems += [replace(d, severity=Severity.WARNING) for hook in hooks for d in hook.preflight(operations)]
     problems += [
         _report_unrestored(step, what, code) for step in steps for what, code in _list_unrestored(step.undo)
@@ -114,16 +114,16 @@ def build_rollback_plan(
         changes=changes,
         operations=operations,
         ownership=tuple(_build_ownership(run, record, steps, resources)),
-        diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # batches have the same to say
+        diagnostics=sort_diagnostics(dict.fromkeys(problems)),  # batches may report the same problem
         undoes=record.run_id,
         racks=run.racks,
     )
 
 
 def _needs_undo(op: Operation, record: RunRecord) -> bool:
-    """Whether there can be anything to undo: what was refused whole has changed nothing.
+    """Return whether there can be anything to undo. A request that was refused as a whole changed nothing.
 
-    Of a reassignment that was refused, other partitions may be moving (KIP-455).
+    If a reassignment was refused, other partitions may still be moving (KIP-455).
     """
     result = record.results.get(op.id)
     if result is None or get_operation_type(op).goes_on or result.is_partial:
@@ -140,7 +140,7 @@ def _build_steps(
     *,
     allow_data_loss: bool,
 ) -> list[_UndoStep]:
-    """Backwards through the run; each step sees what undoing the later ones will have left."""
+    """Go backwards through the run; each step sees the state that undoing the later ones will leave."""
     overlay: dict[str, JsonValue] = {}
     steps: list[_UndoStep] = []
     hidden_objects, live = observation.pending | observation.unsettled, observation.live
@@ -173,7 +173,7 @@ def _build_steps(
 
 
 def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> View:
-    """What the system said is deleted is gone, also where its members show this very object still."""
+    """Treat an acknowledged deletion as done, even if members of the system still show the deleted object."""
     result = record.results.get(op.id)
     deleted_objects = get_operation_type(op).deletes and get_operation_type(op).find_expected_objects(op)
     is_deleted = deleted_objects and result is not None and result.is_good
@@ -181,7 +181,7 @@ def _adjust_for_acknowledgment(op: Operation, record: RunRecord, view: View) -> 
 
 
 def _bind_step(step: _UndoStep, record: RunRecord, live: LiveState, options: PlanOptions) -> _UndoStep:
-    """What the run created is deleted by the id in the journal; what it may not have created stays."""
+    """Bind deletions to the ids in the journal; objects that the run may not have created are kept."""
     inverse = step.inverse
     if inverse is None or not get_operation_type(inverse).deletes:
         return step
@@ -200,7 +200,7 @@ def _build_inverse(
         return None
     operation_type = OPERATION_TYPES[undo_result.verb]
     draft = Operation(f"undo:{op.id}", undo_result.verb, op.resource, undo_result.args, {})
-    # the inverse can look at other elements than the operation did (a topic's id, say)
+    # The inverse may need other elements than the operation did, such as a topic's id.
     expect = {
         **operation_type.compute_view(draft, live),
         **{e: v for e, v in current_view.items() if undo_result.verb == op.verb},
@@ -213,13 +213,13 @@ def _build_inverse(
 def _filter_possible(
     steps: list[_UndoStep], connections: Connections, secrets: SecretSource
 ) -> tuple[list[_UndoStep], list[Diagnostic]]:
-    """Without what would lose records, and without secrets that are no longer to be had."""
+    """Remove steps that would lose records, and elements whose secrets are no longer available."""
     losses = _find_losses([step.inverse for step in steps if step.inverse], connections)
     unrevealable = find_unrevealable((step.inverse for step in steps if step.inverse), secrets)
     for errors_by_element in unrevealable.values():
         for problem in errors_by_element.values():
             if KEY_MISSING in {d.code for d in problem.diagnostics}:
-                raise problem  # with the key, all of it can be brought back
+                raise problem  # with the key, everything can be restored
     possible_steps: list[_UndoStep] = []
     problems: list[Diagnostic] = []
     for step in steps:
@@ -252,13 +252,13 @@ def _drop_elements(op: Operation, elements: Set[str]) -> Operation | None:
 
 
 def _link_inverses(steps: Sequence[_UndoStep]) -> list[Operation]:
-    """The edges of the run, turned round."""
+    """Return the inverse operations, with the edges of the run reversed."""
     inverses = {step.original.id: step.inverse for step in steps if step.inverse}
     needs: dict[str, dict[str, str]] = {}
     for step in steps:
         for need in step.original.needs:
             if need in inverses and step.inverse is not None:
-                needs.setdefault(need, {})[step.inverse.id] = "undone in the reverse order"
+                needs.setdefault(need, {})[step.inverse.id] = "operations are undone in reverse order"
     return [
         replace(op, needs=needs[original]) if original in needs else op
         for original, op in inverses.items()
@@ -285,20 +285,20 @@ def _report_unrestored(step: _UndoStep, element: str, code: str) -> Diagnostic:
     if code == CONFLICT:
         return warning(
             CONFLICT,
-            "Changed by someone else since",
-            f"{resource}: {element} is no longer as the run left it, so it is left alone.",
-            hint="Change it by hand, or declare what it should be and apply.",
+            "Changed since by another client",
+            f"{resource}: {element} is no longer as the run left it, so it is left unchanged.",
+            hint="Change it manually, or declare the value that it should have and apply.",
             resource=resource,
             subject=element,
         )
     is_deletion = get_operation_type(step.original).deletes
     contents = get_operation_type(step.original).contents
     noun = step.original.resource.kind.lower()
-    stays_text = f" The {noun} stays deleted, and kdeclare no longer owns it." if is_deletion else ""
+    stays_text = f" The {noun} remains deleted, and kdeclare no longer owns it." if is_deletion else ""
     return warning(
         IRREVERSIBLE,
         "Cannot be undone",
-        f"{resource}: nothing brings back {element}.{stays_text}",
+        f"{resource}: {element} cannot be restored.{stays_text}",
         hint=f"Declare it and apply to create it again, without its {contents}." if is_deletion else "",
         resource=resource,
         subject=element,
@@ -309,22 +309,22 @@ def _report_pending(op: Operation) -> Diagnostic:
     return warning(
         PENDING,
         "Not visible yet",
-        f"{op.resource} was created by the run, and its system does not show it yet. It is neither deleted "
-        "nor regarded as gone, because it exists or the system could not tell.",
+        f"The run created {op.resource}, but the system does not show it yet. It is neither deleted nor "
+        "treated as absent, because it exists or the system could not tell.",
         hint="Roll back again once the system shows it, or wait longer with --visibility-timeout.",
         resource=str(op.resource),
     )
 
 
 def _report_missing_secret(op: Operation, key: str, problem: KdeclareError) -> Diagnostic:
-    detail, hint = f"{op.resource}: the earlier secret of {key} is no longer where its reference points.", ""
+    detail, hint = f"{op.resource}: the reference no longer resolves to the earlier secret of {key}.", ""
     for diagnostic in problem.diagnostics:
         if diagnostic.code == OTHER_KEY:
             detail = f"{op.resource}: the earlier secret of {key} cannot be compared. {diagnostic.detail}"
             hint = diagnostic.hint
     return warning(
         IRREVERSIBLE,
-        "The earlier secret cannot be had",
+        "The earlier secret is not available",
         detail,
         hint=hint,
         resource=str(op.resource),
@@ -340,7 +340,7 @@ def _build_changes(operations: Sequence[Operation]) -> tuple[Change, ...]:
 
 
 def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
-    """Undoing has risks of its own: to lower a retention that the run raised deletes records."""
+    """Build a change. Undoing has its own risks: lowering a retention that the run raised deletes records."""
     action = find_resource_action(operations)
     fields = tuple(f for op in operations for f in get_operation_type(op).fields(op))
     fields = tuple(assess_field(id_.kind, action, f) for f in fields)
@@ -351,9 +351,9 @@ def _build_change(id_: ResourceId, operations: Sequence[Operation]) -> Change:
 def _build_ownership(
     run: Plan, record: RunRecord, steps: Sequence[_UndoStep], resources: Mapping[str, OwnedRecord]
 ) -> Iterable[Ownership]:
-    """Back to what it was before the run; what is not brought back then belongs to whoever changed it.
+    """Yield the records from before the run. What is not restored then belongs to the client that changed it.
 
-    A topic that stays because of its records stays owned, and what later runs took over does, too.
+    A topic that is kept because of its records stays owned, and so does what later runs took over.
     """
     expected_records = compute_owned(
         run, record.results, {str(o.id): o.before for o in run.ownership if o.before}
@@ -368,7 +368,7 @@ def _build_ownership(
         if current == expected_records.get(str(item.id)) and not is_stuck:
             after = _with_current_hashes(item.id.kind, item.before, current, own_steps)
         elif item.id.kind not in KINDS or isinstance(item.before, UnboundRecord):
-            continue  # of a provider that is not installed, or is of another version
+            continue  # its provider is not installed or has another version
         else:
             undone_operations = tuple(step.inverse for step in own_steps if step.inverse)
             after = KINDS[item.id.kind].merge_ownership(
@@ -381,9 +381,9 @@ def _build_ownership(
 def _with_current_hashes(
     kind: str, before: OwnedRecord | None, current: OwnedRecord | None, steps: Iterable[_UndoStep]
 ) -> OwnedRecord | None:
-    """The record, where secrets that the run did not set keep the hash that they have by now.
+    """Return the record; secrets that the run did not set keep their current hashes.
 
-    It is of the same value. The one from before can need a key that is retired since.
+    Both hashes are of the same value, but the earlier one may need a key that has been retired.
     """
     if not find_records(before):
         return before
@@ -398,7 +398,7 @@ def _with_current_hashes(
 
 
 def _is_lost(step: _UndoStep) -> bool:
-    """Whether its resource was deleted for good, so that there is nothing to own."""
+    """Return whether the resource was deleted irrecoverably, so that there is nothing to own."""
     return bool(step.undo.lost) and get_operation_type(step.original).deletes
 
 

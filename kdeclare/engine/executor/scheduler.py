@@ -1,4 +1,4 @@
-"""Stepping through a plan's graph: one thread owns graph and journal, a few others send batches."""
+"""Step through a plan's graph: one thread owns the graph and the journal, worker threads send batches."""
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -20,14 +20,14 @@ from kdeclare.engine.state.port import Journal
 Results = dict[str, OperationResult]
 
 NOT_BEGUN = (Status.SKIPPED, Status.INTERRUPTED, Status.STALE)
-"""How operations end that were never begun."""
+"""The results of operations that were never begun."""
 
 
-UNANSWERED = "Waiting for the effect of requests without an answer"
+UNANSWERED = "Waiting for the effect of unanswered requests"
 
 
 class Scheduler:
-    """Runs the operations of one plan. ``stop`` set from outside ends it in good order."""
+    """Runs the operations of one plan. Setting ``stop`` from outside ends the run gracefully."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Scheduler:
         progress: Progress,
         stop: Event,
     ) -> None:
-        """Nothing is sent before `run`."""
+        """Prepare the run of ``operations``; nothing is sent before `run`."""
         self._operations = {op.id: op for op in operations}
         self._attempt = replace(attempt, resend=self._begin)
         self._journal = journal
@@ -54,22 +54,22 @@ class Scheduler:
         for op in operations:
             for id_ in op.after:
                 self._dependents.setdefault(id_, []).append(op)
-        # Only what may have become due is looked at again: all of thousands of operations on every step would
-        # take time that grows with the square of their number.
+        # Check only operations that may have become due. Checking all of them in every step would take time
+        # quadratic in their number.
         self._candidates = set(self._operations)
         self._has_failed = False
         self._in_flight: dict[Future[Results], list[Operation]] = {}
         self._tracker = ProgressTracker(attempt.connections, clock, options, progress, operations)
-        self._temporary: dict[str, JsonValue] = {}  # by claim, what the run has set and not removed yet
+        self._temporary: dict[str, JsonValue] = {}  # by claim, values that the run must still remove
         self.results: Results = {}
 
     def run(self) -> Results:
-        """A result for every operation, in the plan's order."""
+        """Run the operations, and return a result for each, in the plan's order."""
         pool = ThreadPoolExecutor(self._options.workers, thread_name_prefix="apply")
         try:
             self._step_through(pool)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # a request that hangs must not hold us up
+            pool.shutdown(wait=False, cancel_futures=True)  # do not wait for a request that hangs
             raise
         pool.shutdown()
         self._drop_remaining(list(self._todo))
@@ -95,19 +95,19 @@ class Scheduler:
                 [op.id for op in self._todo.values() if not get_operation_type(op).is_cleanup]
             )
         ready: dict[str, list[Operation]] = {}
-        # a new set: one that once held thousands takes its time to go through even when it is almost empty
+        # Use a new set: iterating over one that once held thousands is slow even when it is almost empty.
         due_ids = [id_ for id_ in self._candidates if id_ in self._todo]
         self._candidates = set()
         for id_ in sorted(due_ids, key=self._position.__getitem__):
             op = self._todo[id_]
             if not self._is_due(op):
-                continue  # the end of what it waits for brings it back
+                continue  # the end of its predecessors makes it a candidate again
             if self._tracker.holds(op, self._list_predecessor_statuses(op)):
                 self._candidates.add(id_)
             else:
                 ready.setdefault(op.verb, []).append(op)
         for verb, operations in ready.items():
-            # what destroys looks for records first, and must not wait for brokers to follow an earlier batch
+            # Deletions first check for records, and must not wait for brokers to follow an earlier batch.
             size = len(operations) if OPERATION_TYPES[verb].deletes else self._options.batch
             for batch in batch_operations(OPERATION_TYPES[verb], operations, size):
                 self._begin(batch)
@@ -116,7 +116,7 @@ class Scheduler:
                 self._in_flight[pool.submit(self._attempt.run, batch, dict(self._temporary))] = batch
 
     def _begin(self, batch: Sequence[Operation]) -> None:
-        """Record that a request is about to be sent; also called from the threads that send."""
+        """Record that a request is about to be sent; also called from the worker threads."""
         deadline = format_time_in(self._clock, self._attempt.deadline_s(batch[0].verb))
         ids = [op.id for op in batch]
         self._append_line(BeginLine(at=format_now(self._clock), ids=ids, deadline=deadline))
@@ -126,7 +126,7 @@ class Scheduler:
             self._journal.append(as_json(line))
 
     def _is_due(self, op: Operation) -> bool:
-        """Whether all that comes before it is over. What tidies up needs something to tidy up."""
+        """Return whether all predecessors have ended. A cleanup also needs something to clean up."""
         if any(self._find_status(need) is not Status.DONE for need in op.needs):
             return False
         if any(id_ in self._operations and id_ not in self.results for id_ in op.follows):
@@ -146,7 +146,7 @@ class Scheduler:
     def _collect_finished(self) -> None:
         if not self._in_flight:
             return
-        # a bounded wait, so that a Ctrl-C is seen while a request hangs
+        # A bounded wait, so that Ctrl-C is noticed while a request hangs.
         finished_futures, _ = wait(self._in_flight, timeout=self._options.poll_s, return_when=FIRST_COMPLETED)
         if not finished_futures and self._attempt.unanswered:
             self._progress(UNANSWERED, len(self.results), len(self._operations))
@@ -180,7 +180,7 @@ class Scheduler:
         self._candidates.update(op.id for op in self._dependents.get(result.id, ()))
 
     def _keep_temporary(self, op: Operation, status: Status) -> None:
-        """Where what removes it is refused, what comes after still meets it."""
+        """Keep track of temporary values: if their removal fails, later operations still see them."""
         operation_type = get_operation_type(op)
         if operation_type.is_temporary(op) and status not in NOT_BEGUN:
             claims = operation_type.claims(op)
@@ -192,7 +192,7 @@ class Scheduler:
                 self._temporary.pop(claim, None)
 
     def _skip_dependents(self, cause_result: OperationResult) -> list[OperationResult]:
-        """Everything that needs it, however far, and what gets no turn while it goes on."""
+        """Skip direct and indirect dependents, and operations that cannot start while this work continues."""
         is_ongoing = cause_result.status in (Status.STARTED, Status.UNKNOWN)
         skipped: list[OperationResult] = []
         cause_ids = [cause_result.id]
@@ -201,16 +201,16 @@ class Scheduler:
             for op in self._dependents.get(cause_id, ()):
                 if op.id not in self._todo:
                     continue
-                # what waits looks for itself
+                # Operations that await ongoing work observe it themselves.
                 is_waiting = (
                     is_ongoing and not get_operation_type(op).awaits_others and cause_id in op.follows
                 )
                 if is_waiting or cause_id in op.needs:
                     cause_ids.append(op.id)
                     text = (
-                        f"It waits for {cause_result.id}, which goes on."
+                        f"It waits for {cause_result.id}, which is still in progress."
                         if is_ongoing
-                        else f"It needs {cause_result.id}."
+                        else f"It depends on {cause_result.id}."
                     )
                     skipped.append(OperationResult(op.id, Status.SKIPPED, None, text, cause_result.id))
                     del self._todo[op.id]
@@ -220,12 +220,12 @@ class Scheduler:
         return skipped
 
     def _drop_remaining(self, ids: Sequence[str]) -> None:
-        """What is not begun any more."""
+        """Record results for operations that will not be begun anymore."""
         self._tracker.drop(ids)
         for id_ in ids:
             op = self._todo.pop(id_)
             result = OperationResult(id_, Status.INTERRUPTED)
             if get_operation_type(op).is_cleanup:
                 cause = next(iter(op.follows), None)
-                result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to tidy up.", cause)
+                result = OperationResult(id_, Status.SKIPPED, None, "There is nothing to clean up.", cause)
             self._keep_result(result)

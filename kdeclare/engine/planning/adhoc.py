@@ -1,4 +1,4 @@
-"""Plan what a command asks for, one resource apart from the other, and say what manifests declare of it."""
+"""Plan the request of an ad hoc command resource by resource, and find conflicts with the manifests."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from kdeclare.engine.planning.build import build_plan
 from kdeclare.engine.planning.request import PlanRequest
 
 _ABOUT_MANIFESTS = "refused-by-cluster"
-"""Of this code the hint speaks of a manifest, which there is none of."""
+"""The hint of this code refers to a manifest, which an ad hoc command does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class PartialPlan:
 def plan_adhoc(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> PartialPlan:
-    """Plan what can be had of a request by hand.
+    """Plan the resources of an ad hoc request that can be planned.
 
-    What is wrong with the request as a whole stays in the plan. Raises Fault when the cluster does not
-    answer, KdeclareError when the state is another cluster's.
+    Errors about the request as a whole stay in the plan. Raises Fault if the cluster does not respond, and
+    KdeclareError if the state belongs to another cluster.
     """
     failed: dict[str, tuple[Diagnostic, ...]] = {}
     while True:
@@ -51,7 +51,7 @@ def plan_adhoc(
         ]
         if {
             d.resource for d in resource_errors
-        } <= failed.keys():  # what stays wrong without it is the plan's own
+        } <= failed.keys():  # errors that remain without the failed resources belong to the plan itself
             return PartialPlan(plan, failed)
         for resource in {d.resource for d in resource_errors if d.resource}:
             failed[resource] = tuple(
@@ -81,10 +81,10 @@ def _drop_manifest_hint(problem: Diagnostic) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedChange:
-    """A change that touches what is not its own.
+    """A change to something that the manifests or the state also claim.
 
-    fields: paths as in the plan; empty where the resource as a whole is concerned.
-    place: where it is declared; None where it is only owned, and no manifest declares it any more.
+    fields: paths as in the plan; empty if the resource as a whole is claimed.
+    place: the position of the declaration; None if the resource is owned but no longer declared.
     """
 
     change: Change
@@ -95,7 +95,7 @@ class ClaimedChange:
 def find_claimed_changes(
     changes: Sequence[Change], declared: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]
 ) -> tuple[ClaimedChange, ...]:
-    """The changes that manifests, or what was last applied of them, say something else about."""
+    """Return the changes that contradict the manifests or the last applied records."""
     desired_by_id = {str(desired.id): desired for desired in declared}
     claimed_changes = []
     for change in changes:

@@ -1,7 +1,6 @@
-"""From desired, live and owned to the plan: a fixed pipeline.
+"""Build a plan from desired, live and owned resources in a fixed pipeline.
 
-Each step stands where it stands for a reason, which a comment gives. Providers take part at the points of
-`PlanHooks`.
+The order of the steps matters; comments give the reasons. Providers take part through `PlanHooks`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -43,9 +42,9 @@ from kdeclare.engine.planning.request import (
 def build_plan(
     request: PlanRequest, connections: Connections, secrets: SecretSource, progress: Progress
 ) -> Plan:
-    """Observe, diff, order, check with the systems; changes nothing anywhere.
+    """Observe, diff and order the changes, and check them with the systems. Changes nothing anywhere.
 
-    Raises Fault when a system does not answer, KdeclareError when the state is another cluster's.
+    Raises Fault if a system does not respond, and KdeclareError if the state belongs to another cluster.
     """
     scope = request.scope
     selections = list_selections_to_observe(request)
@@ -72,7 +71,7 @@ def build_plan(
     draft = _Draft(request, compared, hooks)
     draft.diagnostics += [*diagnostics, *check_names(request), *_check_nothing_declared(request)]
 
-    # A problem takes a resource's operations out before policies judge: they see what would be done.
+    # Remove blocked operations before policies judge, so that policies see only what would be done.
     operations = draft.drop_blocked(_plan_operations(draft, observation.live, context))
 
     evaluation = request.judge.evaluate_draft(
@@ -84,7 +83,7 @@ def build_plan(
     )
     draft.block(map(str, denied_resources), POLICY_VIOLATION)
 
-    # After the policies, as it depends on what they leave; before the preflight, which does not ask about
+    # After the policies, because it depends on the operations they leave. Before the preflight, which skips
     # operations that wait for others.
     for hook in hooks:
         operations = draft.take(hook.settle(operations, compared))
@@ -92,13 +91,13 @@ def build_plan(
     if scope.preflight and not draft.has_errors:
         preflight_result = run_preflight(connections, operations, secrets, progress)
         draft.verdicts += preflight_result.verdicts
-        # What a system refuses by itself says more than what a provider foresees: the last code counts.
+        # A refusal by the system is more specific than a provider's prediction, so its code is set last.
         draft.report(d for hook in hooks for d in hook.preflight(operations))
         draft.report(preflight_result.diagnostics)
         draft.block((v.resource for v in preflight_result.verdicts), POLICY_VIOLATION)
         operations = draft.drop_blocked(operations)
 
-    # Last, as it needs to know all that is going to be done. A plan with errors is not applied.
+    # Last, because it needs all operations that will run. A plan with errors is not applied.
     if not draft.has_errors:
         for hook in hooks:
             operations = draft.take(hook.finalize(operations))
@@ -107,7 +106,7 @@ def build_plan(
 
 
 def _validate_system(request: PlanRequest, connections: Connections, live: LiveState) -> None:
-    """Refuse the state of another system. Raises KdeclareError, and Fault when a system does not answer."""
+    """Refuse the state of another system with KdeclareError. Raises Fault if a system does not respond."""
     if request.state is None:
         return
     bound_id = request.state.cluster_id
@@ -115,7 +114,7 @@ def _validate_system(request: PlanRequest, connections: Connections, live: LiveS
     if bound_id not in (
         "",
         system_id,
-    ):  # it may be that of a system which is not in scope, and so was not read
+    ):  # the state may be bound to a system outside the scope, which has not been read
         whole_request = replace(request, scope=PlanScope())
         system_id = identify_system(observe(connections, list_selections_to_observe(whole_request)), bound_id)
     validate_cluster_id(bound_id, system_id, request.cluster_name)
@@ -124,7 +123,7 @@ def _validate_system(request: PlanRequest, connections: Connections, live: LiveS
 def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
     """Refuse a plan or state of another cluster. Raises KdeclareError.
 
-    planned, live: empty where no system has an id, which nothing can be bound to.
+    planned, live: empty if no system has an id; such plans and states are bound to no cluster.
     """
     if not planned or not live or planned == live:
         return
@@ -132,17 +131,17 @@ def validate_cluster_id(planned: str, live: str, cluster_name: str) -> None:
         error(
             "other-cluster",
             "This is another cluster",
-            f"The plan or state is about cluster {planned}, and {cluster_name} is cluster {live}.",
-            hint="Check --bootstrap-server and --env; another cluster needs an environment of its own.",
+            f"The plan or state belongs to cluster {planned}, but {cluster_name} is cluster {live}.",
+            hint="Check --bootstrap-server and --env. Use a separate environment for each cluster.",
         )
     )
 
 
 @dataclass
 class _Draft:
-    """What is known of a plan while it is made.
+    """A plan under construction.
 
-    blocked: why, by resource; a resource that is blocked has no operations.
+    blocked: the code of the cause, by resource; a blocked resource has no operations.
     """
 
     request: PlanRequest
@@ -154,28 +153,28 @@ class _Draft:
 
     @property
     def has_errors(self) -> bool:
-        """Whether something keeps the plan from being applied at all."""
+        """Whether the plan has an error and cannot be applied."""
         return any(d.is_error for d in self.diagnostics)
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Keep what was found; an error or denial blocks its resource."""
+        """Add diagnostics; an error or denial blocks its resource."""
         diagnostics = list(diagnostics)
         self.diagnostics += diagnostics
         self.blocked |= {d.resource: d.code for d in diagnostics if d.resource and d.is_blocking}
 
     def block(self, resources: Iterable[str], code: str) -> None:
-        """Block resources of which something else says why."""
+        """Block resources whose cause is already reported elsewhere."""
         self.blocked |= dict.fromkeys(resources, code)
 
     def take(self, step: PlanStep) -> tuple[Operation, ...]:
-        """Keep what a step has to say, and return its operations without what that blocks."""
+        """Add the diagnostics of a step, and return its operations without those that are now blocked."""
         self.report(step.diagnostics)
         return self.drop_blocked(step.operations)
 
     def drop_blocked(self, operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-        """Return the operations without those of blocked resources, and without what needs those.
+        """Return the operations without those of blocked resources and without the dependents of those.
 
-        A resource of which nothing is left then is blocked by the same code.
+        A resource that loses all of its operations this way is blocked with the same code.
         """
         blocked = self.blocked
         codes = {op.id: blocked[str(op.resource)] for op in operations if str(op.resource) in blocked}
@@ -193,7 +192,7 @@ class _Draft:
 
 
 def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tuple[Operation, ...]:
-    """All operations that the changes come to, in order; the problems with them block their resources."""
+    """Return the operations for all changes, in order. A problem with an operation blocks its resource."""
     request = draft.request
     planned: list[Operation] = []
     for item in draft.compared:
@@ -204,7 +203,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
             planned += KINDS[item.id.kind].plan_operations(change, item.desired, live, item.owned, context)
         except CannotPlanError as reason:
             draft.report([reason.problem])
-    # Too many deletions are taken out first: what is not deleted can still be used.
+    # Remove excess deletions first: objects that are not deleted can still be used.
     deletion_problems, refused_deletions = _check_deletion_count(request, planned)
     operations = tuple(op for op in planned if op.id not in refused_deletions)
     draft.report(
@@ -219,7 +218,7 @@ def _plan_operations(draft: _Draft, live: LiveState, context: PlanContext) -> tu
         operations = step.operations
         draft.report(step.diagnostics)
     draft.block(refused_deletions.values(), MAX_DELETES)
-    # After `refine`, which may change what operations touch.
+    # After `refine`, which may change what the operations touch.
     step = link_operations(operations)
     draft.report(step.diagnostics)
     try:
@@ -233,17 +232,17 @@ def _report_cycle(cycle: operation_graph.OperationCycleError) -> Diagnostic:
     return error(
         "dependency-cycle",
         "Operations wait for each other",
-        f"None of these can come first: {cycle}.",
-        hint="Take one of their resources out, apply, and declare it again.",
+        f"None of these operations can run first: {cycle}.",
+        hint="Remove one of their resources from the manifests, apply, and declare it again.",
     )
 
 
 def _check_deletion_count(
     request: PlanRequest, operations: Sequence[Operation]
 ) -> tuple[list[Diagnostic], dict[str, str]]:
-    """The kinds that exceed the limit of deletions, and the resources of their deletions by operation.
+    """Return a denial per kind that exceeds the deletion limit, and the refused resources by operation id.
 
-    Ad hoc commands name what they delete: exempt.
+    Ad hoc commands name what they delete, so they are exempt.
     """
     if request.scope.by_hand:
         return [], {}
@@ -253,17 +252,17 @@ def _check_deletion_count(
 
 
 def _check_nothing_declared(request: PlanRequest) -> list[Diagnostic]:
-    """An empty folder would orphan everything: more likely a wrong path than an intention."""
+    """Return an error if an empty folder would orphan everything: probably a wrong path, not an intention."""
     scope = request.scope
     if scope.by_hand or scope.allow_empty or not scope.complete or request.desired:
         return []
-    if set(request.owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # each is named
+    if set(request.owned) <= {str(id_) for id_ in scope.forget | scope.deletes}:  # all named explicitly
         return []
     return [
         error(
             "no-manifests",
             "The project has no manifests",
-            f"No manifest declares a resource, but the state owns {len(request.owned):,}.",
+            f"No manifest declares a resource, but the state owns {len(request.owned):,} resources.",
             hint="Check the project's manifests folder and the checkout. Pass --allow-empty if the project "
             "is meant to declare nothing anymore.",
         )
@@ -305,9 +304,9 @@ def _mark_blocked(change: Change, blocked: Mapping[str, str]) -> Change:
 def _build_ownership(
     compared: Sequence[ResourceComparison], changes: Mapping[ResourceId, Change], operated: Set[ResourceId]
 ) -> Iterable[Ownership]:
-    """What apply is to take over or let go of; a blocked resource stays as it is.
+    """Yield the records that apply will take over or release. Blocked resources keep their record.
 
-    A resource with operations is named in any case: that it is owned as it was is an expectation.
+    A resource with operations always gets an entry, because its current record is an expectation.
     """
     for item in compared:
         change = changes.get(item.id)
@@ -347,7 +346,7 @@ _ORPHAN_OUT_OF_SCOPE = "Release it with --forget, or extend spec.scope in the pr
 
 
 def check_out_of_scope(request: PlanRequest, operations: Iterable[Operation]) -> Iterator[Diagnostic]:
-    """Yield an error for each resource whose operations touch what the project must not touch."""
+    """Yield an error for each resource whose operations touch names outside the project's scope."""
     if not request.names.entries:
         return
     changed_by_resource: dict[ResourceId, set[ResourceId]] = {}

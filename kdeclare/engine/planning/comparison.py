@@ -1,4 +1,4 @@
-"""Diffing every resource in scope, and deciding about those that are declared no longer."""
+"""Diff every resource in scope, and decide what happens to those that are no longer declared."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -22,7 +22,7 @@ from kdeclare.engine.planning.request import PlanRequest
 
 
 def list_selections_to_observe(request: PlanRequest) -> tuple[Selection, ...]:
-    """All that the resources in scope need."""
+    """Return the selections that the resources in scope need."""
     return tuple(
         selection
         for id_, desired, owned in _list_in_scope(request)
@@ -55,7 +55,7 @@ def compare_resources(
 
 
 def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
-    """Targets and resources to forget that are nowhere."""
+    """Yield a diagnostic for each option that names an unknown or unsuitable resource."""
     declared = {d.id for d in request.desired}
     owned = request.owned
     for target in sorted(request.scope.targets - declared):
@@ -72,39 +72,42 @@ def check_names(request: PlanRequest) -> Iterator[Diagnostic]:
             "No such resource",
             f"--target names {target}, which no manifest declares.",
             hint=format_suggestion(str(target), map(str, sorted(declared)))
-            or "See the ids that kdeclare plan shows, of the form Kind/name.",
+            or "Run kdeclare plan to see the resource ids, which have the form Kind/name.",
         )
     selector = request.scope.selector
     if selector and declared and not any(map(request.scope.covers, request.desired)):
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         yield warning(
             "nothing-selected",
-            "Nothing is selected",
-            f"No resource that is declared has the labels {labels}.",
-            hint="Look at metadata.labels of the manifests.",
+            "No resource matches the selector",
+            f"No declared resource has the labels {labels}.",
+            hint="Check metadata.labels in the manifests.",
         )
     for option, ids in (("--forget", request.scope.forget), ("--delete", request.scope.deletes)):
         for id_ in sorted(ids):
             if str(id_) not in owned:
                 detail = f"{option} names {id_}, which kdeclare does not own."
-                yield error("unknown-resource", "Not owned", detail)
+                yield error("unknown-resource", "Resource is not owned", detail)
             elif id_ in declared:
                 yield error(
                     "still-declared",
                     "Still declared",
                     f"{option} names {id_}, which a manifest still declares.",
-                    hint="Take it out of the manifests first.",
+                    hint="Remove it from the manifests first.",
                 )
     if request.scope.deletes and not request.scope.complete:
         yield error(
             "incomplete-project",
             "Only part of the project was loaded",
-            "--delete needs to know that no manifest declares the resource.",
+            "--delete requires that all manifests are loaded, to prove that none declares the resource.",
             hint="Run the command without PATH, so that all manifests of the project are loaded.",
         )
     for id_ in sorted(request.scope.forget & request.scope.deletes):
         yield error(
-            "contradicting-options", "Both deleted and released", f"--delete and --forget name {id_}."
+            "contradicting-options",
+            "Both deleted and released",
+            f"--delete and --forget both name {id_}.",
+            hint="Pass only one of the two options for it.",
         )
 
 
@@ -135,12 +138,15 @@ def _keep_unchanged(desired: DesiredResource) -> DesiredResource:
 def _list_requested(
     request: PlanRequest,
 ) -> Iterator[tuple[ResourceId, DesiredResource | None, OwnedRecord | None]]:
-    """What is owned says only what must not be deleted."""
+    """Yield the resources that an ad hoc command requests.
+
+    Their records serve only to find out what must not be deleted.
+    """
     requested: dict[ResourceId, DesiredResource | None] = dict.fromkeys(request.scope.removals)
     requested |= {desired.id: allow_adoption(desired) for desired in request.desired}
     for id_ in sorted(requested):
         owned = request.owned.get(str(id_))
-        if owned is not None:  # whoever names it means the one that is there
+        if owned is not None:  # the command means the object that exists now, whatever its identity
             owned = forget_identity(id_.kind, owned)
         if id_ in request.scope.protected:
             owned = protect_record(id_.kind, owned)
@@ -151,7 +157,8 @@ def _to_adhoc(difference: Difference) -> Difference:
     change = difference.change
     if change is None:
         return difference
-    diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)  # nothing is taken over
+    # An ad hoc command takes over nothing.
+    diagnostics = tuple(d for d in difference.diagnostics if d.code != ADOPTION)
     blocked = next((d.code for d in diagnostics if d.is_blocking), None)
     fields = tuple(replace(field, reason=None) for field in change.fields)
     change = replace(change, reason=Reason.ASKED, fields=fields, blocked=blocked)
@@ -161,7 +168,10 @@ def _to_adhoc(difference: Difference) -> Difference:
 def _resolve_undeclared(
     request: PlanRequest, id_: ResourceId, owned: OwnedRecord | None, difference: Difference
 ) -> Difference:
-    """Forgotten, deleted where that was allowed, else an orphan; what is gone anyway is just let go of."""
+    """Turn the difference of an undeclared resource into its release, its deletion, or an orphan.
+
+    Deletion needs to be allowed. A resource that no longer exists is released.
+    """
     change = difference.change
     if request.scope.by_hand:
         return difference
@@ -183,20 +193,20 @@ def _resolve_undeclared(
 def _report_orphaned(id_: ResourceId) -> Diagnostic:
     return warning(
         "orphaned",
-        "Declared no longer",
-        f"{id_} is owned by kdeclare and no manifest declares it any more; it is left as it is.",
+        "No longer declared",
+        f"kdeclare manages {id_}, but no manifest declares it anymore. It is left unchanged.",
         hint=f"Declare it again, delete it with --allow-deletes, or release it with --forget {id_}.",
         resource=str(id_),
     )
 
 
 def _downgrade_diagnostics(changing_ids: Set[str], comparison: ResourceComparison) -> ResourceComparison:
-    """What is wrong with a resource that this very plan changes is only a matter of order."""
+    """Downgrade diagnostics about resources that this plan changes: applying the plan may resolve them."""
     difference = comparison.difference
     if not any(d.subject in changing_ids for d in difference.diagnostics if d.subject):
         return comparison
     diagnostics = tuple(
-        replace(d, severity=Severity.WARNING, hint="Plan again once that has been applied.")
+        replace(d, severity=Severity.WARNING, hint="Apply this plan, then plan again.")
         if d.subject in changing_ids
         else d
         for d in difference.diagnostics

@@ -1,4 +1,4 @@
-"""Edges between operations, their order, contradictions, and what a refusal takes with it."""
+"""Edges between operations, their order, contradictions, and the removal of operations with dependents."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -19,9 +19,9 @@ from kdeclare.core.resources.plan_capabilities import (
 
 
 class OperationCycleError(ValueError):
-    """Operations wait for each other.
+    """Operations depend on each other in a cycle.
 
-    path: their ids; each comes before the next one, and the last before the first.
+    path: their ids. Each comes before the next one, and the last one before the first.
     """
 
     def __init__(self, path: tuple[str, ...]) -> None:
@@ -30,7 +30,7 @@ class OperationCycleError(ValueError):
 
 
 def check_exclusive_settings(declared: Iterable[DesiredResource]) -> list[Diagnostic]:
-    """Two declared resources that want something else of the same thing."""
+    """Return an error for each pair of declared resources with different values for the same setting."""
     first_values: dict[str, tuple[DesiredResource, JsonValue]] = {}
     diagnostics: list[Diagnostic] = []
     for item in sorted(declared, key=lambda d: (d.id.kind, d.id.name)):
@@ -43,7 +43,7 @@ def check_exclusive_settings(declared: Iterable[DesiredResource]) -> list[Diagno
 
 
 def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[str]) -> tuple[Operation, ...]:
-    """The operations that are left when ``refused_ids`` ones and all that need them are taken out."""
+    """Return the operations without the refused ones and without their direct and indirect dependents."""
     removed_ids = set(refused_ids)
     if not removed_ids:
         return tuple(operations)
@@ -61,7 +61,7 @@ def exclude_operations(operations: Sequence[Operation], refused_ids: Iterable[st
 
 
 def order_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Needed before needing, and by id where that leaves a choice. Raises OperationCycleError."""
+    """Sort operations so that dependencies come first, then by id. Raises OperationCycleError."""
     if not any(op.needs or op.follows for op in operations):
         return tuple(sorted(operations, key=lambda op: op.id))
     import networkx as nx  # slow to import, and most plans have no edge
@@ -82,14 +82,14 @@ def find_claims_made_before(
     produced: Mapping[str, Set[str]],
     requested: Mapping[str, Set[str]],
 ) -> dict[str, frozenset[str]]:
-    """Of the claims asked for of each operation, those that something it comes after changes.
+    """Return, per operation, the requested claims that one of its predecessors produces.
 
-    operations: in order. produced, requested: claims by operation id. Operations of which nothing is asked,
-    or that come after no such change, are left out.
+    operations: in order. produced, requested: claims by operation id. Operations without such claims are
+    left out.
 
-    Which operations come before which is kept as bits, one per operation that makes a claim somebody asks
-    for, and only until all that come after an operation have been seen: sets of all predecessors would take
-    memory quadratic in the number of operations.
+    Predecessors are kept as bit sets, with one bit per operation that produces a requested claim, and only
+    until all successors of an operation have been processed. Sets of all predecessors would take memory
+    quadratic in the number of operations.
     """
     requested_claims: frozenset[str] = frozenset().union(*requested.values())
     makers: dict[str, list[int]] = {}
@@ -103,7 +103,7 @@ def find_claims_made_before(
     if not makers:
         return {}
     remaining_successors = Counter(id_ for op in operations for id_ in op.after)
-    reached_makers: dict[str, int] = {}  # of each operation, the makers among it and what it comes after
+    reached_makers: dict[str, int] = {}  # per operation, the makers among its predecessors and itself
     made_before: dict[str, frozenset[str]] = {}
     for op in operations:
         makers_before = 0
@@ -127,15 +127,15 @@ def find_claims_made_before(
 _HARD_ACCESS = frozenset({Access.UPDATE, Access.REQUIRES})
 _ORDERED_ACCESS = _HARD_ACCESS | {Access.AFTER}
 
-_CREATED_FIRST_REASON = "what it is on is made first"
-_RELEASED_FIRST_REASON = "what refers to it goes first"
+_CREATED_FIRST_REASON = "the object that it uses is created first"
+_RELEASED_FIRST_REASON = "operations on what refers to the object run first"
 
 
 def link_operations(operations: Sequence[Operation]) -> PlanStep:
-    """Return the operations with the edges between resources, and an error for each use of what is deleted.
+    """Return the operations with edges between resources, and an error for each use of a deleted object.
 
-    Who needs an object, or an element of one, comes after what makes it; who deletes an object comes after
-    the deletion of what needs it.
+    An operation that needs an object, or an element of one, comes after the operation that creates it. The
+    deletion of an object comes after the deletion of everything that needs it.
     """
     footprints = {op.id: get_operation_type(op).compute_footprint(op) for op in operations}
     makers = {
@@ -184,7 +184,7 @@ def link_operations(operations: Sequence[Operation]) -> PlanStep:
 
 
 def is_deletion_of_used_object(deletion: Operation, user: Operation) -> bool:
-    """Whether ``deletion`` deletes an object that ``user`` touches in a way that makes it come first."""
+    """Return whether ``deletion`` deletes an object that ``user`` touches, so ``user`` must run first."""
     footprint = get_operation_type(deletion).compute_footprint(deletion)
     deleted = _TouchIndex([deletion], {deletion.id: footprint}, Access.DELETE)
     touches = get_operation_type(user).compute_footprint(user)
@@ -195,8 +195,8 @@ def _report_use(op: Operation, used_names: Iterable[str]) -> Diagnostic:
     return error(
         CONTRADICTION,
         "Two resources contradict each other",
-        f"{op.resource} is about {', '.join(sorted(used_names))}, which is to be deleted.",
-        hint="Take the one or the other out of the plan.",
+        f"{op.resource} uses {', '.join(sorted(used_names))}, which the same plan deletes.",
+        hint="Remove one of the two changes from the plan.",
         resource=str(op.resource),
     )
 
@@ -210,7 +210,7 @@ def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, s
 
 @dataclass(slots=True)
 class _KeyIndex:
-    """The keys of one sort that operations create, or delete, in order once somebody asks for a prefix."""
+    """The keys of one sort that operations create or delete; sorted at the first prefix lookup."""
 
     by_name: dict[str, Operation] = field(default_factory=dict)
     in_order: list[str] = field(default_factory=list)
@@ -232,7 +232,7 @@ class _KeyIndex:
 
 
 class _TouchIndex:
-    """The operations of one access to objects with exact keys, by sort and key."""
+    """Operations by the sort and exact key of the objects that they touch with one kind of access."""
 
     def __init__(
         self, operations: Iterable[Operation], footprints: Mapping[str, Footprint], access: Access
@@ -247,7 +247,7 @@ class _TouchIndex:
         return bool(self._sorts)
 
     def find(self, touch: FootprintEntry) -> Iterator[tuple[str, Operation]]:
-        """The keys that a touch is about, each with its operation."""
+        """Yield the keys that match a touch, each with its operation."""
         names = self._sorts.get(touch.sort)
         if names is not None:
             yield from ((name, names.by_name[name]) for name in names.find(touch.key))

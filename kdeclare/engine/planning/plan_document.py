@@ -1,4 +1,4 @@
-"""A plan as JSON-able data, and its id: the contract that scripts and plan files rely on."""
+"""Convert a plan to JSON-compatible data and compute its id. Scripts and plan files rely on this format."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ SUMMARY_FIELDS = tuple(Summary.__dataclass_fields__)
 def build_plan_document(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
 ) -> dict[str, JsonValue]:
-    """The plan as JSON-able data by the contract (docs/schemas/plan.schema.json)."""
+    """Return the plan as JSON-compatible data in the format of docs/schemas/plan.schema.json."""
     body = build_plan_body(plan, kdeclare_version)
     header = {
         "format_version": FORMAT_VERSION,
@@ -31,12 +31,12 @@ def build_plan_document(
 
 
 def compute_plan_id(plan: Plan, kdeclare_version: str = VERSION) -> str:
-    """SHA-256, in hex: equal plans made by equal versions have equal ids."""
+    """Return the SHA-256 in hex. Equal plans made by equal versions have equal ids."""
     return hash_json(build_plan_body(plan, kdeclare_version))
 
 
 def build_diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
-    """One diagnostic as JSON-able data; the same shape in every output."""
+    """Return a diagnostic as JSON-compatible data, in the same shape for every output."""
     return {
         "severity": item.severity.value,
         "code": item.code,
@@ -50,7 +50,7 @@ def build_diagnostic_document(item: Diagnostic) -> dict[str, JsonValue]:
 
 
 def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
-    """One verdict as JSON-able data; ``topic`` and ``override`` are there only where they are set."""
+    """Return a verdict as JSON-compatible data. ``topic`` and ``override`` are present only if set."""
     document: dict[str, JsonValue] = {
         "policy": verdict.policy,
         "resource": verdict.resource,
@@ -65,12 +65,12 @@ def build_verdict_document(verdict: Verdict) -> dict[str, JsonValue]:
 
 
 def build_summary_document(summary: Summary) -> dict[str, int]:
-    """The counts by name."""
+    """Return the counts by name."""
     return {name: getattr(summary, name) for name in SUMMARY_FIELDS}
 
 
 def build_plan_body(plan: Plan, kdeclare_version: str) -> dict[str, JsonValue]:
-    """The document without ``plan_id`` and ``created_at``: all that the id covers."""
+    """Return the document without ``plan_id`` and ``created_at``: everything that the id covers."""
     return {
         "format_version": FORMAT_VERSION,
         "kdeclare_version": kdeclare_version,
@@ -124,7 +124,7 @@ def _build_field_document(item: FieldChange, reason: Reason) -> dict[str, JsonVa
 
 
 def _build_operation_document(operation: Operation) -> dict[str, JsonValue]:
-    needs = sorted(operation.needs)  # equal plans, equal ids: the order of a mapping means nothing
+    needs = sorted(operation.needs)  # equal plans need equal ids, and the order of a mapping is arbitrary
     document: dict[str, JsonValue] = {
         "id": operation.id,
         "verb": operation.verb,
@@ -138,7 +138,7 @@ def _build_operation_document(operation: Operation) -> dict[str, JsonValue]:
     if operation.after:
         document["reasons"] = {id_: operation.after[id_] for id_ in sorted(operation.after)}
     if (operation.inverse is None) == (operation.irreversible is None):
-        raise ValueError(f"operation '{operation.id}' needs an inverse or a reason why there is none")
+        raise ValueError(f"operation '{operation.id}' needs an inverse or a reason why it has none")
     if operation.inverse is not None:
         inverse = operation.inverse
         document["inverse"] = {"verb": inverse.verb, "args": dict(dump_arguments(inverse.args))}
@@ -156,5 +156,5 @@ def _build_position_document(position: SourcePosition | None) -> dict[str, JsonV
 
 
 def compute_document_id(document: Mapping[str, JsonValue]) -> str:
-    """The id that fits a plan document."""
+    """Return the id that matches the content of a plan document."""
     return hash_json({key: value for key, value in document.items() if key not in NOT_HASHED})

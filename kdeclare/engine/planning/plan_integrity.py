@@ -1,9 +1,10 @@
-"""Check that what a plan shows is what its operations do: the hash of a plan file can be recomputed.
+"""Check that a plan shows exactly what its operations do.
 
-Everything that a person reads of a plan follows from its operations or is compared with them here. Operation
-types and kinds say what arguments amount to (`OperationType.is_confined`, `OperationType.fields`,
-`ProvesFields`); a file with what none of them vouches for is refused. What an operation was planned on
-(``expect``) is not believed either: apply compares it with the live system.
+The hash of a plan file proves nothing by itself, because anyone who edits the file can recompute it.
+Everything that a plan shows to people follows from its operations or is compared with them here. Operation
+types and kinds state what arguments mean (`OperationType.is_confined`, `OperationType.fields`,
+`ProvesFields`); a file with content that none of them confirms is refused. The state that an operation was
+planned on (``expect``) is not trusted either: apply compares it with the live system.
 """
 
 from collections import Counter, defaultdict
@@ -33,11 +34,11 @@ from kdeclare.engine.planning.prune_denied import count_ongoing_work, find_resou
 _RISKS = list(Risk)
 _ACTING = (Action.CREATE, Action.UPDATE, Action.DELETE)
 _UNEXPECTED_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
-"""What the code of providers raises where a file has values that no diff and no view ever has."""
+"""What provider code raises for values in a file that no diff and no view can produce."""
 
 
 class _UnprovableError(Exception):
-    """Why nobody can tell what an operation does."""
+    """The reason why the effect of an operation cannot be proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class _OperationEffect:
 
 
 def find_unknown_parts(plan: Plan) -> list[str]:
-    """Verbs and kinds that this kdeclare does not have: such a plan can be shown, never applied."""
+    """Return the verbs and kinds that this kdeclare does not know.
+
+    A plan with any of them can be shown but not applied.
+    """
     verbs = {op.verb for op in plan.operations} - OPERATION_TYPES.keys()
     acting_ids = [c.id for c in plan.changes if c.action is not Action.NO_OP]
     ids = [*acting_ids, *(op.resource for op in plan.operations), *(item.id for item in plan.ownership)]
@@ -58,7 +62,10 @@ def find_unknown_parts(plan: Plan) -> list[str]:
 
 
 def find_inconsistencies(plan: Plan) -> Iterator[str]:
-    """What a plan of known verbs and kinds shows otherwise than it does, in sentences."""
+    """Yield a sentence for each difference between what the plan shows and what its operations do.
+
+    The plan's verbs and kinds must be known.
+    """
     effects: dict[ResourceId, list[_OperationEffect]] = defaultdict(list)
     unprovable: list[str] = []
     for op in plan.operations:
@@ -71,26 +78,26 @@ def find_inconsistencies(plan: Plan) -> Iterator[str]:
                 effects[op.resource].append(_OperationEffect(op, fields))
     yield from unprovable
     if unprovable:
-        return  # what such an operation does cannot be told
+        return  # the effect of such an operation is unknown, so nothing can be compared with it
     ongoing_effects = (d for own in effects.values() for d in own if get_operation_type(d.operation).goes_on)
     shared_values = _group_values_by_path(ongoing_effects)
     changes = {change.id: change for change in plan.changes}
     if len(changes) < len(plan.changes):
         yield "two changes are about the same resource"
     for id_ in effects.keys() - changes.keys():
-        yield f"operation '{effects[id_][0].operation.id}' acts on {id_}, which no change shows"
+        yield f"operation '{effects[id_][0].operation.id}' acts on {id_}, but no change shows it"
     for change in plan.changes:
         try:
             yield from _check_change(plan, change, effects.get(change.id, []), shared_values)
         except _UNEXPECTED_ERRORS:
-            yield f"{change.id} shows what its kind does not know"
+            yield f"{change.id} shows values that its kind does not know"
     yield from _check_summary(plan)
     yield from _check_ownership(plan, changes)
     yield from _check_rollback(plan)
 
 
 def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
-    """Return the fields that an operation changes. Raises _Unprovable where its type does not say so."""
+    """Return the fields that an operation changes. Raises _UnprovableError if its type cannot prove them."""
     operation_type = get_operation_type(op)
     if isinstance(op.args, UnboundArguments):
         raise _UnprovableError(op.args.problem)
@@ -103,16 +110,19 @@ def _prove_operation(op: Operation) -> tuple[FieldChange, ...]:
         missing = sorted(claims.keys() - op.expect.keys())
         if missing or not claims:
             raise _UnprovableError(
-                f"it does not say what it expects of {missing[0] if missing else op.resource}"
+                f"it does not state the expected {missing[0] if missing else f'state of {op.resource}'}"
             )
         _prove_inverse(op)
         return tuple(operation_type.fields(op))
     except _UNEXPECTED_ERRORS as cause:
-        raise _UnprovableError("it expects what this verb does not know") from cause
+        raise _UnprovableError("it expects values that its verb does not know") from cause
 
 
 def _prove_inverse(op: Operation) -> None:
-    """What is said to undo it is what undoes it, and what cannot be undone is said to be so."""
+    """Check that the stated inverse undoes the operation. Raises _UnprovableError if it does not.
+
+    An operation that cannot be undone must be marked as irreversible.
+    """
     if op.irreversible is not None:
         return
     inverse = op.inverse
@@ -124,7 +134,7 @@ def _prove_inverse(op: Operation) -> None:
         op, get_operation_type(op).expected_state(op), allow_data_loss=False
     )
     if undo_result.lost:
-        raise _UnprovableError("it cannot be undone, and the plan says that it can")
+        raise _UnprovableError("it cannot be undone, but the plan shows it as reversible")
     if undo_result.args is None:
         return
     computed_args, stated_args = (
@@ -135,13 +145,13 @@ def _prove_inverse(op: Operation) -> None:
 
 
 def _dump_effective_arguments(verb: str, args: Arguments) -> dict[str, JsonValue]:
-    """Arguments without those that say how it is gone about."""
+    """Return the arguments without those that only control how the operation is executed."""
     execution_names = OPERATION_TYPES[verb].manner
     return {name: value for name, value in dump_arguments(args).items() if name not in execution_names}
 
 
 def _group_values_by_path(effects: Iterable[_OperationEffect]) -> Mapping[str, Values]:
-    """What operations make of each field one after the other."""
+    """Return the successive values of each field across the operations."""
     return _join_values((effect.operation.resource, field) for effect in effects for field in effect.fields)
 
 
@@ -173,11 +183,11 @@ def _check_change(
     operations = [effect.operation for effect in effects]
     if change.blocked or change.action not in _ACTING:
         shown_state = "blocked" if change.blocked else change.action.value
-        yield f"{change.id} is shown as {shown_state}, and operation '{operations[0].id}' acts on it"
+        yield f"{change.id} is shown as {shown_state}, but operation '{operations[0].id}' acts on it"
         return
     action = find_resource_action(operations)
     if action is not change.action:
-        yield f"{change.id} is shown as {change.action.value}, and its operations {action.value} it"
+        yield f"{change.id} is shown as {change.action.value}, but its operations {action.value} it"
         return
     if action is Action.DELETE:
         yield from _check_deletion(change, operations)
@@ -187,25 +197,28 @@ def _check_change(
 
 
 def _check_idle_change(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """A change without operations is done by those of other resources, or is left out for what is shown."""
+    """Check a change without operations.
+
+    Either operations of other resources make the change, or a denial that the plan shows excludes it.
+    """
     unproven_paths = evidence.shown.keys() - find_proven_fields(change, evidence)
-    # of what two resources move, a policy may deny one part, and the other resource moves the rest
+    # If two resources share a move, a policy may deny one resource's part; the other still makes the rest.
     is_rest_done_by_others = len(unproven_paths) < len(evidence.shown) and _is_denied_in_part(plan, change)
     if change.action is not Action.UPDATE or (unproven_paths and not is_rest_done_by_others):
-        yield f"{change.id} is shown as changed, and no operation changes it"
+        yield f"{change.id} is shown as changed, but no operation changes it"
 
 
 def _check_deletion(change: Change, operations: Sequence[Operation]) -> Iterator[str]:
     for op in operations:
         if not get_operation_type(op).deletes:
-            yield f"{change.id} is shown as deleted, and operation '{op.id}' does more"
+            yield f"{change.id} is shown as deleted, but operation '{op.id}' does more than that"
 
 
 def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[str]:
-    """Every field that operations change is shown as they change it, and no other."""
+    """Check that the plan shows each field as the operations change it, and no other fields."""
     shown_values, operation_values = evidence.shown, evidence.done
     if not operation_values and change.action is Action.UPDATE:
-        yield f"{change.id} is shown as changed, and its operations do not say what they change"
+        yield f"{change.id} is shown as changed, but its operations do not state what they change"
         return
     proven_paths: Set[str] = find_proven_fields(change, evidence)
     is_denied = _is_denied_in_part(plan, change)
@@ -215,14 +228,17 @@ def _check_fields(plan: Plan, change: Change, evidence: Evidence) -> Iterator[st
         if path not in shown_values and set(map(str, operation_values[path])) == {
             str(operation_values[path][0])
         }:
-            continue  # it stays as it is, and is sent again
+            continue  # the value stays the same and is only sent again
         if path not in operation_values and is_denied:
-            continue  # shown as denied
+            continue  # shown as denied elsewhere in the plan
         yield _describe_difference(change, path, evidence)
 
 
 def _is_shown(operation_values: Values, shown_values: Values) -> bool:
-    """Whether every value that a field has is shown; several that are shown can be reached in one step."""
+    """Return whether the plan shows every value that a field takes.
+
+    The operations may take fewer steps than shown.
+    """
     if (
         not operation_values
         or not shown_values
@@ -235,12 +251,12 @@ def _is_shown(operation_values: Values, shown_values: Values) -> bool:
 
 def _describe_difference(change: Change, path: str, evidence: Evidence) -> str:
     if path not in evidence.shown:
-        return f"{change.id}: its operations change {path}, which is not shown"
+        return f"{change.id}: its operations change {path}, but the plan does not show it"
     if path not in evidence.done:
-        return f"{change.id}: {path} is shown as changed, and no operation changes it"
+        return f"{change.id}: {path} is shown as changed, but no operation changes it"
     if evidence.shown[path][-1] == evidence.done[path][-1] and len(evidence.done[path]) > 2:
-        return f"{change.id}: {path} is changed more than once, which is not shown"
-    return f"{change.id}: {path} is shown otherwise than its operations change it"
+        return f"{change.id}: {path} is changed more than once, but the plan does not show it"
+    return f"{change.id}: the change of {path} is not shown as its operations make it"
 
 
 def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
@@ -249,18 +265,18 @@ def _check_risks(change: Change, minimum: Risk) -> Iterator[str]:
     highest = minimum
     for field in change.fields:
         if change.id.kind not in KINDS:
-            break  # it accompanies the work of several resources, and has no fields
+            break  # an auxiliary kind, which serves the work of several resources and has no fields
         assessed = assess_field(change.id.kind, change.action, field)
         is_lower = _RISKS.index(field.risk) < _RISKS.index(assessed.risk)
         if is_lower and not is_rated_by_live_state(change.id.kind, field):
-            yield f"{change.id}: {field.path} is shown as {field.risk.value}, and it is {assessed.risk.value}"
+            yield f"{change.id}: {field.path} is shown as {field.risk.value}, but it is {assessed.risk.value}"
         highest = max(highest, field.risk, key=_RISKS.index)
     if _RISKS.index(change.risk) < _RISKS.index(highest):
-        yield f"{change.id} is shown as {change.risk.value}, and it is {highest.value}"
+        yield f"{change.id} is shown as {change.risk.value}, but it is {highest.value}"
 
 
 def _is_denied_in_part(plan: Plan, change: Change) -> bool:
-    """Whether a policy or a guard denies a part of the change; the plan shows that beside it."""
+    """Return whether a policy or a guard denies part of the change; the plan shows the denial next to it."""
     name = str(change.id)
     denials = [d.resource for d in plan.diagnostics if d.severity is Severity.DENIED]
     return name in denials or any(v.is_denial and v.resource == name for v in plan.verdicts)
@@ -281,17 +297,17 @@ def _check_summary(plan: Plan) -> Iterator[str]:
     }
     for action, count in stated_counts.items():
         if not counts[action] <= count <= acting_counts[action]:
-            yield f"the summary counts {count} of {action.value}, and the changes are {counts[action]}"
+            yield f"the summary counts {count} of {action.value}, but there are {counts[action]} such changes"
     if summary.reassign != ongoing_count:
         yield (
-            f"the summary counts {summary.reassign} parts of ongoing work, and "
+            f"the summary counts {summary.reassign} parts of ongoing work, but "
             f"the operations have {ongoing_count}"
         )
     if summary.blocked < sum(bool(c.blocked) for c in plan.changes):
-        yield f"the summary counts {summary.blocked} blocked, and more changes are"
+        yield f"the summary counts {summary.blocked} blocked changes, but there are more"
     unmanaged = sum(map(len, plan.unmanaged_configs.values()))
     if summary.unmanaged_configs != unmanaged:
-        yield f"the summary counts {summary.unmanaged_configs} unmanaged configs, and {unmanaged} are listed"
+        yield f"the summary counts {summary.unmanaged_configs} unmanaged configs, but {unmanaged} are listed"
 
 
 def _check_ownership(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterator[str]:
@@ -299,29 +315,29 @@ def _check_ownership(plan: Plan, changes: Mapping[ResourceId, Change]) -> Iterat
     for item in plan.ownership:
         change = changes.get(item.id)
         if item.id in seen_ids:
-            yield f"two records of ownership are about {item.id}"
+            yield f"there are two ownership records for {item.id}"
         seen_ids.add(item.id)
         for record in (item.before, item.after):
             json = dump_record(record)
             if json is not None and not isinstance(json, dict):
-                yield f"the record of ownership of {item.id} is not an object"
+                yield f"the ownership record of {item.id} is not an object"
             elif isinstance(record, UnboundRecord) and item.id.kind in KINDS:
-                yield f"the record of ownership of {item.id} cannot be read ({record.problem})"
+                yield f"the ownership record of {item.id} cannot be read ({record.problem})"
         if change is None or plan.undoes:
             continue
         is_released = change.action in (Action.DELETE, Action.FORGET)
         if change.blocked:
-            yield f"{change.id} is shown as blocked, and its ownership changes"
+            yield f"{change.id} is shown as blocked, but its ownership changes"
         elif is_released and item.after is not None:
-            yield f"{change.id} is shown as {change.action.value}, and stays owned afterwards"
+            yield f"{change.id} is shown as {change.action.value}, but remains owned afterwards"
         elif not is_released and item.before is not None and item.after is None and not _is_reset(change):
-            yield f"{change.id} is shown as {change.action.value}, and is no longer owned afterwards"
+            yield f"{change.id} is shown as {change.action.value}, but is no longer owned afterwards"
         elif change.action is Action.NO_OP and item.after != item.before:
-            yield f"{change.id} is shown as an orphan, and its ownership changes"
+            yield f"{change.id} is shown as an orphan, but its ownership changes"
 
 
 def _is_reset(change: Change) -> bool:
-    """Whether it lets go of something that always exists, such as a broker's configs."""
+    """Return whether the change releases settings that always exist, such as the configs of a broker."""
     return change.action is Action.UPDATE and change.reason is Reason.ORPHANED
 
 
@@ -329,5 +345,5 @@ def _check_rollback(plan: Plan) -> Iterator[str]:
     for change in plan.changes:
         if (change.reason is Reason.ROLLBACK) is not (plan.undoes is not None):
             shown_reason = "a rollback" if change.reason is Reason.ROLLBACK else change.reason.value
-            yield f"{change.id} is shown as {shown_reason}, and the plan undoes {plan.undoes or 'no run'}"
+            yield f"{change.id} is shown as {shown_reason}, but the plan undoes {plan.undoes or 'no run'}"
             return

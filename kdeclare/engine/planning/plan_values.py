@@ -1,4 +1,4 @@
-"""A plan document as values again, the way back from ``build_plan_document.plan_body``."""
+"""Convert a plan document back to values: the inverse of `plan_document.build_plan_body`."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def bind_plan(document: "PlanDocument") -> Plan:
-    """The plan in a document that was checked against its schema."""
+    """Return the plan in a document that was validated against its schema."""
     cluster, base = document["cluster"], document["base"]
     return Plan(
         project=document["project"],
@@ -140,10 +140,10 @@ def _bind_position(document: "PlaceDocument | None") -> SourcePosition | None:
 
 
 def migrate_plan(document: JsonObject) -> JsonObject:
-    """A document of a format in `MIGRATIONS` in the current format; its ``plan_id`` stays as it is.
+    """Migrate a document of a format in `MIGRATIONS` to the current format; its ``plan_id`` is unchanged.
 
-    Expects what kdeclare wrote (the id was checked); raises KeyError, TypeError or AttributeError for
-    another shape.
+    Expects a document written by kdeclare (its id was checked). Raises KeyError, TypeError or AttributeError
+    for any other shape.
     """
     while (version := as_text(document["format_version"])) != FORMAT_VERSION:
         target, migration = MIGRATIONS[version]
@@ -152,10 +152,10 @@ def migrate_plan(document: JsonObject) -> JsonObject:
 
 
 def _migrate_to_2_0(document: JsonObject) -> JsonObject:
-    """2.0 has a risk per field, and says which list elements kdeclare added.
+    """Add the risk of each field, and the list elements that kdeclare added.
 
-    1.0 knew only the highest risk of a whole change, so that is what each of its fields gets: too much
-    rather than too little.
+    Format 1.0 recorded only the highest risk of a whole change. Each field gets that risk, which may be too
+    high but not too low.
     """
     return {
         **document,

@@ -1,6 +1,6 @@
-"""A plan as JSON, and back: the document, its id, and the file that apply believes.
+"""Read and write a plan as JSON: the document, its id, and the file that apply accepts.
 
-The id covers everything that a plan says, so a file whose id is right is the plan that was reviewed.
+The id covers all content of a plan, so a file with the expected id is the plan that was reviewed.
 """
 
 import contextlib
@@ -54,11 +54,11 @@ _MANIFEST = re.compile(r"^apiVersion\s*:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan that was read, with what its file says beside it.
+    """A plan that was read from a file, with the metadata of the file.
 
-    plan_id: as in the file and checked; it can differ from ``plan_id(plan)`` when another
-    version of kdeclare made the plan, so it is the one to remember.
-    format_version: as in the file; ``plan`` is in the current one in any case.
+    plan_id: as in the file, and verified. It can differ from ``compute_plan_id(plan)`` if another version of
+    kdeclare made the plan, so callers must record this id.
+    format_version: as in the file; ``plan`` is always converted to the current format.
     """
 
     plan: Plan
@@ -69,17 +69,17 @@ class PlanFile:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether an earlier kdeclare made it, by rules that no longer hold: it must not be applied."""
+        """Whether an earlier kdeclare made the plan by obsolete rules, so that it must not be applied."""
         return self.format_version != FORMAT_VERSION
 
 
 def render_plan_file(
     plan: Plan, created_at: datetime | None = None, kdeclare_version: str = VERSION
 ) -> tuple[str, str]:
-    """The text of a plan file, and the plan's id.
+    """Return the text of a plan file, and the plan's id.
 
-    One line a change and an operation, so that two files can be compared. Written from canonical
-    pieces, so that thousands of operations are encoded once for the text and the id together.
+    The file has one line per change and operation, so that two files can be diffed. The text is assembled
+    from canonical pieces, so that each operation is encoded only once for the text and the id together.
     """
     encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
     text_by_key, canonical_by_key = {}, {}
@@ -104,14 +104,14 @@ def render_plan_file(
 
 
 _END_OF_OPERATION = re.compile(r""""resource":"([^"/\\]+)/(?:[^"\\]|\\.)*","verb":"([^"\\]+)"\},?\n""")
-"""What a line with an operation ends with, as the fields of one are sorted."""
+"""The end of a line with an operation; its fields are sorted."""
 
 
 def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | None:
-    """Find of which types the operations of a plan are, each with the kind of a resource, as fast as can be.
+    """Return the pairs of operation type and resource kind that occur in a plan, without decoding it.
 
-    lines: of what `render_plan_file` has made; None for anything else. They are not decoded: of thousands of
-    operations that takes longer, and more memory, than all else that a plan does about earlier runs.
+    lines: written by `render_plan_file`. Returns None for anything else. Decoding thousands of operations
+    takes more time and memory than everything else that a plan does about earlier runs.
     """
     remaining_lines = iter(lines)
     if [*islice(remaining_lines, 2)] != ["{\n", f'"format_version": "{FORMAT_VERSION}",\n']:
@@ -133,14 +133,14 @@ def find_written_kinds(lines: Iterable[str]) -> frozenset[tuple[str, str]] | Non
 def write_plan(
     plan: Plan, path: Path, created_at: datetime | None = None, kdeclare_version: str = VERSION
 ) -> str:
-    """Write the plan file, whole or not at all; returns the plan's id.
+    """Write the plan file atomically, and return the plan's id.
 
-    Raises KdeclareError (``plan-not-written``) when the file cannot be written.
+    Raises KdeclareError (``plan-not-written``) if the file cannot be written.
     """
     text, identity = render_plan_file(plan, created_at, kdeclare_version)
     target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file():  # a pipe or a device has no "beside"
+        if target.exists() and not target.is_file():  # a pipe or device cannot be replaced by renaming
             target.write_text(text, encoding="utf-8")
         else:
             _replace_file(target, text)
@@ -150,17 +150,17 @@ def write_plan(
                 "plan-not-written",
                 "The plan file cannot be written",
                 f"{path}: {problem.strerror or problem}.",
-                hint="Choose another place with --out, or make room for it.",
+                hint="Choose another path with --out, or free some space.",
             )
         )
     return identity
 
 
 def verify_plan(file: PlanFile, name: str) -> None:
-    """Refuse a plan that shows one thing and does another. ``name`` stands for the file in messages.
+    """Refuse a plan whose operations differ from the changes that it shows.
 
-    Plans of earlier formats and of providers that are not installed are let through: they can be shown, and
-    apply refuses them. Raises KdeclareError (``plan-inconsistent``).
+    name: the name of the file in messages. Plans of earlier formats and of providers that are not installed
+    pass: they can be shown, and apply refuses them. Raises KdeclareError (``plan-inconsistent``).
     """
     from kdeclare.engine.planning.plan_integrity import find_inconsistencies, find_unknown_parts
 
@@ -170,14 +170,14 @@ def verify_plan(file: PlanFile, name: str) -> None:
     if problem is not None:
         raise _build_refusal(
             "plan-inconsistent",
-            f"shows other changes than it makes: {problem}",
+            f"shows changes that its operations do not make: {problem}",
             name,
-            "Somebody may have edited it, or another version of kdeclare made it.",
+            "It may have been edited, or another version of kdeclare made it.",
         )
 
 
 def require_known_parts(plan: Plan) -> None:
-    """Refuse to apply what this kdeclare cannot do. Raises KdeclareError (``unknown-provider``)."""
+    """Refuse a plan with unknown verbs or kinds. Raises KdeclareError (``unknown-provider``)."""
     from kdeclare.engine.planning.plan_integrity import find_unknown_parts
 
     unknown = find_unknown_parts(plan)
@@ -186,21 +186,21 @@ def require_known_parts(plan: Plan) -> None:
             error(
                 "unknown-provider",
                 "The plan needs a provider that is not installed",
-                f"This kdeclare, {VERSION}, does not know {', '.join(unknown)}. Nothing was applied.",
-                hint="Install the provider or the version of kdeclare that made the plan, or plan again.",
+                f"kdeclare {VERSION} does not know {', '.join(unknown)}. Nothing was applied.",
+                hint="Install the provider or the kdeclare version that made the plan, or make a new plan.",
             )
         )
 
 
 def parse_plan(text: str, name: str) -> Plan:
-    """The plan in ``text``; ``name`` stands for the file in messages. Raises as ``parse_plan_file``."""
+    """Return the plan in ``text``. ``name`` identifies the file in messages. Raises as `parse_plan_file`."""
     return parse_plan_file(text, name).plan
 
 
 def load_plan(path: Path) -> PlanFile:
-    """Read and check the plan file at ``path``, and that it does what it shows.
+    """Read the plan file at ``path``, and verify that its operations make the changes that it shows.
 
-    Raises KdeclareError when it is not to be believed.
+    Raises KdeclareError if the file cannot be read or trusted.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -216,17 +216,17 @@ def load_plan(path: Path) -> PlanFile:
 
 
 def parse_plan_file(text: str, name: str) -> PlanFile:
-    """The plan in ``text``, with its id.
+    """Return the plan in ``text``, with its id.
 
     Raises KdeclareError: ``plan-not-json``, ``not-a-plan``, ``plan-format-version``,
-    ``plan-tampered`` (the id does not fit) or ``plan-malformed`` (a wrong shape under a right id).
+    ``plan-tampered`` (the id does not match) or ``plan-malformed`` (the id matches, but the shape is wrong).
     """
     try:
         document_json = parse_json(text)
     except (ValueError, RecursionError) as problem:
         if _MANIFEST.search(text):
             raise _build_yaml_error(name)
-        raise _build_refusal("plan-not-json", f"is not JSON ({problem})", name, "It may have been cut short.")
+        raise _build_refusal("plan-not-json", f"is not JSON ({problem})", name, "It may be truncated.")
     if (
         not isinstance(document_json, dict)
         or "format_version" not in document_json
@@ -239,22 +239,22 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
         version_note = f" (made by kdeclare {made_by})" if isinstance(made_by, str) else ""
         raise _build_refusal(
             "plan-format-version",
-            f"has plan format {version!r}{version_note}; this kdeclare, {VERSION}, reads {FORMAT_VERSION!r}",
+            f"has plan format {version!r}{version_note}, but kdeclare {VERSION} reads {FORMAT_VERSION!r}",
             name,
         )
     if not _has_matching_id(document_json):
         raise _build_refusal(
             "plan-tampered",
-            "is not what kdeclare wrote: its content does not fit its plan_id",
+            "is not what kdeclare wrote: its content does not match its plan_id",
             name,
-            "Plan files are not edited by hand; change the manifests.",
+            "To change a plan, change the manifests instead of the file.",
         )
     document = _validate_document(_migrate_document(document_json, name), name)
     plan = bind_plan(document)
     for change, change_document in zip(plan.changes, document["changes"], strict=True):
         if change_document["risks"] != [risk.value for risk in change.risks]:
             raise _build_malformed_error(
-                f"the risks of {change.id} are not those of its fields", document_json, name
+                f"the risks of {change.id} do not match those of its fields", document_json, name
             )
     return PlanFile(
         plan,
@@ -266,7 +266,7 @@ def parse_plan_file(text: str, name: str) -> PlanFile:
 
 
 def is_plan_file(path: Path) -> bool:
-    """Whether ``path`` is a file that wants to be a plan, by its content; it can still be refused."""
+    """Return whether the content of ``path`` looks like a plan. Such a file can still be refused."""
     try:
         with path.open("rb") as file:
             if not path.is_file() or not file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -280,12 +280,12 @@ def is_plan_file(path: Path) -> bool:
 
 def _has_matching_id(raw: JsonObject) -> bool:
     try:
-        # All that kdeclare writes is sorted, so that it is canonical as it stands; sorting it takes longer.
+        # kdeclare writes sorted keys, so hash the document as it is first; sorting all levels is slower.
         sorted_json = dump_json({key: raw[key] for key in sorted(raw.keys() - NOT_HASHED)})
         if isinstance(sorted_json, bytes) and hashlib.sha256(sorted_json).hexdigest() == raw["plan_id"]:
             return True
         return compute_document_id(raw) == raw["plan_id"]
-    except (UnicodeEncodeError, RecursionError):  # half a surrogate pair: nothing that kdeclare writes
+    except (UnicodeEncodeError, RecursionError):  # half a surrogate pair, which kdeclare never writes
         return False
 
 
@@ -293,7 +293,7 @@ def _migrate_document(raw: JsonObject, name: str) -> JsonObject:
     try:
         return migrate_plan(raw)
     except (KeyError, TypeError, AttributeError) as problem:
-        raise _build_malformed_error(f"it lacks what its format has ({problem})", raw, name)
+        raise _build_malformed_error(f"it lacks a field of its format ({problem})", raw, name)
 
 
 def _validate_document(raw: JsonObject, name: str) -> "PlanDocument":
@@ -312,15 +312,15 @@ def _validate_document(raw: JsonObject, name: str) -> "PlanDocument":
 
 
 def _build_malformed_error(reason: str, raw: JsonObject, name: str) -> KdeclareError:
-    made_by = f"It says that kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
+    made_by = f"According to the file, kdeclare {raw.get('kdeclare_version')} made it; this is {VERSION}."
     return _build_refusal("plan-malformed", f"is not a valid plan: {reason}", name, made_by)
 
 
 def _replace_file(target: Path, text: str) -> None:
-    """All of ``text`` or what was there before: a half-written plan must never be found."""
+    """Replace the file atomically, so that a partially written plan is never read."""
     temporary_path = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        # not readable by others: it says what the cluster is configured with
+        # Not readable by others, because the plan shows the configuration of the cluster.
         descriptor = os.open(
             temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, find_mode(target)
         )
@@ -340,8 +340,8 @@ def _build_yaml_error(name: str) -> KdeclareError:
         error(
             "plan-not-json",
             "Not a saved plan",
-            f"'{name}' is YAML, as manifests are, and no plan that 'kdeclare plan --out FILE' has saved.",
-            hint=f"To see what a manifest would change: kdeclare plan {shlex.quote(name)}",
+            f"'{name}' is YAML, like a manifest, and not a plan saved by 'kdeclare plan --out FILE'.",
+            hint=f"Run 'kdeclare plan {shlex.quote(name)}' to see what a manifest would change.",
         )
     )
 
@@ -350,8 +350,8 @@ def _build_refusal(code: str, reason: str, name: str, advice: str = "") -> Kdecl
     return KdeclareError(
         error(
             code,
-            "The plan file is refused",
-            f"'{name}' {reason}.",
-            hint=f"{advice} Make a new plan with 'kdeclare plan --out FILE'.".strip(),
+            "Plan file refused",
+            f"'{name}' {reason}. {advice}".rstrip(),
+            hint="Make a new plan with 'kdeclare plan --out FILE'.",
         )
     )

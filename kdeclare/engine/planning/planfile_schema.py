@@ -1,7 +1,7 @@
-"""The plan document as types that pydantic checks: what a plan file must look like to be believed.
+"""The plan document as types that pydantic validates: the required shape of a plan file.
 
-Strict and closed: a field that this version does not know may mean something, so it is refused.
-Typed dicts and not models, which take four times as long for thousands of operations.
+Strict and closed: a field that this version does not know may carry meaning, so it is refused. Typed dicts
+instead of models, because models take four times as long for thousands of operations.
 """
 
 from functools import cache
@@ -52,7 +52,7 @@ class ClusterDocument(TypedDict):
 
 @with_config(CLOSED)
 class BaseDocument(TypedDict):
-    """The state that the plan was made on."""
+    """The state on which the plan is based."""
 
     lineage: str | None
     serial: int
@@ -76,7 +76,7 @@ class SummaryDocument(TypedDict):
 
 @with_config(CLOSED)
 class FieldDocument(TypedDict):
-    """One field; before and after are whole values, ``value`` the elements of APPEND or SUBTRACT."""
+    """One field. before and after are whole values, ``value`` the elements of APPEND or SUBTRACT."""
 
     path: str
     op: Literal["SET", "DELETE", "APPEND", "SUBTRACT", "change"]
@@ -84,13 +84,13 @@ class FieldDocument(TypedDict):
     after: JsonValue
     value: JsonValue
     risk: RiskText
-    cause: Annotated[str, Field(description="Why it has that risk; empty for a safe one.")]
+    cause: Annotated[str, Field(description="The reason for the risk; empty for a safe change.")]
     reason: ReasonText
 
 
 @with_config(CLOSED)
 class ChangeDocument(TypedDict):
-    """One resource that is not in order, or an orphan (``no-op``)."""
+    """One resource that needs a change, or an orphan (``no-op``)."""
 
     id: ResourceText
     action: Literal["create", "update", "delete", "forget", "no-op"]
@@ -100,13 +100,13 @@ class ChangeDocument(TypedDict):
     fields: list[FieldDocument]
     source: PlaceDocument | None
     blocked: NotRequired[
-        Annotated[str, Field(description="The code of what keeps it from being applied; else absent.")]
+        Annotated[str, Field(description="The code of what blocks the change; absent if nothing does.")]
     ]
 
 
 @with_config(CLOSED)
 class InverseDocument(TypedDict):
-    """What undoes an operation."""
+    """The operation that undoes another one."""
 
     verb: str
     args: dict[str, JsonValue]
@@ -114,14 +114,14 @@ class InverseDocument(TypedDict):
 
 @with_config(CLOSED)
 class OperationDocument(TypedDict):
-    """One step of apply. It has an ``inverse``, or the reason why there is none; never both."""
+    """One step of apply, with either an ``inverse`` or the reason why it is irreversible."""
 
     id: str
     verb: str
     resource: ResourceText
     needs: list[str]
     follows: NotRequired[
-        Annotated[list[str], Field(description="What must be over before it, however that ended.")]
+        Annotated[list[str], Field(description="Operations that must end before it, with any outcome.")]
     ]
     reasons: NotRequired[
         Annotated[dict[str, str], Field(description="Why each of needs and follows has to come first.")]
@@ -134,7 +134,7 @@ class OperationDocument(TypedDict):
 
 @with_config(CLOSED)
 class OwnershipDocument(TypedDict):
-    """A record of the state that the plan changes; null is "owns nothing"."""
+    """A change of an ownership record; null means that kdeclare owns nothing of the resource."""
 
     id: ResourceText
     before: JsonValue
@@ -143,14 +143,14 @@ class OwnershipDocument(TypedDict):
 
 @with_config(CLOSED)
 class VerdictDocument(TypedDict):
-    """What a policy said about one change."""
+    """The verdict of a policy about one change."""
 
     policy: str
     resource: str
     outcome: Literal["allow", "warn", "deny"]
     message: str
     topic: NotRequired[
-        Annotated[str, Field(description="The topic that was judged, where the resource is not the topic.")]
+        Annotated[str, Field(description="The topic that was judged, if the resource is not the topic.")]
     ]
     override: NotRequired[
         Annotated[str, Field(description="The reason given for overriding the policy; outcome is warn.")]
@@ -162,7 +162,7 @@ SerializedVerdict = Annotated[Verdict, PlainSerializer(build_verdict_document, r
 
 @with_config(CLOSED)
 class DiagnosticDocument(TypedDict):
-    """One problem: where, what, why and what to do."""
+    """One problem: its position, the cause, and how to resolve it."""
 
     severity: Literal["error", "denied", "warning", "info"]
     code: str
@@ -176,7 +176,7 @@ class DiagnosticDocument(TypedDict):
 
 @with_config(CLOSED)
 class PlanDocument(TypedDict):
-    """A kdeclare plan: what would change, how, in which order, and what was said about it."""
+    """A kdeclare plan: the changes, how and in which order to make them, verdicts, and diagnostics."""
 
     format_version: Literal["2.0"]
     plan_id: Annotated[
@@ -199,24 +199,24 @@ class PlanDocument(TypedDict):
     verdicts: list[VerdictDocument]
     diagnostics: list[DiagnosticDocument]
     unmanaged_configs: dict[str, list[str]]
-    undoes: Annotated[str | None, Field(description="The run that the plan rolls back.")]
+    undoes: Annotated[str | None, Field(description="The id of the run that the plan rolls back.")]
     max_deletes: Annotated[
         str | None,
         Field(
             pattern="^([0-9]{1,9}|(100|[0-9]{1,2})%)$",
-            description="The limit of deletions per kind that --max-deletes gave; null is the default.",
+            description="The limit of deletions per kind given by --max-deletes; null is the default limit.",
         ),
     ]
     labels: NotRequired[
         Annotated[
             dict[str, dict[str, str]],
-            Field(description="Labels of topics that the state does not have; policies judge by them again."),
+            Field(description="Labels of topics that the state does not have; needed to run policies again."),
         ]
     ]
     racks: NotRequired[
         Annotated[
             dict[Annotated[str, Field(pattern="^(0|[1-9][0-9]*)$")], str],
-            Field(description="Racks by broker, where the plan says which replicas go where."),
+            Field(description="The rack of each broker, for plans that place replicas."),
         ]
     ]
     signature: NotRequired[Annotated[JsonValue, Field(description="Reserved; not covered by the id.")]]
@@ -228,7 +228,7 @@ def _get_adapter() -> TypeAdapter[PlanDocument]:
 
 
 def validate_document(raw: JsonValue) -> PlanDocument:
-    """``raw`` as a plan document. Raises ValueError (pydantic's or a plain one) saying what is wrong."""
+    """Validate ``raw`` as a plan document. Raises ValueError (pydantic's or a plain one) with the reason."""
     document = _get_adapter().validate_python(raw)
     _validate_operations(document["operations"])
     return document
@@ -240,7 +240,7 @@ def _validate_operations(operations: list[OperationDocument]) -> None:
         raise ValueError("two operations have the same id")
     for operation in operations:
         if ("inverse" in operation) == ("irreversible" in operation):
-            raise ValueError(f"operation '{operation['id']}' has not exactly one of inverse and irreversible")
+            raise ValueError(f"operation '{operation['id']}' must have either inverse or irreversible")
         for predecessor in _list_predecessors(operation):
             if predecessor not in operation_ids:
                 raise ValueError(
@@ -249,7 +249,7 @@ def _validate_operations(operations: list[OperationDocument]) -> None:
     try:
         TopologicalSorter({o["id"]: _list_predecessors(o) for o in operations}).prepare()
     except CycleError:
-        raise ValueError("the operations wait for each other in a circle")
+        raise ValueError("the operations depend on each other in a cycle")
 
 
 def _list_predecessors(operation: OperationDocument) -> list[str]:
@@ -257,7 +257,7 @@ def _list_predecessors(operation: OperationDocument) -> list[str]:
 
 
 def build_plan_schema() -> dict[str, JsonValue]:
-    """The JSON Schema (2020-12) of a plan document; ``docs/schemas/plan.schema.json`` is its text."""
+    """Return the JSON Schema (2020-12) of a plan document, as in ``docs/schemas/plan.schema.json``."""
     schema = _get_adapter().json_schema()
     schema["$defs"]["OperationDocument"]["oneOf"] = [
         {"required": ["inverse"]},

@@ -1,4 +1,4 @@
-"""The systems' own word before anything is done: validate-only requests, in batches."""
+"""Check a plan with the systems before applying it: validate-only requests, in batches."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -16,13 +16,13 @@ from kdeclare.engine.observation import observe, select_all
 from kdeclare.engine.planning.operation_graph import is_deletion_of_used_object
 
 BATCH_SIZE = 2000
-"""Operations at a time. A system's adapter makes requests of them, and may send the next one before the
-answer to the last."""
+"""Operations per batch. A provider turns them into requests, and may send the next request before the
+previous one is answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """What the cluster would refuse: as diagnostics, and as verdicts where a policy of its own decides."""
+    """What the cluster would refuse: diagnostics, and verdicts for denials by the cluster's own policy."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -31,7 +31,7 @@ class PreflightResult:
 def run_preflight(
     connections: Connections, operations: Sequence[Operation], secrets: SecretSource, progress: Progress
 ) -> PreflightResult:
-    """Have the cluster check what can be checked. Raises Fault when it does not answer."""
+    """Have the cluster validate every operation that can be checked. Raises Fault if it does not respond."""
     by_id = {op.id: op for op in operations}
     checked = [op for op in operations if _can_check(op, by_id)]
     refused_operations: list[tuple[Operation, Fault]] = []
@@ -61,7 +61,11 @@ def run_preflight(
 
 
 def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
-    """Not what builds on an earlier step: the cluster would judge it by what it has now."""
+    """Return whether the cluster can validate the operation.
+
+    An operation that builds on an earlier step cannot be checked, because the cluster would validate it
+    against its current state.
+    """
     if not get_operation_type(op).validates:
         return False
     predecessor_verbs = [by_id[need].verb for need in op.needs]
@@ -79,9 +83,10 @@ def _can_check(op: Operation, by_id: Mapping[str, Operation]) -> bool:
 def _find_overtaken(
     connections: Connections, refused_operations: Sequence[tuple[Operation, Fault]]
 ) -> Set[str]:
-    """The operations that are refused because somebody else has changed their resource since it was read.
+    """Return the operations that are refused because another client changed their resource since it was read.
 
-    What exists although it was read as absent is such a case even if the system does not show it yet.
+    This includes operations on objects that were read as absent but exist, even if the system does not show
+    the object yet.
     """
     causes = {op.id: get_operation_type(op).explain(op, fault).cause for op, fault in refused_operations}
     suspects = [op for op, _ in refused_operations if causes[op.id] in DONE_CAUSES]
@@ -100,9 +105,8 @@ def _report_overtaken(op: Operation, fault: Fault) -> Diagnostic:
     return error(
         STALE,
         "The plan is stale",
-        f"{op.resource} was changed by someone else while the plan was made: "
-        f"{fault.message} ({fault.error}).",
-        hint="Plan again.",
+        f"Another client changed {op.resource} while the plan was made: {fault.message} ({fault.error}).",
+        hint="Run kdeclare plan again.",
         resource=str(op.resource),
     )
 
@@ -110,18 +114,21 @@ def _report_overtaken(op: Operation, fault: Fault) -> Diagnostic:
 def _report_refusal(op: Operation, fault: Fault) -> Diagnostic:
     explanation = get_operation_type(op).explain(op, fault)
     if explanation.cause is FaultCause.NOT_AUTHORIZED:
-        # whoever plans need not be who applies, so this is no reason to refuse the plan
+        # A different principal may apply the plan, so this is not a reason to refuse it.
         return warning(
             "not-authorized",
             "The cluster did not check this change",
-            f"{op.resource}: this principal lacks the right {explanation.right} ({fault.error}).",
-            hint="Apply it as a principal that has the right.",
+            f"{op.resource}: this principal needs {explanation.right} ({fault.error}).",
+            hint="Apply the plan as a principal that has this permission.",
             resource=str(op.resource),
         )
     is_over_quota = explanation.cause is FaultCause.OVER_QUOTA
-    hint = "Correct the manifest; nothing was changed."
+    hint = "Correct the manifest. Nothing was changed."
     if is_over_quota:
-        hint = f"Checks count, too: plan with --no-preflight to leave them out. {explanation.hint}"
+        hint = (
+            "Pass --no-preflight to plan without these checks, which count toward the quota. "
+            f"{explanation.hint}"
+        )
     return error(
         "quota-exceeded" if is_over_quota else "refused-by-cluster",
         "Mutation quota exceeded" if is_over_quota else "The cluster refuses this change",

@@ -1,4 +1,4 @@
-"""Take out of a plan what must be left alone, such as what the policies deny, and what depends on it."""
+"""Remove operations from a plan, such as those that policies deny, together with their dependents."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -18,10 +18,11 @@ _Reasons = dict[str, str]
 def prune_operations(
     operations: Sequence[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> tuple[tuple[Operation, ...], frozenset[ResourceId]]:
-    """What is left of the operations, which are in order, and the resources of which nothing is.
+    """Return the remaining operations, and the resources that have no operations left.
 
-    denied_subjects: by resource, the subjects that it must leave alone. Of an operation on several, the
-        others stay.
+    operations: in order.
+    denied_subjects: by resource, the subjects that it must not change. If an operation acts on several
+        subjects, only the denied ones are removed from it.
     """
     if not denied_subjects:
         return tuple(operations), frozenset()
@@ -41,7 +42,7 @@ def prune_operations(
 def _drop_denied(
     operations: Iterable[Operation], denied_subjects: Mapping[ResourceId, Set[ResourceId]]
 ) -> dict[str, Operation]:
-    """The steps that change something, without what is denied and without what needs that."""
+    """Return the non-auxiliary operations that remain without the denied subjects and their dependents."""
     remaining: dict[str, Operation] = {}
     removed_ids: set[str] = set()
     for op in operations:
@@ -66,7 +67,7 @@ def _list_acting(operations: Iterable[Operation]) -> frozenset[ResourceId]:
 
 
 def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Operation]) -> None:
-    """Take out what others were to wait for, and nobody does any more."""
+    """Remove auxiliary operations that others waited for and that no operation waits for anymore."""
     awaited_ids = {need for op in operations for need in op.needs}
     needed_ids: set[str] = set()
     for op in reversed(operations):
@@ -81,8 +82,10 @@ def _drop_idle(kept_operations: dict[str, Operation], operations: Sequence[Opera
 def _rewire(
     kept_operations: Mapping[str, Operation], operations: Iterable[Operation]
 ) -> tuple[Operation, ...]:
-    """In order, with edges among what is left: who came after a step that only waited comes after what
-    that one waited for."""
+    """Return the kept operations in order, with edges among themselves only.
+
+    An operation that came after a removed auxiliary operation now comes after the predecessors of that one.
+    """
     edges: dict[str, tuple[_Reasons, _Reasons]] = {}
     rewired = []
     for op in operations:
@@ -112,7 +115,10 @@ def _rewire(
 
 
 def block_changes(plan: Plan, operations: tuple[Operation, ...], blocked: Set[str], code: str) -> Plan:
-    """The plan with only these operations left. blocked: resources of which none is, and ``code`` why."""
+    """Return the plan with only these operations.
+
+    blocked: the resources that have no operations left. code: the code of the cause.
+    """
     return replace(
         plan,
         operations=operations,
@@ -143,12 +149,12 @@ def _recompute_summary(plan: Plan, operations: Sequence[Operation], blocked: Set
 
 
 def count_ongoing_work(operations: Iterable[Operation]) -> int:
-    """Count the parts of work that go on after the requests of operations were answered."""
+    """Count the parts of work that continue after the requests of the operations are answered."""
     return sum(sum(get_operation_type(op).count_ongoing_parts(op).values()) for op in operations)
 
 
 def find_resource_action(operations: Sequence[Operation]) -> Action:
-    """Return what the operations of one resource do to it; deleting it counts for more than creating it."""
+    """Return what the operations of one resource do to it. Deletion takes precedence over creation."""
     if any(get_operation_type(op).deletes for op in operations):
         return Action.DELETE
     creates = any(get_operation_type(op).find_created_resource(op) is not None for op in operations)
@@ -156,7 +162,7 @@ def find_resource_action(operations: Sequence[Operation]) -> Action:
 
 
 POLICY_VIOLATION = "policy-violation"
-"""Why a change is blocked that a policy denies; the verdict says more."""
+"""The code of a change that a policy blocks; the verdict gives the details."""
 
 
 def evaluate_and_prune(
@@ -167,10 +173,10 @@ def evaluate_and_prune(
     override: Override,
     skipped_ids: Collection[str] = (),
 ) -> Plan:
-    """Return a finished plan without what the policies deny on the systems as they are now.
+    """Return the plan without what the policies deny, evaluated against the current state of the systems.
 
-    owned: the records of the state. skipped_ids: operations that are not going to be run, by id.
-    Raises Fault when a system does not answer.
+    owned: the records of the state. skipped_ids: the ids of operations that will not run.
+    Raises Fault if a system does not respond.
     """
     acting_operations = [op for op in plan.operations if op.id not in skipped_ids]
     evaluation = policy_gate.evaluate_plan(acting_operations, plan, connections, owned, override)
@@ -185,7 +191,7 @@ def evaluate_and_prune(
 def add_needs(
     operations: Sequence[Operation], needs: Mapping[str, Mapping[str, str]]
 ) -> tuple[Operation, ...]:
-    """Return the operations with the edges that follow from a judgement."""
+    """Return the operations with the edges that the evaluation adds."""
     if not needs:
         return tuple(operations)
     return tuple(
@@ -194,12 +200,12 @@ def add_needs(
 
 
 def replay_overrides(plan: Plan) -> Override:
-    """What a plan says of denials that are not to be heeded: those that somebody has seen, and no others."""
+    """Return the overrides recorded in a plan: only the denials that were shown when it was reviewed."""
     planned_overrides = {(v.policy, v.resource, v.topic, v.message): v.override for v in plan.verdicts}
     return lambda now: planned_overrides.get((now.policy, now.resource, now.topic, now.message))
 
 
 def _merge_verdicts(planned: Sequence[Verdict], current: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """What is said now, and of what is not asked about again, what was said when it was planned."""
+    """Return the current verdicts, and the planned ones for everything that was not evaluated again."""
     planned_by_key = {(v.policy, v.resource, v.topic): v for v in planned}
     return tuple((planned_by_key | {(v.policy, v.resource, v.topic): v for v in current}).values())

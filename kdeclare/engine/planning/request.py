@@ -1,4 +1,4 @@
-"""What is asked of planning: the declared and the owned, which part of it, and how much it may delete."""
+"""The input of planning: what is declared, what is owned, the scope, and the limit on deletions."""
 
 import re
 from collections import Counter
@@ -37,14 +37,14 @@ class DeletionLimit:
 
     @classmethod
     def parse(cls, text: str) -> "DeletionLimit":
-        """The limit in ``25`` or ``10%``. Raises ValueError for anything else."""
+        """Parse ``25`` or ``10%``. Raises ValueError for anything else."""
         match = _LIMIT_FORM.fullmatch(text)
         if match is None or (match[2] and int(match[1]) > 100):
-            raise ValueError(f"'{text}' is neither a number nor a percentage up to 100%.")
+            raise ValueError(f"'{text}' is not a number or a percentage from 0% to 100%.")
         return cls(int(match[1]), bool(match[2]))
 
     def count(self, owned: int) -> int:
-        """How many may be deleted where ``owned`` resources of the kind are owned."""
+        """Return how many resources of a kind may be deleted if the project owns ``owned`` of them."""
         return owned * self.number // 100 if self.is_percentage else self.number
 
     def __str__(self) -> str:
@@ -52,17 +52,17 @@ class DeletionLimit:
 
 
 def compute_default_count(owned: int) -> int:
-    """How many may be deleted where no limit is given: 10 %, but at least 3 and at most 50."""
+    """Return how many resources may be deleted by default: 10 %, but at least 3 and at most 50."""
     return min(_MAX_DELETES, max(_MIN_DELETES, owned * _PERCENT // 100))
 
 
 def check_deletion_limit(
     operations: Iterable[Operation], owned: Collection[str], limit: DeletionLimit | None
 ) -> list[Diagnostic]:
-    """A denial for each kind of which more would be deleted than ``limit`` allows (None: the default).
+    """Return a denial for each kind with more deletions than ``limit`` allows (None: the default limit).
 
-    operations: without those that were asked for by name. owned: ids of what the state owns.
-    The denial's ``subject`` is the kind.
+    operations: without those that a command requested by name. owned: ids of the resources in the state.
+    The ``subject`` of each denial is the kind.
     """
     deleted_counts = Counter(op.resource.kind for op in operations if get_operation_type(op).deletes)
     owned_counts = Counter(ResourceId.parse(text).kind for text in owned)
@@ -77,9 +77,10 @@ def check_deletion_limit(
 
 
 def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
-    """A finished plan without the deletions of kinds of which it deletes too many, by the state as it is now.
+    """Return the plan without the deletions of kinds that exceed the limit, judged by the current state.
 
-    Rollbacks are exempt, because they delete only what their run created; so is what was asked for by name.
+    Rollbacks are exempt because they delete only what their run created. Resources that a command requested
+    by name are exempt, too.
     """
     if plan.undoes is not None:
         return plan
@@ -98,7 +99,7 @@ def limit_deletions(plan: Plan, owned: Mapping[str, object]) -> Plan:
 
 
 def filter_deletions(operations: Sequence[Operation], kinds: Collection[str | None]) -> list[Operation]:
-    """The operations that delete resources of these kinds."""
+    """Return the operations that delete resources of these kinds."""
     return [op for op in operations if get_operation_type(op).deletes and op.resource.kind in kinds]
 
 
@@ -109,29 +110,30 @@ def _report_exceeded_limit(
     return denied(
         MAX_DELETES,
         "Too many deletions",
-        f"The plan would delete {count:,} of {owned:,} owned resources of kind {kind}; {limit_text} allows "
-        f"{allowed_count:,}. None of them is deleted.",
-        hint=f"Check that all manifests are there. If every deletion is meant, pass --max-deletes {count}.",
+        f"The plan would delete {count:,} of {owned:,} owned resources of kind {kind}, but {limit_text} "
+        f"allows {allowed_count:,}. None of them is deleted.",
+        hint="Check that no manifest is missing. If all of these deletions are intended, pass "
+        f"--max-deletes {count}.",
         subject=kind,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanScope:
-    """Which part of the project a plan is about, and what it may do.
+    """The part of the project that a plan covers, and what the plan may do.
 
-    complete: whether all of the project's manifests were loaded; what is not declared is orphaned only then.
-    targets, selector: None and empty mean everything.
-    adopt: whether what exists and is not owned is adopted although it differs.
-    overrides: policies whose denials are not heeded, each with the reason.
-    deletes: orphans to delete, named one by one; they need no ``allow_deletes``.
-    max_deletes: how many resources of a kind may be deleted; None is the default.
-    allow_empty: whether a project that owns something may declare nothing.
-    by_hand: what is desired is asked for by a command: it is compared as if nothing were owned, and nothing
-        comes to be owned or is let go of. removals: what such a command deletes, owned or not. protected:
-        those of them that manifests say must not be destroyed.
-    visibility_timeout_s: how long to wait for systems to show owned objects that exist.
-    options: what was chosen about single systems; each part belongs to a provider.
+    complete: whether all manifests of the project were loaded. Only then are undeclared resources orphaned.
+    targets, selector: empty means everything.
+    adopt: whether to adopt existing resources that are not owned even if they differ from the manifest.
+    overrides: the policies whose denials are overridden, each with the reason.
+    deletes: orphans to delete, each named explicitly; they do not need ``allow_deletes``.
+    max_deletes: the limit of deletions per kind; None is the default limit.
+    allow_empty: whether a project that owns resources may declare none.
+    by_hand: whether an ad hoc command requested the resources. They are compared as if nothing were owned,
+        and ownership does not change. removals: the resources that such a command deletes, owned or not.
+        protected: those of the removals that manifests protect from deletion.
+    visibility_timeout_s: how long to wait until systems show owned objects that exist.
+    options: options for individual systems; each part belongs to one provider.
     """
 
     complete: bool = True
@@ -153,26 +155,26 @@ class PlanScope:
 
     @property
     def whole(self) -> bool:
-        """Whether the plan is about the whole project: orphans exist only then."""
+        """Whether the plan covers the whole project. Only then does it report orphans."""
         return self.complete and not self.targets and not self.selector
 
     def covers(self, desired: DesiredResource) -> bool:
-        """Whether a declared resource is in the plan."""
+        """Return whether a declared resource is in the plan."""
         chosen = not self.targets or desired.id in self.targets
         return chosen and (not self.selector or self.selector.items() <= desired.labels.items())
 
 
 WHOLE_PROJECT = PlanScope()
-"""All of the project, with nothing deleted and nothing forced."""
+"""The whole project, with no deletions and nothing forced."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """Desired and owned; live comes from the cluster while planning.
+    """Desired and owned resources. Planning reads the live state from the cluster.
 
     state: None before the first apply.
-    diagnostics: what loading the manifests said.
-    names: which ones the project may declare or change.
+    diagnostics: the diagnostics from loading the manifests.
+    names: the names that the project may declare or change.
     judge: the policies that every change has to pass.
     """
 
@@ -188,5 +190,5 @@ class PlanRequest:
 
     @property
     def owned(self) -> Mapping[str, OwnedRecord]:
-        """The records of what is owned, by resource id."""
+        """The owned records by resource id."""
         return self.state.resources if self.state else {}

@@ -1,4 +1,4 @@
-"""Give the secrets of a request their hashes, for which the state has a salt and earlier hashes."""
+"""Hash the secrets of a request, with the salt and the earlier hashes of the state."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ from kdeclare.core.secrets.secret_refs import (
 )
 
 _PROGRESS_THRESHOLD = 100
-"""Fewer secrets take less than two seconds: no progress is shown."""
+"""Hashing fewer secrets takes less than two seconds, so no progress is shown."""
 _PROGRESS_INTERVAL = 20
 
 _SecretLocation = tuple[ResourceId, ValuePath]
@@ -29,7 +29,7 @@ _SecretLocation = tuple[ResourceId, ValuePath]
 
 @dataclass(frozen=True, slots=True)
 class _SealTask:
-    """A secret to seal. stored: the state's hash of what is at this place, empty where it has none."""
+    """A secret to hash. stored: the state's hash for the same location, empty if there is none."""
 
     place: _SecretLocation
     secret: Secret
@@ -37,7 +37,7 @@ class _SealTask:
 
 
 def has_secrets(desired: Iterable[DesiredResource]) -> bool:
-    """Whether anything is declared that is secret, or may turn out to be."""
+    """Return whether any declared value is secret or may turn out to be."""
     return any(has_secret(item.body) for item in desired)
 
 
@@ -49,12 +49,13 @@ def hash_secrets(
     *,
     portable: bool = False,
 ) -> tuple[DesiredResource, ...]:
-    """The same with hashes; slow hashes are made on all processors.
+    """Return the resources with hashed secrets. Slow hashes are computed on all processors.
 
-    A secret whose value is that of the state's hash keeps this hash, unless it is of an earlier kind. Values
-    that only the cluster can tell to be secret have a hash beside them.
+    A secret whose value matches the state's hash keeps that hash, unless the hash is of an earlier kind.
+    Values that only the cluster can identify as secret are kept with their hash.
 
-    portable: whether the latter are compared where there is no key: they get hashes without one.
+    portable: whether the values of the last kind will be compared on a machine without the key; their hashes
+        then do not use it.
     """
     tasks = [task for item in desired for task in _list_tasks(item, owned)]
     sealed_secrets: dict[_SecretLocation, Secret] = {}
@@ -75,7 +76,7 @@ def hash_secrets(
 
 
 def collect_secret_values(desired: Iterable[DesiredResource]) -> dict[str, str]:
-    """The values of sealed secrets by hash."""
+    """Return the values of hashed secrets by hash."""
     values_by_hash: dict[str, str] = {}
     for item in desired:
         for _, secret in find_secrets(item.body):
@@ -96,7 +97,7 @@ def _hash_secret(hasher: SecretHasher, portable: bool, task: _SealTask) -> Secre
 
 
 def list_stored_hashes(owned: Mapping[str, OwnedRecord]) -> Iterator[str]:
-    """All hashes of secrets in records of ownership."""
+    """Yield all hashes of secrets in the owned records."""
     for record in owned.values():
         for _, secret in find_records(record):
             yield secret.secret

@@ -1,1 +1,1 @@
-"""What kdeclare remembers between runs: the port `StateStore`, its adapters, locks and journals."""
+"""What kdeclare stores between runs: the interface `StateStore`, its implementations, locks and journals."""

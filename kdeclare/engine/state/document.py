@@ -1,4 +1,4 @@
-"""The state as a document: encoding and decoding it, and the migrations of older formats."""
+"""Encode and decode the state as a document, and migrate older formats."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from kdeclare.engine.state.problems import (
 )
 
 CURRENT_VERSION = 3
-"""The version that is written. An older kdeclare refuses it, because it would lose what it does not know."""
+"""The version that is written. An older kdeclare refuses it, because it would drop unknown fields."""
 
 StateDocument = Mapping[str, JsonValue]
 
 
 def migrate_state(document: StateDocument, version: int) -> StateDocument:
-    """The document of format ``version`` in the current format. Raises KeyError for an unknown version."""
+    """Migrate a document of format ``version`` to the current format. Raises KeyError if it is unknown."""
     while version != CURRENT_VERSION:
         document = MIGRATIONS[version](document)
         version += 1
@@ -30,10 +30,11 @@ def migrate_state(document: StateDocument, version: int) -> StateDocument:
 
 
 def mark_unproven_parts(record: JsonValue) -> JsonValue:
-    """An owned record of kdeclare 0.1 with what it cannot prove: which list elements kdeclare added.
+    """Complete an owned record of kdeclare 0.1, which does not prove which list elements kdeclare added.
 
-    Until version 2 a record of ``{append, subtract}`` said what the manifest declared, whether or not the
-    elements were there before. Only elements that kdeclare added may be subtracted later, so none counts.
+    Until version 2, a record of ``{append, subtract}`` held the declaration of the manifest, whether or not
+    the elements already existed. Only elements that kdeclare added may be subtracted later, so none counts as
+    added.
     """
     configs = record.get("configs") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or not isinstance(configs, Mapping):
@@ -48,28 +49,28 @@ def _mark_unproven(value: JsonValue) -> JsonValue:
 
 
 def _migrate_to_2(document: StateDocument) -> StateDocument:
-    """Version 2 may hold ``leftovers``; without the field there are none."""
+    """Version 2 may hold ``leftovers``; the field is optional."""
     return document
 
 
 def _migrate_to_3(document: StateDocument) -> StateDocument:
-    """Version 3 says of lists declared in part which elements kdeclare added."""
+    """Version 3 records which elements of partly declared lists kdeclare added."""
     resources = document.get("resources")
     if not isinstance(resources, Mapping):
-        return document  # whoever decodes it says what is wrong
+        return document  # decoding reports the problem
     return {**document, "resources": {name: mark_unproven_parts(r) for name, r in resources.items()}}
 
 
 MIGRATIONS: Mapping[int, Callable[[StateDocument], StateDocument]] = {1: _migrate_to_2, 2: _migrate_to_3}
 
 
-_HINT = "Put the previous state (state.json.backup) in its place, or the file as it was committed or saved."
+_HINT = "Restore the previous state (state.json.backup), or the file from version control or a backup."
 _Field = TypeVar("_Field")
 _encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 
 
 def encode_state(state: State) -> str:
-    """The text of a state: sorted, and one line a resource, so that two states compare line by line."""
+    """Return the text of a state: sorted, with one line per resource, so that states can be diffed."""
     header_lines = [
         f'  "{name}": {_encode_json(value)},'
         for name, value in (
@@ -90,9 +91,9 @@ def encode_state(state: State) -> str:
 
 
 def decode_state(text: str | bytes, location: str) -> State:
-    """The state in a text, migrated from an earlier version where needed; ``location`` names it in errors.
+    """Return the state in a text, migrated from earlier versions. ``location`` identifies it in errors.
 
-    Raises KdeclareError when the text is not JSON, of an unknown version, or lacks what a state has.
+    Raises KdeclareError if the text is not JSON, has an unknown version, or lacks required fields.
     """
     try:
         value = parse_json(text)
@@ -116,7 +117,7 @@ def decode_state(text: str | bytes, location: str) -> State:
 
 
 def _bind_records(records: JsonObject, location: str) -> Mapping[str, OwnedRecord]:
-    """A record of a kind that is not installed stays as it is; any other has to be what its kind writes."""
+    """Bind the records. Only records of kinds that are not installed may have an unknown shape."""
     bound: dict[str, OwnedRecord] = {}
     for name, stored in records.items():
         kind = name.partition("/")[0]
@@ -136,13 +137,13 @@ def validate_next_state(stored: State | None, new: State) -> None:
     if stored is None:
         if new.serial != 1:
             raise build_lost_update_error(
-                f"serial {new.serial} was to follow {new.serial - 1}, but nothing is stored"
+                f"serial {new.serial} should follow {new.serial - 1}, but no state is stored"
             )
     elif stored.lineage != new.lineage:
         raise build_lost_update_error(f"the stored state has lineage {stored.lineage}, not {new.lineage}")
     elif stored.serial != new.serial - 1:
         raise build_lost_update_error(
-            f"serial {new.serial} was to follow {new.serial - 1}, but {stored.serial} is stored"
+            f"serial {new.serial} should follow {new.serial - 1}, but serial {stored.serial} is stored"
         )
 
 
@@ -150,4 +151,4 @@ def _get_field(value: JsonObject, name: str, read: Callable[[JsonValue], _Field]
     try:
         return read(value.get(name))
     except TypeError as cause:
-        raise build_corruption_error(location, f"'{name}' is missing or not of its type", _HINT) from cause
+        raise build_corruption_error(location, f"'{name}' is missing or has the wrong type", _HINT) from cause

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there at all, also after a crash. Raises OSError only."""
+"""Write files and folders atomically and durably, also across crashes. Raises only OSError."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ DEFAULT_MODE = 0o666
 
 
 def find_private_mode(folder: Path) -> int:
-    """The mode of new files with plans and state below ``folder``: for the owner alone.
+    """Return the mode of new files with plans and state below ``folder``: private to the owner.
 
-    A folder that was explicitly set up for a group (setgid, or writable by the group and not by everybody)
-    keeps its files readable and writable by the group, as far as the umask goes.
+    In a folder that was explicitly set up for a group (setgid, or writable by the group but not by others),
+    the group can read and write the files as far as the umask allows.
     """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -26,7 +26,7 @@ def find_private_mode(folder: Path) -> int:
 
 
 def find_mode(path: Path) -> int:
-    """The mode for replacing ``path``: the one that it has, else that of a new private file."""
+    """Return the mode for replacing ``path``: its current mode, or that of a new private file."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -34,14 +34,14 @@ def find_mode(path: Path) -> int:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of ``data`` at the file's position, however many calls it takes."""
+    """Write all of ``data`` at the current position, with as many calls as needed."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(fd, remaining) :]
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where its file system can."""
+    """Make the entries of a folder durable, if its file system supports this."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -53,7 +53,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder, durable, with all that is missing above it."""
+    """Create a folder and its missing parents durably."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -65,21 +65,21 @@ def make_folder(folder: Path) -> None:
 
 
 def create_file(path: Path, data: bytes) -> None:
-    """Create a file. Raises FileExistsError when there is one; a crash can leave a part of it."""
+    """Create a file. Raises FileExistsError if it exists. A crash can leave a partial file."""
     _write_new_file(path, data)
     sync_folder(path.parent)
 
 
 def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int | None = None) -> None:
-    """Give ``path`` new content in one step; what it held before becomes ``backup``.
+    """Replace the content of ``path`` atomically, and keep the previous content as ``backup``.
 
-    mode: the permissions of the new file, where they are not to be the usual ones.
+    mode: the permissions of the new file, if they differ from the default.
     """
     temporary_path = _make_temporary_path(path)
     try:
         _write_new_file(temporary_path, data, DEFAULT_MODE if mode is None else mode)
         if mode is not None and path.exists():
-            temporary_path.chmod(mode)  # the one that it has, whatever the umask
+            temporary_path.chmod(mode)  # apply the exact mode, regardless of the umask
         if backup is not None and path.exists():
             _back_up(path, backup)
         temporary_path.replace(path)
@@ -90,7 +90,7 @@ def replace_file(path: Path, data: bytes, backup: Path | None = None, mode: int 
 
 
 def replace_files(files: Mapping[Path, bytes], mode: int = DEFAULT_MODE) -> None:
-    """Give several files new content; none of them is touched before all of it is on the disk."""
+    """Replace the content of several files. None is touched before all new content is on disk."""
     temporary_paths = {path: _make_temporary_path(path) for path in files}
     try:
         for path, data in files.items():
@@ -106,7 +106,7 @@ def replace_files(files: Mapping[Path, bytes], mode: int = DEFAULT_MODE) -> None
 
 
 def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE) -> None:
-    """Create a folder that holds ``files`` of this mode, in one step. Raises FileExistsError."""
+    """Create a folder with ``files`` of this mode atomically. Raises FileExistsError."""
     temporary_path = _make_temporary_path(path)
     try:
         temporary_path.mkdir()
@@ -126,7 +126,7 @@ def create_folder(path: Path, files: dict[str, bytes], mode: int = DEFAULT_MODE)
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove what interrupted writers left in a folder. Only for who is its one writer."""
+    """Remove what interrupted writers left in a folder. Only its sole writer may call this."""
     for leftover in folder.glob(".*.tmp"):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -136,7 +136,7 @@ def remove_temporary_files(folder: Path) -> None:
 
 
 def _make_temporary_path(path: Path) -> Path:
-    """A name beside ``path`` that no other process uses; hidden, and known to `sweep`."""
+    """Return a unique hidden name next to ``path``, which `remove_temporary_files` recognizes."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
 
 
@@ -150,7 +150,7 @@ def _write_new_file(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
 
 
 def _back_up(path: Path, backup: Path) -> None:
-    """Make ``backup`` what ``path`` is. A link costs nothing; not every file system has them."""
+    """Make ``backup`` a hard link to ``path``, or a copy if the file system does not support links."""
     temporary_path = _make_temporary_path(backup)
     try:
         try:

@@ -1,4 +1,4 @@
-"""The state in a folder of this machine: where it is, its file, and the journal of each run."""
+"""The state in a local folder: its location, its file, and the journal of each run."""
 
 import hashlib
 import json
@@ -34,23 +34,23 @@ from kdeclare.engine.state.problems import (
     explain_os_errors,
 )
 
-_JOURNAL_HINT = "Restore the file from a copy."
+_JOURNAL_HINT = "Restore the file from a backup."
 
 
 def format_journal_line(seq: int, entry: JsonValue) -> bytes:
-    """One line: ``{"sum": …, "seq": …, "entry": …}``; the sum is over all that follows it.
+    """Return one line: ``{"sum": …, "seq": …, "entry": …}``. The sum covers everything after it.
 
-    ASCII only: an entry may hold whatever a broker said, and must never fail to be recorded.
+    ASCII only: an entry may hold any text from a broker, and recording it must never fail.
     """
     body = f'"seq":{seq},"entry":{json.dumps(entry, separators=(",", ":"))}}}'.encode()
     return b'{"sum":"%s",%s\n' % (_compute_checksum(body), body)
 
 
 def parse_journal(data: bytes, location: str) -> tuple[tuple[JsonValue, ...], int]:
-    """The entries in a journal's bytes, and how many bytes they take.
+    """Return the entries in a journal's bytes, and the number of bytes that they take.
 
-    What comes after those bytes is a torn last line. A crash can tear only that one, since every line
-    is on disk before the next: raises KdeclareError, naming the line, for a bad one before it.
+    Bytes after those are a torn last line. A crash can tear only the last line, because each line is on disk
+    before the next one is written. Raises KdeclareError, with the line number, for an earlier bad line.
     """
     *lines, tail = data.split(b"\n")
     entries: list[JsonValue] = []
@@ -81,12 +81,12 @@ def _compute_checksum(data: bytes) -> bytes:
 
 
 class FileJournal:
-    """The port `Journal` on one file; ``guard`` raises when the lock is no longer held."""
+    """A `Journal` in a file. ``guard`` raises an error if the lock is no longer held."""
 
     def __init__(self, path: Path, run_id: str, guard: Callable[[], None]) -> None:
-        """Open an existing journal, without the torn last line that a crash may have left.
+        """Open an existing journal, ignoring a torn last line that a crash may have left.
 
-        Raises KdeclareError when it cannot be opened or a line other than the last is bad.
+        Raises KdeclareError if it cannot be opened or a line other than the last is bad.
         """
         self._path = path
         self._run_id = run_id
@@ -97,12 +97,12 @@ class FileJournal:
         self._seq = len(entries)
         with explain_os_errors("write", path):
             self._fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        # the file may hold more than what counts: a torn line, or an append that failed half-way
+        # The file may hold more than the valid lines: a torn line, or an append that failed halfway.
         self._torn = True
 
     @property
     def run_id(self) -> str:
-        """The run that it records."""
+        """The id of the recorded run."""
         return self._run_id
 
     def append(self, entry: JsonValue) -> None:
@@ -146,26 +146,26 @@ class FileJournal:
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_LOCATION_HINT = "Give a folder, or file:///absolute/folder."
+_LOCATION_HINT = "Specify a folder, or file:///absolute/folder."
 
 
 def open_store(location: str | Path, project: str, env: str) -> StateStore:
-    """The store of one project in one environment; nothing is read or created yet.
+    """Return the store of a project in an environment, without reading or creating anything.
 
-    location: a folder, or ``file:`` with one. Raises KdeclareError for any other scheme, and for a
-    project or environment name that cannot be a folder's.
+    location: a folder, or a ``file:`` URL of one. Raises KdeclareError for any other scheme, and for a
+    project or environment name that cannot be the name of a folder.
     """
     return LocalStore(resolve_folder(location, project, env))
 
 
 def resolve_folder(location: str | Path, project: str, env: str) -> Path:
-    """Where the store of one project in one environment is. Raises KdeclareError as `open_store` does."""
+    """Return the folder of a project's store in an environment. Raises KdeclareError as `open_store` does."""
     folder = _parse_folder(str(location))
     for subject, name in (("project", project), ("environment", env)):
         if not is_folder_name(name):
             raise build_location_error(
                 f"The {subject} name '{name}' cannot be the name of a folder.",
-                "Give it another name: no slashes, and no dot in front.",
+                "Choose a name without slashes that does not start with a dot.",
             )
     return folder / project / env
 
@@ -178,11 +178,11 @@ def _parse_folder(location: str) -> Path:
         return Path(location)
     if scheme[1].lower() != "file":
         raise build_location_error(
-            f"'{location}': a store of the kind '{scheme[1]}' is not available.", _LOCATION_HINT
+            f"'{location}': state stores of type '{scheme[1]}' are not supported.", _LOCATION_HINT
         )
     url = urlsplit(location)
     if url.netloc not in ("", "localhost") or not url.path:
-        raise build_location_error(f"'{location}' names no folder on this machine.", _LOCATION_HINT)
+        raise build_location_error(f"'{location}' does not name a folder on this machine.", _LOCATION_HINT)
     return Path(unquote(url.path))
 
 
@@ -194,14 +194,14 @@ _JOURNAL = "journal.jsonl"
 
 
 class LocalStore:
-    """The port `StateStore` on one folder, that of one project in one environment.
+    """A `StateStore` in a folder, for one project in one environment.
 
-    The folder is created with the first lock or write. Everything but the journal is replaced whole;
-    whoever dies while writing leaves at most a hidden temporary file, removed under the next lock.
+    The folder is created with the first lock or write. All files except the journal are replaced atomically.
+    A process that dies while writing leaves at most a hidden temporary file, which the next lock removes.
     """
 
     def __init__(self, folder: Path) -> None:
-        """A store in ``folder``; nothing is touched yet."""
+        """Create a store for ``folder``; nothing is read or written yet."""
         self._folder = folder
         self._state = folder / STATE
         self._runs = folder / RUNS
@@ -245,7 +245,7 @@ class LocalStore:
             yield
 
     def read_holder(self) -> LockInfo | None:
-        """See `StateStore.holder`."""
+        """See `StateStore.read_holder`."""
         return self._lock.read_holder()
 
     def break_lock(self, holder: LockInfo) -> None:
@@ -253,9 +253,9 @@ class LocalStore:
         self._lock.break_lock(holder)
 
     def begin_run(self, run_id: str, plan_text: str) -> FileJournal:
-        """See `StateStore.begin_run`. Raises ValueError for an id that no folder can have."""
+        """See `StateStore.begin_run`. Raises ValueError for an id that cannot be a folder name."""
         if not is_run_id(run_id):
-            raise ValueError(f"'{run_id}' is no run id")
+            raise ValueError(f"'{run_id}' is not a run id")
         self._lock.check()
         folder = self._runs / run_id
         with explain_os_errors("write", folder):
@@ -281,22 +281,22 @@ class LocalStore:
         return tuple(sorted(filter(is_run_id, names)))
 
     def get_run_location(self, run_id: str) -> str:
-        """See `StateStore.run_location`."""
+        """See `StateStore.get_run_location`."""
         return str(self._runs / run_id)
 
     def read_plan_text(self, run_id: str) -> str:
-        """See `StateStore.plan_text`."""
+        """See `StateStore.read_plan_text`."""
         path = self._get_run_folder(run_id) / _PLAN
         data = _read_run_file(path)
         try:
             return data.decode()
         except UnicodeDecodeError as cause:
             raise build_corruption_error(
-                str(path), "it is not UTF-8 text", "Restore the file from a copy."
+                str(path), "it is not UTF-8 text", "Restore the file from a backup."
             ) from cause
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """See `StateStore.plan_lines`."""
+        """See `StateStore.read_plan_lines`."""
         path = self._get_run_folder(run_id) / _PLAN
         with (
             explain_os_errors("read", path),
@@ -321,5 +321,5 @@ def _read_run_file(path: Path) -> bytes:
     with explain_os_errors("read", path):
         try:
             return path.read_bytes()
-        except FileNotFoundError as cause:  # a run's folder appears as a whole: someone removed the file
-            raise build_corruption_error(str(path), "it is not there", _JOURNAL_HINT) from cause
+        except FileNotFoundError as cause:  # run folders are created atomically, so the file was removed
+            raise build_corruption_error(str(path), "it is missing", _JOURNAL_HINT) from cause

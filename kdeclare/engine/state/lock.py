@@ -1,8 +1,8 @@
-"""One lock file, locked by the operating system (flock), so that it never outlives its holder.
+"""A lock file that is locked by the operating system (flock), so that the lock ends with its holder.
 
-The text in the file is for messages only. The file is never removed: whoever opens it locks the same
-inode. Only `take_from` puts another inode in its place, so a lock counts only while the path still
-leads to the inode that was locked.
+The text in the file is only for messages. The file is never removed, so all processes that open it lock the
+same inode. Only `break_lock` replaces the inode. Therefore a lock is valid only while the path still refers
+to the locked inode.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ _UNKNOWN = LockInfo("an unknown user", 0, "an unknown command", "an unknown time
 
 
 def build_own_lock_info(command: str) -> LockInfo:
-    """Who is asking: this user, host and process, now."""
+    """Return the current user, host, process and time as the holder of a lock."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
@@ -40,16 +40,16 @@ def build_own_lock_info(command: str) -> LockInfo:
 
 
 class FileLock:
-    """The lock at one path. Creates the file, and its folder, when it is first locked."""
+    """The lock at one path. Creates the file and its folder when it is first locked."""
 
     def __init__(self, path: Path) -> None:
-        """A lock at ``path``; nothing is touched yet."""
+        """Create a lock at ``path``; nothing is read or written yet."""
         self._path = path
         self._held: int | None = None
 
     @contextmanager
     def hold(self, command: str) -> Iterator[None]:
-        """Hold the lock while the block runs. Raises KdeclareError as `StateStore.lock` says."""
+        """Hold the lock during the block. Raises KdeclareError as described at `StateStore.lock`."""
         while (fd := self._acquire()) is None:
             holder = self.read_holder()
             if holder is not None:
@@ -66,24 +66,24 @@ class FileLock:
             os.close(fd)
 
     def check(self) -> None:
-        """Raise KdeclareError when this object held the lock and someone has broken it since."""
+        """Raise KdeclareError if this object held the lock and the lock was broken since."""
         with explain_os_errors("read", self._path):
             lost = self._held is not None and not self._is_current(self._held)
         if lost:
             raise build_lock_lost_error()
 
     def read_holder(self) -> LockInfo | None:
-        """Who holds the lock now, or None. Needs read access only."""
+        """Return the current holder of the lock, or None. Needs only read access."""
         for _ in range(20):
             with explain_os_errors("read", self._path):
                 info, is_certain = self._read_info()
             if is_certain:
                 return info
-            time.sleep(0.005)  # it changes hands just now, or its holder has yet to write who it is
+            time.sleep(0.005)  # the lock is changing hands, or its new holder has not written its info yet
         return _UNKNOWN
 
     def break_lock(self, holder: LockInfo) -> None:
-        """Break the lock of ``holder``. Raises KdeclareError as `StateStore.break_lock` says."""
+        """Break the lock of ``holder``. Raises KdeclareError as described at `StateStore.break_lock`."""
         current_holder = self.read_holder()
         if current_holder != holder:
             raise build_holder_changed_error(holder, current_holder)
@@ -91,7 +91,7 @@ class FileLock:
             replace_file(self._path, b"")
 
     def _acquire(self) -> int | None:
-        """The locked file, or None when someone else has it."""
+        """Return the descriptor of the locked file, or None if another process holds the lock."""
         with explain_os_errors("lock", self._path):
             make_folder(self._path.parent)
             while True:
@@ -106,11 +106,11 @@ class FileLock:
                 finally:
                     if fd >= 0:
                         os.close(fd)
-                # the lock was broken just now, or someone only looked at it: look again
+                # The lock was just broken, or another process only read it: try again.
                 time.sleep(random.uniform(0.001, 0.01))
 
     def _read_info(self) -> tuple[LockInfo | None, bool]:
-        """The holder, None when nobody holds it; and whether that is certain."""
+        """Return the holder (None if the lock is free), and whether this is certain."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -127,7 +127,7 @@ class FileLock:
             os.close(fd)
 
     def _is_current(self, fd: int) -> bool:
-        """Whether the path still leads to the file that ``fd`` is."""
+        """Return whether the path still refers to the file of ``fd``."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(fd))
         except FileNotFoundError:
@@ -135,7 +135,7 @@ class FileLock:
 
 
 def _try_flock(fd: int, lock_mode: int) -> bool:
-    """Whether the lock was to be had at once."""
+    """Return whether the lock was acquired immediately."""
     try:
         fcntl.flock(fd, lock_mode | fcntl.LOCK_NB)
     except BlockingIOError:

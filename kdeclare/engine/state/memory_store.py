@@ -1,4 +1,4 @@
-"""The store in memory, for property and crash tests; it can die at any step."""
+"""A store in memory for property and crash tests. It can crash at any step."""
 
 import json
 from collections.abc import Iterator
@@ -21,15 +21,15 @@ from kdeclare.engine.state.problems import (
 )
 
 StoreStep = Literal["begin_run", "append", "write"]
-"""The calls that change what is stored."""
+"""The calls that change the stored data."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCrash:
-    """Where a `MemoryStore` dies: before or after the effect of the n-th step, counted from 1.
+    """The point at which a `MemoryStore` crashes: before or after the effect of the n-th step, from 1.
 
     step: which kind of step is counted; None counts all of them together.
-    error: what is raised there, and by every step after it, as a dead process does nothing more.
+    error: raised there and by every later step, because a dead process does nothing more.
     """
 
     n: int
@@ -45,14 +45,14 @@ class _StoredRun:
 
 
 class MemoryStore:
-    """The port `StateStore` without a disk. Values go in and out as text, so nothing is shared.
+    """A `StateStore` without a disk. Values are stored as text, so no objects are shared.
 
-    steps: the steps that were begun so far, in order, also those that a crash kept from happening.
-    crash: set it, or give it to the constructor, for the crash to come; `restart` clears it.
+    steps: the steps begun so far, in order, including those that a crash prevented.
+    crash: the crash to simulate, set here or in the constructor; `restart` clears it.
     """
 
     def __init__(self, crash: StoreCrash | None = None) -> None:
-        """An empty store."""
+        """Create an empty store."""
         self.crash = crash
         self.steps: list[StoreStep] = []
         self._dead: BaseException | None = None
@@ -61,7 +61,7 @@ class MemoryStore:
         self._holder: LockInfo | None = None
 
     def restart(self) -> None:
-        """What a new process finds: the same content, nobody holds the lock, steps count from 1."""
+        """Simulate a new process: the same content, a free lock, and steps counted from 1."""
         self.crash = None
         self.steps = []
         self._dead = None
@@ -109,7 +109,7 @@ class MemoryStore:
                 self._holder = None
 
     def read_holder(self) -> LockInfo | None:
-        """See `StateStore.holder`."""
+        """See `StateStore.read_holder`."""
         return self._holder
 
     def break_lock(self, holder: LockInfo) -> None:
@@ -136,15 +136,15 @@ class MemoryStore:
         return tuple(sorted(self._runs))
 
     def get_run_location(self, run_id: str) -> str:
-        """See `StateStore.run_location`."""
+        """See `StateStore.get_run_location`."""
         return f"run {run_id}"
 
     def read_plan_text(self, run_id: str) -> str:
-        """See `StateStore.plan_text`."""
+        """See `StateStore.read_plan_text`."""
         return self._get_run(run_id).plan
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """See `StateStore.plan_lines`."""
+        """See `StateStore.read_plan_lines`."""
         return iter(StringIO(self._get_run(run_id).plan, newline="\n"))
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
@@ -163,17 +163,17 @@ class MemoryStore:
 
 
 class MemoryJournal:
-    """The port `Journal` on a `MemoryStore`."""
+    """A `Journal` in a `MemoryStore`."""
 
     def __init__(self, store: MemoryStore, run_id: str) -> None:
-        """The journal of a run that the store has."""
+        """Open the journal of an existing run."""
         self._store = store
         self._run_id = run_id
         self._closed = False
 
     @property
     def run_id(self) -> str:
-        """The run that it records."""
+        """The id of the recorded run."""
         return self._run_id
 
     def append(self, entry: JsonValue) -> None:

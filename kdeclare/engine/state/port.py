@@ -1,4 +1,4 @@
-"""The port `StateStore` with its journals, and the names of folders and runs in one."""
+"""The interface `StateStore` with its journals, and the rules for folder names and run ids."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,23 +14,23 @@ from kdeclare.core.plans.state import LockInfo, State
 class Journal(Protocol):
     """The append-only record of one run, open for writing.
 
-    It belongs to one thread. Leaving the ``with`` block closes it, whatever happened inside.
+    It belongs to one thread. Leaving the ``with`` block always closes it.
     """
 
     @property
     def run_id(self) -> str:
-        """The run that it records."""
+        """The id of the recorded run."""
 
     def append(self, entry: JsonValue) -> None:
-        """Add one entry; it is on disk when this returns, and whole or absent after a crash.
+        """Add one entry. It is on disk when this returns, and complete or absent after a crash.
 
-        One entry costs one flush, so many operations that begin together belong into one entry.
-        Raises KdeclareError when it cannot be written (then it is not in the journal, and a later
-        append may work) or when the lock was broken by someone else.
+        Each entry costs one flush, so operations that begin together belong in one entry.
+        Raises KdeclareError if the entry cannot be written (then it is not in the journal, and a later append
+        may succeed) or if another process broke the lock.
         """
 
     def close(self) -> None:
-        """Let go of the file. Safe to call twice; no append after it."""
+        """Close the file. Safe to call twice; no append is possible afterwards."""
 
     def __enter__(self) -> Self: ...
 
@@ -40,71 +40,71 @@ class Journal(Protocol):
 
 
 class StateStore(Protocol):
-    """All that is kept of one project in one environment.
+    """The stored data of one project in one environment.
 
-    Reading needs neither the lock nor write access and creates nothing. `write`, `begin_run` and
-    `open_run` belong under the lock. What cannot be read or written raises KdeclareError.
+    Reading needs neither the lock nor write access and creates nothing. `write`, `begin_run` and `open_run`
+    require the lock. Methods raise KdeclareError if data cannot be read or written.
     """
 
     def read(self) -> State | None:
-        """The state as last written; None when there never was one.
+        """Return the last written state; None if there has never been one.
 
         Raises KdeclareError for a state that is corrupt or of another version.
         """
 
     def write(self, state: State) -> None:
-        """Put ``state`` in place of the stored one, which is kept as the backup.
+        """Replace the stored state, which is kept as a backup.
 
-        The caller has raised the serial: 1 with the first write, one more with every other. Raises
-        KdeclareError, and changes nothing, when the stored serial is not exactly one below or the
-        lineage is another one: someone else wrote in between.
+        The caller must have raised the serial: 1 for the first write, and one more for each later write.
+        Raises KdeclareError and changes nothing if the stored serial is not exactly one lower or the lineage
+        differs, because another process wrote in between.
         """
 
     def lock(self, what: str) -> AbstractContextManager[None]:
-        """Hold the lock while the block runs; ``what`` is the command, for other people's messages.
+        """Hold the lock during the block. ``what`` is the command, which other processes report.
 
         Does not wait: raises KdeclareError(exit_code LOCKED) that names the holder. Not reentrant.
         """
 
     def read_holder(self) -> LockInfo | None:
-        """Who holds the lock now; None when nobody does, also where the holder's process has died."""
+        """Return the current holder of the lock; None if it is free or the holder's process has died."""
 
     def break_lock(self, holder: LockInfo) -> None:
-        """Take the lock from ``holder``, as `holder()` gave it and a person has confirmed.
+        """Take the lock from ``holder``, as returned by `read_holder` and confirmed by a person.
 
-        Dangerous: a dead process holds no lock, so this one is alive, may have requests under way, and
-        two runs can then change the same cluster. It finds out with its next append or write, which
-        is refused. Raises KdeclareError when the lock has another holder by now, or none.
+        Dangerous: a dead process holds no lock, so the holder is alive, may have requests in flight, and two
+        runs can then change the same cluster. The next append or write of the holder is refused. Raises
+        KdeclareError if the lock now has another holder, or none.
         """
 
     def begin_run(self, run_id: str, plan_text: str) -> Journal:
-        """Record a new run with its plan and an empty journal: all of it is on disk, or nothing.
+        """Record a new run with its plan and an empty journal, atomically.
 
-        Raises KdeclareError when there is a run of that id.
+        Raises KdeclareError if a run with this id exists.
         """
 
     def open_run(self, run_id: str) -> Journal:
-        """The journal of an earlier run, to go on writing it.
+        """Open the journal of an earlier run to append to it.
 
-        Raises KdeclareError when there is no such run or its journal is corrupt.
+        Raises KdeclareError if there is no such run or its journal is corrupt.
         """
 
     def runs(self) -> tuple[str, ...]:
-        """The ids of all runs, oldest first."""
+        """Return the ids of all runs, oldest first."""
 
     def get_run_location(self, run_id: str) -> str:
-        """Where a run is kept, for people: a folder, as far as there is one."""
+        """Return where a run is stored, for messages: a folder if there is one."""
 
     def read_plan_text(self, run_id: str) -> str:
-        """The plan of a run, as given to `begin_run`. Raises KdeclareError when there is no such run."""
+        """Return the plan of a run as given to `begin_run`. Raises KdeclareError if there is no such run."""
 
     def read_plan_lines(self, run_id: str) -> Iterator[str]:
-        """The same line by line, for a look that need not hold all of it; what is no text is replaced."""
+        """Return the same line by line, without holding all of it; bytes that are not UTF-8 are replaced."""
 
     def entries(self, run_id: str) -> tuple[JsonValue, ...]:
-        """What a run's journal holds, in order; a torn last line counts as never written.
+        """Return the entries of a run's journal in order; a torn last line counts as never written.
 
-        Raises KdeclareError when there is no such run or a line other than the last is bad.
+        Raises KdeclareError if there is no such run or a line other than the last is bad.
         """
 
 
@@ -112,7 +112,7 @@ _FORBIDDEN_IN_NAME = re.compile(r"[/\\\x00-\x1f]")
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a state can be kept in a folder of that name: no slashes, and no dot in front."""
+    """Return whether a state folder can have this name: no slashes, and no dot at the start."""
     return bool(name) and not name.startswith(".") and not _FORBIDDEN_IN_NAME.search(name)
 
 
@@ -122,11 +122,11 @@ _GENERATED_RUN_ID = re.compile(r"(\d{8}T\d{6}Z)(?:\.(\d{4}))?-.*")
 
 
 def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> str:
-    """An id that sorts, as text, after all ``earlier_ids`` ones: ``20261121T125107Z-1a2b3c4d``.
+    """Return an id that sorts, as text, after all ``earlier_ids``: ``20261121T125107Z-1a2b3c4d``.
 
-    moment: any time zone, but not naive. plan_id: its first eight characters are in the id.
-    earlier_ids: the ids of the store's runs. After one of the same second, or of a later one where the
-    clock went back, a counter comes in: ``20261121T125107Z.0002-1a2b3c4d``.
+    moment: in any time zone, but not naive. plan_id: its first eight characters are part of the id.
+    earlier_ids: the ids of the store's runs. If one of them has the same second, or a later one because the
+    clock went back, the id gets a counter: ``20261121T125107Z.0002-1a2b3c4d``.
     """
     stamp, count = moment.astimezone(UTC).strftime(_TIME), 1
     latest_match = max(
@@ -134,10 +134,10 @@ def make_run_id(moment: datetime, plan_id: str, earlier_ids: Iterable[str]) -> s
     )
     if latest_match is not None and latest_match[1] >= stamp:
         stamp, count = latest_match[1], int(latest_match[2] or 1) + 1
-    # "." sorts after "-", so the counted ids follow the first one of their second
+    # "." sorts after "-", so ids with a counter follow the first one of their second.
     return f"{stamp}{f'.{count:04}' if count > 1 else ''}-{plan_id[:8]}"
 
 
 def is_run_id(text: str) -> bool:
-    """Whether ``text`` can be the name of a run's folder; keeps ``..`` and paths out."""
+    """Return whether ``text`` can be the name of a run's folder; excludes ``..`` and paths."""
     return _RUN_ID.fullmatch(text) is not None

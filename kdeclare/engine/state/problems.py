@@ -1,4 +1,4 @@
-"""What can go wrong with stored state, as errors that a person can act on."""
+"""Errors about stored state, with hints that users can follow."""
 
 import errno
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
             "disk-full",
             "No space left for the state",
             f"Cannot {action} {path}: {reason}.",
-            "Free some space and run the command again; what was stored before is intact.",
+            "Free some space and run the command again. The stored data is intact.",
         )
     if cause.errno in _FORBIDDEN:
         access = "readable" if action == "read" else "writable"
         return _build_error(
             "state-no-access",
-            f"The state is not {access}",
+            "No access to the state",
             f"Cannot {action} {path}: {reason}.",
             f"Make it {access} for the user that runs kdeclare, or choose another folder with --state.",
         )
@@ -45,7 +45,7 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
             "state-no-locks",
             "The state folder's file system has no locks",
             f"Cannot {action} {path}: {reason}.",
-            "Keep the state on a file system with flock (a local disk, NFS version 4).",
+            "Keep the state on a file system that supports flock (a local disk, or NFS version 4).",
         )
     return _build_error(
         "state-io",
@@ -56,89 +56,91 @@ def _build_io_error(action: str, path: Path, cause: OSError) -> KdeclareError:
 
 
 def build_corruption_error(location: str, reason: str, hint: str) -> KdeclareError:
-    """Stored text that is not what was written; ``location`` is the file and, where known, the line."""
+    """Return an error for damaged content. ``location`` is the file and, if known, the line."""
     return _build_error("state-corrupt", "Stored state is damaged", f"{location}: {reason}.", hint)
 
 
 def build_version_error(location: str, found_version: object, known_version: int) -> KdeclareError:
-    """A state written in a format that this kdeclare does not know."""
+    """Return an error for a state in a format that this kdeclare does not know."""
     return _build_error(
         "state-version",
         "The state has another format version",
         f"{location} has format version {found_version}; this kdeclare reads version {known_version}.",
-        "Use the kdeclare that wrote it, or a newer one.",
+        "Use the kdeclare version that wrote it, or a newer one.",
     )
 
 
 def build_lost_update_error(reason: str) -> KdeclareError:
-    """A write that would have lost someone else's."""
+    """Return an error for a write that would overwrite the changes of another process."""
     return _build_error(
         "state-overtaken",
-        "The state was changed by someone else",
+        "Another process changed the state",
         f"The state was not written: {reason}.",
-        "Run `kdeclare status`, then plan again; nothing that was stored is lost.",
+        "Run `kdeclare status`, then plan again. The stored data is intact.",
     )
 
 
 def build_locked_error(holder: LockInfo) -> KdeclareError:
-    """The lock is someone else's."""
+    """Return an error for a lock that another process holds."""
     return _build_error(
         "locked",
         "The state is locked",
-        f"The state is locked by {format_holder(holder)}.",
-        "Wait until it has ended. A process that died holds no lock, so this one is still running.",
+        f"The state is locked by {format_holder(holder)}. This process is still running: a process that died "
+        "holds no lock.",
+        "Wait until it ends.",
         ExitCode.LOCKED,
     )
 
 
 def build_lock_lost_error() -> KdeclareError:
-    """This process held the lock, and someone broke it."""
+    """Return an error for a lock that this process held and another one broke."""
     return _build_error(
         "lock-lost",
-        "The lock was broken by someone else",
-        "Nothing more is written: the lock of this run was broken with `kdeclare lock break`.",
+        "The lock was broken",
+        "The lock of this run was broken with `kdeclare lock break`, so nothing more is written.",
         "Run `kdeclare status` to see what is unfinished.",
         ExitCode.LOCKED,
     )
 
 
 def build_holder_changed_error(expected: LockInfo, current_holder: LockInfo | None) -> KdeclareError:
-    """The lock to be broken is not held by the one it was to be taken from."""
-    holder_text = (
-        f"it is held by {format_holder(current_holder)} now" if current_holder else "nobody holds it now"
-    )
+    """Return an error for breaking a lock whose holder has changed."""
+    holder_text = f"it is now held by {format_holder(current_holder)}" if current_holder else "it is now free"
     return _build_error(
         "lock-changed",
         "The lock was not broken",
         f"The lock is no longer held by {format_holder(expected)}; {holder_text}.",
-        "Look again with `kdeclare lock show`.",
+        "Run `kdeclare lock show` to see the current holder.",
     )
 
 
 def build_unknown_run_error(run_id: str) -> KdeclareError:
-    """There is no run of that id."""
+    """Return an error for an unknown run id."""
     return _build_error(
-        "unknown-run", "No such run", f"There is no run '{run_id}'.", "`kdeclare history` lists the runs."
+        "unknown-run",
+        "No such run",
+        f"There is no run '{run_id}'.",
+        "Run `kdeclare history` to list the runs.",
     )
 
 
 def build_run_exists_error(run_id: str) -> KdeclareError:
-    """A run of that id was recorded before."""
+    """Return an error for a run id that is already in use."""
     return _build_error(
         "run-exists",
-        "The run exists already",
-        f"A run '{run_id}' is recorded already.",
-        "Run the command again; it gets an id of its own.",
+        "The run already exists",
+        f"A run '{run_id}' is already recorded.",
+        "Run the command again. It will get a new id.",
     )
 
 
 def build_location_error(detail: str, hint: str) -> KdeclareError:
-    """A state location, project or environment name that no store can be opened for."""
+    """Return an error for a state location, project name or environment name that no store can use."""
     return _build_error("state-location", "The state's location cannot be used", detail, hint)
 
 
 def format_holder(holder: LockInfo) -> str:
-    """A holder in words: who, which process, since when, doing what."""
+    """Describe a holder: who, which process, since when, and which command."""
     return f"{holder.who} (pid {holder.pid}, since {holder.since}): {holder.what}"
 
 

@@ -243,7 +243,7 @@ def _rank_step(step: RunStep) -> int:
 def _build_step_note(step: RunStep, names: Mapping[str, str]) -> PageNote:
     status = step.known_status
     tag = "not begun" if status is Status.INTERRUPTED else status.value
-    # nothing twice: "stale" is a tag, and "It needs …" names its cause
+    # nothing twice: "stale" is a tag, and "It depends on …" names its cause
     error_text = ": ".join(
         sanitize_for_terminal(part) for part in (step.error, step.message) if part and part != tag
     )

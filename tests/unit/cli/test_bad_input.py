@@ -72,7 +72,7 @@ def test_a_broker_is_lost_during_apply(kdeclare: CommandLine) -> None:
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(errno.ENOSPC, "No space left for the state"), (errno.EACCES, "The state is not writable")],
+    [(errno.ENOSPC, "No space left for the state"), (errno.EACCES, "No access to the state")],
 )
 def test_state_that_cannot_be_written(kdeclare: CommandLine, number: int, said: str) -> None:
     kdeclare.topic("orders")
@@ -104,7 +104,7 @@ def test_a_plan_file_that_was_tampered_with(kdeclare: CommandLine, change: Calla
     for line in (("apply", file, "--yes"), ("show", file)):
         ran = kdeclare(*line)
         assert ran.code == 1
-        assert "The plan file is refused" in ran.err
+        assert "Plan file refused" in ran.err
 
 
 def test_what_is_no_plan_file(kdeclare: CommandLine) -> None:

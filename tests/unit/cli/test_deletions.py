@@ -88,7 +88,7 @@ def test_limit_is_a_number_or_a_percentage_of_what_is_owned(text: str, count: in
 def test_limit_that_is_neither_is_wrong_usage(kdeclare: CommandLine, text: str) -> None:
     ran = kdeclare("plan", f"--max-deletes={text}")
     assert ran.code == 64
-    assert "neither a number nor a percentage" in ran.err
+    assert "is not a number or a percentage" in ran.err
 
 
 def test_more_deletions_than_the_limit_are_blocked_and_the_rest_is_done(kdeclare: CommandLine) -> None:

@@ -191,7 +191,7 @@ CASES: list[tuple[int, Case, str]] = [
     (2, changes, "1 to create"),
     (3, fewer_partitions, "Kafka cannot remove partitions"),
     (3, plan_denied, "No topics on Fridays."),
-    (4, overtaken, "was changed by someone else while the plan was made"),
+    (4, overtaken, "Another client changed Topic/orders while the plan was made"),
     (3, apply_denied, "1 denied"),
     (4, stale, "The plan is stale"),
     (5, partial, "Not today."),

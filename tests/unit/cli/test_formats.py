@@ -176,7 +176,7 @@ def test_a_plan_file_that_is_none(kdeclare: CommandLine, tmp_path: Path, output:
     (tmp_path / "it.plan").write_text("{}")
     ran = kdeclare("show", "it.plan", "--format", output)
     assert ran.code == 1
-    assert "The plan file is refused" in ran.out
+    assert "Plan file refused" in ran.out
 
 
 @pytest.mark.parametrize(

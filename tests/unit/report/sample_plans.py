@@ -307,7 +307,7 @@ SAMPLES: dict[str, Plan] = {
             ),
             warning(
                 "conflict",
-                "Changed by someone else since",
+                "Changed since by another client",
                 f"{REFUNDS} retention.ms is 1000; the run left 2592000000.",
                 resource=str(REFUNDS),
             ),

@@ -72,7 +72,7 @@ RUNS: dict[str, ApplyResult] = {
         EVERYTHING,
         results(
             EVERYTHING,
-            _5=(Status.UNKNOWN, "REQUEST_TIMED_OUT", "The answer did not come.", None),
+            _5=(Status.UNKNOWN, "REQUEST_TIMED_OUT", "The request was not answered.", None),
             _6=(Status.STARTED, "move-timeout", "Still moving after 60 s.", None),
         ),
     ),

@@ -138,11 +138,11 @@ def test_what_did_not_end_well_comes_worst_first() -> None:
 
 
 def test_what_an_operation_needs_is_said_once() -> None:
-    said = "Topic/t retention.ms: planned on 1, now it is 2."
+    said = "Topic/t retention.ms: planned on 1, but now it is 2."
     stale = RunStep("a", "configs.alter", "Topic/t", Status.STALE, error="stale", message=said)
-    needs = RunStep("b", "topic.delete", "Topic/t", Status.SKIPPED, message="It needs a.", cause="a")
+    needs = RunStep("b", "topic.delete", "Topic/t", Status.SKIPPED, message="It depends on a.", cause="a")
     troubles = list_run_problems(replace(DETAIL, steps=(stale, needs)))
-    assert [item.lines for item in troubles] == [(said,), ("It needs a.",)]
+    assert [item.lines for item in troubles] == [(said,), ("It depends on a.",)]
 
 
 def test_page_lists_all_risks_however_many() -> None:

@@ -62,7 +62,7 @@ def test_a_write_never_loses_another(store: StateStore, overtaken: State) -> Non
 
 
 def test_the_first_serial_is_one(store: StateStore) -> None:
-    with pytest.raises(KdeclareError, match="nothing is stored"):
+    with pytest.raises(KdeclareError, match="no state is stored"):
         store.write(replace(FIRST, serial=2))
     assert store.read() is None
 
@@ -151,10 +151,10 @@ def test_the_lock_is_free_after_an_error(store: StateStore) -> None:
 
 def test_a_lock_is_broken_for_the_holder_that_was_seen(store: StateStore) -> None:
     other = LockInfo("ann@host", 1, "kdeclare apply", "2026-11-21T12:51:07Z")
-    with pytest.raises(KdeclareError, match="nobody holds it"):
+    with pytest.raises(KdeclareError, match="it is now free"):
         store.break_lock(other)
     with store.lock("kdeclare apply"):
-        with pytest.raises(KdeclareError, match="it is held by"):
+        with pytest.raises(KdeclareError, match="it is now held by"):
             store.break_lock(other)
         holder = store.read_holder()
         assert holder is not None
