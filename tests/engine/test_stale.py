@@ -135,7 +135,9 @@ def test_a_topic_that_appeared_since_makes_its_creation_stale() -> None:
     World(world.cluster).apply(small("c"))
     problem = refusal(world, plan)
     assert problem.exit_code is ExitCode.STALE
-    assert said(problem.diagnostics[0]).startswith('Topic/c topic: planned on "absent", but now it is "present"')
+    assert said(problem.diagnostics[0]).startswith(
+        'Topic/c topic: planned on "absent", but now it is "present"'
+    )
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_the_one_to_delete() -> None:

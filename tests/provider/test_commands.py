@@ -165,7 +165,8 @@ def test_rollback_with_a_conflict_leaves_that_alone(kdeclare: CommandLine) -> No
     ran = kdeclare("rollback", "--yes")
     assert ran.code == 5
     assert (
-        "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged." in ran.err + ran.out
+        "Flag/dark-mode: rollout is no longer as the run left it, so it is left unchanged."
+        in ran.err + ran.out
     )
     assert flags(kdeclare) == {"dark-mode": 77}
 
