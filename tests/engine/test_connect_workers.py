@@ -159,7 +159,7 @@ def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: Me
     (refused,) = [d for d in plan.diagnostics if d.is_error]
     assert refused.code == "refused-by-cluster"
     assert f"{second}: {LOCATION}: There is no file /new" in refused.detail
-    assert f"{third}: cannot be asked: it cannot be reached" in refused.detail
+    assert f"{third}: cannot be checked: it is unreachable" in refused.detail
     assert first not in refused.detail
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
     assert workers.current()[LOCATION] == "/old"
@@ -394,7 +394,7 @@ def test_rollback_of_what_somebody_else_changed_since_is_a_conflict(
 @pytest.mark.parametrize(
     ("who", "said"),
     [
-        ("one that shows what it does not have", "another certificate than the one it says it has"),
+        ("one that shows what it does not have", "another certificate than the one it reports"),
         ("one with a file of its own", "another certificate than the others"),
     ],
 )

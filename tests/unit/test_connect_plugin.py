@@ -54,7 +54,7 @@ def test_what_the_compiler_says_is_shown(tmp_path: Path) -> None:
     only = refusal(environment, tmp_path / "out")
     assert only.code == "plugin-build"
     assert only.detail == (
-        "It does not compile against Kafka Connect 4.1.0:\nerror: package x does not exist"
+        "The plug-in does not compile against Kafka Connect 4.1.0:\nerror: package x does not exist"
     )
     assert not list((tmp_path / "out").iterdir())
 

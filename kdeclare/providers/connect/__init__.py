@@ -1,1 +1,1 @@
-"""Kafka Connect: the dynamic configuration of workers."""
+"""Kafka Connect: dynamic configuration of workers."""

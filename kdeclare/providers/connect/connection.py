@@ -1,6 +1,6 @@
-"""Connecting to the workers of Connect clusters, whose manifests say themselves where they are.
+"""Connect to the workers of Connect clusters, whose addresses are in the manifests.
 
-Changes that workers were not ready for (a rebalance was under way, the leader new) are sent again.
+Changes that workers were not ready for (during a rebalance, or with a new leader) are retried.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,22 +20,22 @@ from kdeclare.providers.connect.client.port import ERRORS, Changes, ConnectWorke
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerGroup
 
 ConnectClientFactory = Callable[[WorkerGroup], ConnectWorkers]
-"""Opens a group, or gives it again: reads its files and resolves its references. Raises KdeclareError."""
+"""Opens a group or returns it if open: reads its files, resolves its references. Raises KdeclareError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectClients:
-    """The connection to Connect clusters: opens the workers of a group when they are needed.
+    """The connection to Connect clusters. Opens the workers of a group when they are needed.
 
-    Who asks for workers does not close them: they keep no connection that would have to be closed. For the
-    same reason a shell opens them again for each command, which so reads their files as they are by now.
+    Callers do not close workers, because workers keep no connections open. For the same reason, a shell opens
+    them again for each command, so that it reads the current content of their files.
     """
 
     open: ConnectClientFactory
 
 
 class ConnectSettings(BaseModel):
-    """What an environment says of Connect clusters: nothing."""
+    """Settings for Connect clusters in an environment; there are none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -49,7 +49,7 @@ class ConnectTarget:
     attempts: int | None = None
 
     def open(self, timeout_s: float) -> ConnectClients:
-        """See `Target`. Nothing is sent yet."""
+        """See `Target`. Sends no request."""
         opened_groups: dict[WorkerGroup, ConnectWorkers] = {}
 
         def open_group(group: WorkerGroup) -> ConnectWorkers:
@@ -66,10 +66,10 @@ def open_workers(
 ) -> ConnectWorkers:
     """Read the files of a group and resolve its references. Raises KdeclareError.
 
-    timeout_s: how long one worker may take to answer.
+    timeout_s: how long to wait for the response of one worker.
     """
     from kdeclare.providers.connect.client.rest import (
-        open_rest_workers,  # httpx: most commands meet no worker
+        open_rest_workers,  # imports httpx, which most commands do not need
     )
 
     return open_rest_workers(group, folder, references.resolve, timeout_s)
@@ -82,19 +82,19 @@ def _build_retry_policy(attempts: int | None) -> RetryPolicy:
 
 
 def locate_workers(settings: ConnectSettings, context: ConnectionContext) -> ConnectTarget:
-    """Return what leads to the workers that manifests of the project name."""
+    """Return the target for workers that the manifests of the project declare."""
     return ConnectTarget(context.folder, context.references, context.attempts)
 
 
 def explain_fault(fault: Fault, name: str) -> Diagnostic | None:
-    """Return what a fault about workers means; None for all others."""
+    """Explain a fault about workers; return None for any other fault."""
     if fault.error not in ERRORS:
         return None
     return error(
         "workers-unreachable",
-        "Connect workers do not do as asked",
+        "Connect workers rejected the request",
         f"{fault.message or 'No reason is given'} ({fault.error}).",
-        hint="Check that they run, with kdeclare's plug-in, and how they are to be reached.",
+        hint="Check that the workers are running with kdeclare's plug-in, and that their URLs are correct.",
     )
 
 
@@ -102,9 +102,9 @@ CONNECTION = ConnectionType(ConnectClients, ConnectSettings, locate_workers, exp
 
 
 class RetryingWorkers:
-    """The port `ConnectWorkers`, with changes that are sent again.
+    """`ConnectWorkers` with retries of changes.
 
-    Who only looks asks once: either they look again anyway, or they want to know who is silent.
+    Read requests are not retried: callers either repeat them anyway, or need to know which worker is silent.
     """
 
     def __init__(self, workers: ConnectWorkers, policy: RetryPolicy) -> None:
@@ -113,31 +113,31 @@ class RetryingWorkers:
         self._policy = policy
 
     def overrides(self, url: str) -> Mapping[str, str]:
-        """As the port says."""
+        """See `ConnectWorkers.overrides`."""
         return self._workers.overrides(url)
 
     def status(self, url: str) -> PluginStatus:
-        """As the port says."""
+        """See `ConnectWorkers.status`."""
         return self._workers.status(url)
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """As the port says."""
+        """See `ConnectWorkers.read_served_certificate`."""
         return self._workers.read_served_certificate(url)
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """As the port says."""
+        """See `ConnectWorkers.validate`."""
         return self._workers.validate(url, changes)
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """As the port says."""
+        """See `ConnectWorkers.patch`."""
         return self._policy.whole("patch", lambda: self._workers.patch(url, changes))
 
     def delete(self, url: str, key: str) -> None:
-        """As the port says."""
+        """See `ConnectWorkers.delete`."""
         self._policy.whole("delete", lambda: self._workers.delete(url, key))
 
     def close(self) -> None:
-        """As the port says."""
+        """See `ConnectWorkers.close`."""
         self._workers.close()
 
 
@@ -154,13 +154,13 @@ class WorkerSelection:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The workers that were read, by group."""
+    """The observed workers, by group."""
 
     groups: Mapping[WorkerGroup, GroupSnapshot]
 
 
 def collect_workers(connections: Connections, selection: WorkerSelection) -> WorkerState:
-    """Read the workers of every group. What does not answer is part of the result."""
+    """Read the workers of every group. Workers that do not respond are part of the result."""
     clients = connections.get(ConnectClients)
     return WorkerState(
         {group: read_workers(clients.open(group)) for group in sorted(selection.groups, key=str)}

@@ -1,4 +1,4 @@
-"""Changing what Connect workers share (KIP-1185): every worker is asked, one PATCH is sent, all follow."""
+"""Change the overrides that Connect workers share (KIP-1185): validate with all, PATCH one, await all."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -29,7 +29,7 @@ from kdeclare.providers.connect.worker_state import (
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigOpArgs(Arguments):
-    """One op on one key. value: None for DELETE. was: the record of a secret that it overwrites."""
+    """One op on one key. value: None for DELETE. was: the record of a secret that is overwritten."""
 
     key: str
     op: Literal["SET", "DELETE"]
@@ -39,9 +39,9 @@ class WorkerConfigOpArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class PatchWorkersArgs(Arguments):
-    """Ops on what the workers of one group share.
+    """Ops on the overrides that the workers of one group share.
 
-    again: the workers for whose sake values are sent that are there already, as these workers refused them.
+    again: the workers that refused the current values. The values are sent again unchanged for their sake.
     """
 
     workers: WorkerGroup
@@ -50,13 +50,13 @@ class PatchWorkersArgs(Arguments):
 
 
 REFUSED = "refused"
-"""What a worker is that has to be told again."""
+"""The state of a worker that refused an update, so that it must be sent again."""
 WORKER_PATH_PREFIX = "workers."
-"""Of the path of a field that is about one worker; its URL follows."""
+"""The prefix of paths of fields about one worker; its URL follows."""
 
 
 def get_group(op: Operation) -> WorkerGroup:
-    """The workers that an operation is about."""
+    """Return the workers that an operation changes."""
     return _get_args(op).workers
 
 
@@ -65,7 +65,7 @@ def _get_args(op: Operation) -> PatchWorkersArgs:
 
 
 class PatchWorkers(OperationType):
-    """Changes what the workers of one group share."""
+    """Changes the overrides that the workers of one group share."""
 
     name = "connect.worker-config.patch"
     done_label = ("group of Connect workers configured", "groups of Connect workers configured")
@@ -74,28 +74,28 @@ class PatchWorkers(OperationType):
     propagates = True
 
     def describe_target(self, op: Operation) -> tuple[str, str]:
-        """The workers."""
+        """Return the workers."""
         return "workers", ", ".join(get_group(op).urls)
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """Workers refuse clients that their authorizer does not permit."""
+        """Explain that workers reject clients that their authorizer does not permit."""
         if fault.error == NOT_AUTHORIZED:
-            missing_right = "to change the worker config of these Connect workers"
+            missing_right = "permission to change the worker config of these Connect workers"
             return Explanation(FaultCause.NOT_AUTHORIZED, missing_right)
         return Explanation()
 
     def is_confined(self, op: Operation) -> bool:
-        """To a resource that says which workers it is about, under a name of its own."""
+        """Return whether the resource is a ConnectWorkerConfig, which names its workers."""
         return op.resource.kind == "ConnectWorkerConfig"
 
     def select(self, op: Operation) -> Selections:
-        """Its workers."""
+        """Select its workers."""
         return (WorkerSelection(frozenset({get_group(op)})),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """The raw overrides of its keys, secrets as marks; and of workers to be told again, how they are.
+        """Return the raw overrides of its keys, with marks for secrets, and the state of ``again`` workers.
 
-        Raises Fault where no worker tells.
+        Raises Fault if no worker reports the overrides.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         overrides, location = _require_overrides(snapshot), str(get_group(op))
@@ -107,12 +107,12 @@ class PatchWorkers(OperationType):
         return view | {url: REFUSED if url in refusing_urls else IN_STEP for url in _get_args(op).again}
 
     def expected_state(self, op: Operation) -> View:
-        """The overrides once the ops are done; the workers are all in step."""
+        """Return the overrides after the ops; all workers are in step."""
         new_values = {item.key: mark_new_value(item.value) for item in _get_args(op).ops}
         return {**op.expect, **new_values, **dict.fromkeys(_get_args(op).again, IN_STEP)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a key, and one a worker that is told again."""
+        """Return one field per key, and one per worker to which values are sent again."""
         expected_view = self.expected_state(op)
         key_changes = (
             FieldChange(
@@ -130,13 +130,13 @@ class PatchWorkers(OperationType):
         return (*key_changes, *retry_changes)
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """The key that an op is about."""
+        """Return the key that an op changes."""
         if at[0] == "ops" and isinstance(at[1], int):
             return _get_args(op).ops[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """The ops on other keys."""
+        """Return the operation without the ops on these keys."""
         remaining_ops = tuple(item for item in _get_args(op).ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return (
@@ -146,22 +146,22 @@ class PatchWorkers(OperationType):
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a key, and one a worker that is told again."""
+        """Return one claim per key, and one per worker to which values are sent again."""
         names = [*(item.key for item in _get_args(op).ops), *_get_args(op).again]
         return {name: f"connect/{get_group(op)}/{name}" for name in names}
 
     def get_batch_key(self, op: Operation) -> str:
-        """The workers: two changes of one group are made one after the other."""
+        """Return the workers: two changes of one group are made one after the other."""
         return str(get_group(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """All of it."""
+        """Return all claims."""
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """The workers that do not run on all overrides yet, or show another certificate than they say.
+        """Return the workers that do not run on all overrides yet or serve another certificate than reported.
 
-        Where no worker has read the change yet, all of them are in step with what was before.
+        If no worker has read the change yet, all of them are in step with the previous overrides.
         """
         snapshot = live.get(WorkerState).groups[get_group(op)]
         if snapshot.overrides is None:
@@ -171,7 +171,7 @@ class PatchWorkers(OperationType):
             item.key for item in _get_args(op).ops if current_view[item.key] != expected_view[item.key]
         ]
         if pending_keys:
-            return (f"no worker shows {', '.join(pending_keys)} as it was sent",)
+            return (f"no worker shows the new value of {', '.join(pending_keys)}",)
         return tuple(
             f"{standing.url}: {standing.why}" for standing in find_unconverged(snapshot, snapshot.overrides)
         )
@@ -184,12 +184,12 @@ class PatchWorkers(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Have every worker check the change; then, unless that is all, one PATCH through one of them."""
+        """Validate the change with every worker. Unless validate_only, then send one PATCH to one of them."""
         clients = connections.get(ConnectClients)
         return {op.id: _patch_group(clients, op, secrets, validate_only=validate_only) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Bring back the earlier value of each key that still is as the operation left it."""
+        """Restore the earlier value of each key that is still as the operation left it."""
         expected_view = self.expected_state(op)
         inverse_ops: list[WorkerConfigOpArgs] = []
         conflicts: list[str] = []
@@ -210,7 +210,7 @@ class PatchWorkers(OperationType):
 
 
 def _collect_hashes(item: WorkerConfigOpArgs) -> list[str]:
-    """Of the secrets that an operation sets and replaces."""
+    """Return the hashes of the secrets that an operation sets and replaces."""
     return [value.secret for value in (item.value, item.was) if isinstance(value, SecretRef)]
 
 
@@ -222,7 +222,7 @@ def _require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
 
 def _explain_unknown_overrides(snapshot: GroupSnapshot) -> str:
     reasons = "; ".join(f"{worker.url}: {worker.trouble}" for worker in snapshot.workers if worker.trouble)
-    return f"no worker tells its overrides ({reasons or 'no reason given'})"
+    return f"no worker reports its overrides ({reasons or 'no reason given'})"
 
 
 def _patch_group(

@@ -1,4 +1,4 @@
-"""The provider of Kafka Connect, as its entry point names it, and what `doctor` examines."""
+"""The Kafka Connect provider, which the entry point names, and the checks of `doctor`."""
 
 from kdeclare.core.diagnostics import KdeclareError
 from kdeclare.core.live.faults import Fault
@@ -19,11 +19,11 @@ from kdeclare.providers.connect.worker_config.spec import WorkerConfigBody
 from kdeclare.providers.connect.worker_state import is_secret_setting
 
 _WHY = "ConnectWorkerConfig"
-_HINT = "'kdeclare connect worker-config status' shows more."
+_HINT = "Run 'kdeclare connect worker-config status' for details."
 
 
 def examine_workers(request: ExaminationRequest) -> ExaminationResult:
-    """Look at each worker of each group; there is no section where no manifest speaks of any."""
+    """Check each worker of each group. The section is omitted if no manifest declares workers."""
     bodies = (item.body for item in request.desired if isinstance(item.body, WorkerConfigBody))
     groups = tuple(dict.fromkeys(body.group for body in bodies))
     if request.surroundings is None or not groups:
@@ -49,7 +49,7 @@ def _check_worker(workers: ConnectWorkers, url: str) -> Check:
         status = workers.status(url)
     except Fault as fault:
         return Check(url, CheckStatus.FAILED, fault.message or fault.error, _WHY, _HINT)
-    return Check(url, CheckStatus.OK, f"answers, with kdeclare's plug-in {status.plugin_version}", _WHY)
+    return Check(url, CheckStatus.OK, f"responds, with kdeclare's plug-in {status.plugin_version}", _WHY)
 
 
 PROVIDER = Provider(

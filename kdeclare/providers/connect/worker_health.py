@@ -1,4 +1,4 @@
-"""Which workers of a group lag, differ or are silent, and which certificates end soon."""
+"""Find workers that lag, differ or do not respond, and certificates that expire soon."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,49 +9,47 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, WorkerSnapshot, hash_overrides
 
 IN_STEP = "in step"
-"""What is said of a worker that runs on the overrides as they are."""
+"""The state of a worker that runs on the current overrides."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerIssue:
-    """One worker that is not as the others, or cannot be asked, and why."""
+    """A worker that differs from the others or does not respond, with the reason."""
 
     url: str
     why: str
 
 
 def find_lagging(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """The workers that do not run on the overrides as they are; those that cannot be asked are not told."""
+    """Return the workers that do not run on the current overrides, without those that do not respond."""
     overrides = snapshot.overrides or {}
     states = ((worker.url, explain_step(worker, overrides)) for worker in snapshot.workers if worker.status)
     return tuple(WorkerIssue(url, why) for url, why in states if why != IN_STEP)
 
 
 def find_refusing(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """Those of them that have read the overrides and could not apply them: they wait for another update."""
+    """Return the workers that have read the overrides but could not apply them; they need another update."""
     errors_by_url = {worker.url: worker.status.error for worker in snapshot.workers if worker.status}
     refusing_urls = {url for url, error in errors_by_url.items() if error and error.offset is not None}
     return tuple(standing for standing in find_lagging(snapshot) if standing.url in refusing_urls)
 
 
 def find_silent(snapshot: GroupSnapshot) -> tuple[WorkerIssue, ...]:
-    """The workers of which something cannot be known."""
+    """Return the workers about which some information is missing."""
     return tuple(WorkerIssue(worker.url, worker.trouble) for worker in snapshot.workers if worker.trouble)
 
 
 def find_unconverged(
     snapshot: GroupSnapshot, expected_overrides: Mapping[str, str]
 ) -> tuple[WorkerIssue, ...]:
-    """The workers that do not run on ``expected_overrides``.
-
-    Or do not show the certificate that they say they have.
-    """
+    """Return the workers that do not run on ``expected_overrides`` or serve an unreported certificate."""
     issues = []
     newest_offset = max((w.status.seen or 0 for w in snapshot.workers if w.status), default=0)
     for worker in snapshot.workers:
         reason = worker.trouble or explain_step(worker, expected_overrides)
         if reason == IN_STEP and worker.status and (worker.status.seen or 0) < newest_offset:
-            reason = "it has not read the last update yet"  # one that changes no value has files read anew
+            # An update that changes no value still makes workers read their files again.
+            reason = "it has not read the last update yet"
         if reason == IN_STEP:
             reason = _explain_certificate_mismatch(worker)
         if reason:
@@ -60,7 +58,7 @@ def find_unconverged(
 
 
 def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
-    """`IN_STEP`, or why a worker does not run on ``overrides``, in words."""
+    """Return `IN_STEP`, or why a worker does not run on ``overrides``."""
     status = worker.status
     if status is None:
         return worker.trouble
@@ -68,16 +66,17 @@ def explain_step(worker: WorkerSnapshot, overrides: Mapping[str, str]) -> str:
     if (status.applied.sha256 if status.applied else None) in hashes and status.error is None:
         return IN_STEP
     if status.error is not None and status.error.offset is None:
-        return f"it is in trouble: {status.error.message.strip().rstrip('.')}"
+        return f"it reports an error: {status.error.message.strip().rstrip('.')}"
     if status.error is not None:
         return f"it refused the last update: {status.error.message.strip().rstrip('.')}"
     return "it has not applied the last update yet"
 
 
 def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue]:
-    """The workers whose certificate is another one than they say, or than several of the others share.
+    """Return the workers whose certificate differs from the reported one, or from one that others share.
 
-    Who is behind is expected to show another one. Where each worker has one of its own, none differs.
+    A lagging worker is expected to serve another certificate. If every worker has a different certificate,
+    none is reported.
     """
     lagging_urls = {standing.url for standing in find_lagging(snapshot)}
     hashes_by_url = {
@@ -90,13 +89,13 @@ def find_certificate_mismatches(snapshot: GroupSnapshot) -> Iterator[WorkerIssue
         reason = _explain_certificate_mismatch(worker)
         is_different = shared_hash is not None and hashes_by_url.get(worker.url, shared_hash) != shared_hash
         if not reason and is_different and worker.served:
-            reason = f"it shows another certificate than the others ({_format_certificate(worker.served)})"
+            reason = f"it serves another certificate than the others ({_format_certificate(worker.served)})"
         if reason:
             yield WorkerIssue(worker.url, reason)
 
 
 def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[str, ...]]:
-    """The certificates that are shown, each with the workers that show it, in the order of the workers."""
+    """Return the served certificates, each with the workers that serve it, in the order of the workers."""
     urls_by_certificate: dict[Certificate, list[str]] = {}
     for worker in snapshot.workers:
         if worker.served:
@@ -105,12 +104,12 @@ def group_certificates(snapshot: GroupSnapshot) -> Mapping[Certificate, tuple[st
 
 
 def is_expired_within(certificate: Certificate, snapshot: GroupSnapshot, seconds: float) -> bool:
-    """Whether a certificate is no longer valid some time after workers were seen, or was not even then."""
+    """Return whether a certificate expires within ``seconds`` after the observation, or has expired."""
     return (certificate.not_after - snapshot.at).total_seconds() <= seconds
 
 
 def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
-    """Of the listener on the port of the URL; where ports are mapped, any listener will do."""
+    """Compare with the listener on the port of the URL. If ports are mapped, any listener may match."""
     if worker.served is None or worker.status is None:
         return ""
     tls_listeners = [one for one in worker.status.listeners if one.certificate]
@@ -120,7 +119,7 @@ def _explain_certificate_mismatch(worker: WorkerSnapshot) -> str:
     }
     if not reported_hashes or worker.served.sha256 in reported_hashes:
         return ""
-    return f"it shows another certificate than the one it says it has ({_format_certificate(worker.served)})"
+    return f"it serves another certificate than the one it reports ({_format_certificate(worker.served)})"
 
 
 def _format_certificate(certificate: Certificate) -> str:
@@ -131,18 +130,18 @@ SILENT = "worker-silent"
 BEHIND = "worker-behind"
 DIFFERS = "worker-certificate"
 OUT_OF_STEP = frozenset({SILENT, BEHIND, DIFFERS})
-"""What is said of workers that are not as the others."""
+"""Codes for workers that differ from the others."""
 
 _SUMMARIES = {
-    SILENT: "A Connect worker cannot be asked",
-    BEHIND: "A Connect worker is not in step",
-    DIFFERS: "A Connect worker shows another certificate",
+    SILENT: "Connect worker does not respond",
+    BEHIND: "Connect worker is not in step",
+    DIFFERS: "Connect worker serves another certificate",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _ResourceContext:
-    """Whose workers they are, if a resource's."""
+    """The resource that declares the workers, if any."""
 
     resource: str | None
     place: SourcePosition | None
@@ -154,9 +153,9 @@ def check_worker_health(
     resource: str | None = None,
     place: SourcePosition | None = None,
 ) -> Iterator[Diagnostic]:
-    """All of it, warnings and, of certificates that are well, information.
+    """Yield warnings about workers and certificates, and an information about each valid certificate.
 
-    warn_before_s: how long before its end a certificate is warned of. place: of the resource.
+    warn_before_s: how long before its expiry to warn about a certificate. place: that of the resource.
     """
     resource_context = _ResourceContext(resource, place)
     issues_by_code = (
@@ -186,11 +185,11 @@ def _build_certificate_diagnostic(
     severity, code, summary = Severity.INFO, "certificate", "Certificate of Connect workers"
     detail, hint = f"{certificate_text} is valid until {expiry_text}.", ""
     if is_expired_within(certificate, snapshot, 0):
-        severity, code, summary = Severity.WARNING, "certificate-expired", "A certificate is no longer valid"
-        detail, hint = f"{certificate_text} ended at {expiry_text}.", "Put a new one in place and declare it."
+        severity, code, summary = Severity.WARNING, "certificate-expired", "Certificate has expired"
+        detail, hint = f"{certificate_text} expired at {expiry_text}.", "Install a new one and declare it."
     elif is_expired_within(certificate, snapshot, warn_before_s):
-        severity, code, summary = Severity.WARNING, "certificate-expires", "A certificate ends soon"
-        hint = "Put a new one in place and declare it; 'warnBeforeExpiry' says what is soon."
+        severity, code, summary = Severity.WARNING, "certificate-expires", "Certificate expires soon"
+        hint = "Install a new one and declare it. Set 'warnBeforeExpiry' to change when this warning starts."
     return _build_diagnostic(severity, code, summary, detail, hint, resource_context, certificate.sha256)
 
 

@@ -1,4 +1,4 @@
-"""Workers of Kafka Connect as data: groups of them, what they say and show, and which values are secret."""
+"""Kafka Connect workers as data: groups, reported and observed state, and which values are secret."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from kdeclare.core.secrets.secret_hashes import is_mark, mark_hash, mark_value
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK, SecretRef, is_sensitive_key
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""What the name of an HTTP header can be: a token of RFC 9110."""
+"""The syntax of HTTP header names: a token of RFC 9110."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup(Arguments):
-    """The workers of one Connect cluster, and how to reach them. No secret is in it.
+    """The workers of one Connect cluster, and how to reach them. Contains no secret.
 
-    urls: one a worker, ``https://host:port``.
-    ca_file, cert_file, key_file: PEM files, relative to the project's folder; None is the system's trust
-        store, and no certificate of one's own.
-    headers: of every request, by name: the reference that each is resolved from (``Bearer ${env.TOKEN}``).
+    urls: one per worker, ``https://host:port``.
+    ca_file, cert_file, key_file: PEM files, relative to the project's folder. None means the system's trust
+        store, and no client certificate.
+    headers: sent with every request, by name; each value is a reference to resolve (``Bearer ${env.TOKEN}``).
     """
 
     urls: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -48,12 +48,12 @@ _UtcSecond = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The leaf of a chain.
+    """The leaf certificate of a chain.
 
-    subject, issuer: RFC 2253.
+    subject, issuer: in the format of RFC 2253.
     """
 
-    sha256: Annotated[str, Field(description="Hex of its DER.")]
+    sha256: Annotated[str, Field(description="The SHA-256 of its DER encoding, in hex.")]
     subject: str
     issuer: str
     not_before: _UtcSecond
@@ -62,7 +62,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One listener, as its worker tells of it."""
+    """One listener, as reported by its worker."""
 
     name: str
     port: int
@@ -71,7 +71,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdate:
-    """The update that a worker runs on. sha256: `hash_overrides` of what it holds."""
+    """The update that a worker runs on. sha256: `hash_overrides` of its overrides."""
 
     offset: int
     at: str
@@ -80,7 +80,7 @@ class AppliedUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The last update that a worker could not apply, and why; without an offset, what else troubles it."""
+    """The last update that a worker could not apply, with the reason; without an offset, another error."""
 
     offset: int | None
     at: str
@@ -89,11 +89,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """What the plug-in of one worker says (``GET …/status``).
+    """The status reported by the plug-in of one worker (``GET …/status``).
 
-    worker_id, mode: empty, and leader: None, where it does not know. seen: the offset of the last update
-    that it has read.
-    overrides: the keys that are overridden. whitelist: those that can be.
+    worker_id, mode: empty if unknown. leader: None if unknown. seen: the offset of the last update that the
+    worker has read.
+    overrides: the overridden keys. whitelist: the keys that can be overridden.
     """
 
     worker_id: str
@@ -110,9 +110,9 @@ class PluginStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSnapshot:
-    """One worker, as it was at one time.
+    """The state of one worker at one time.
 
-    served: what a handshake showed; None without TLS. trouble: why one of the two is not known.
+    served: the certificate from a TLS handshake; None without TLS. trouble: why status or served is missing.
     """
 
     url: str
@@ -123,10 +123,10 @@ class WorkerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """All workers of a group at one time.
+    """The state of all workers of a group at one time.
 
-    overrides: as they stand in the topic, placeholders and all; may hold secrets, so only `kinds` turn them
-        into what is shown or kept. None where no worker tells them.
+    overrides: raw values as in the topic, including placeholders. They may hold secrets, so only kinds
+        convert them for display or storage. None if no worker reports them.
     """
 
     at: datetime
@@ -135,12 +135,12 @@ class GroupSnapshot:
 
 
 def hash_overrides(overrides: Mapping[str, str]) -> str:
-    """SHA-256, in hex, of the canonical JSON of raw overrides: what a worker that has applied them says."""
+    """Return the SHA-256, in hex, of the canonical JSON of raw overrides, as workers report it."""
     return hash_json(dict(overrides))
 
 
 def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
-    """A group as operations and records hold it; what is not said is left out."""
+    """Convert a group to the form in operations and records; unset fields are left out."""
     files = {"ca_file": group.ca_file, "cert_file": group.cert_file, "key_file": group.key_file}
     document: dict[str, JsonValue] = {"urls": list(group.urls)}
     document |= {name: file for name, file in files.items() if file is not None}
@@ -148,7 +148,7 @@ def dump_group(group: WorkerGroup) -> dict[str, JsonValue]:
 
 
 def bind_group(document: Mapping[str, JsonValue]) -> WorkerGroup:
-    """The group again."""
+    """Convert that form back to a group."""
     return WorkerGroup(
         as_texts(document["urls"]),
         as_text_or_none(document.get("ca_file")),
@@ -164,17 +164,17 @@ _COMMAND = ("connect", "worker-config")
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text is placeholders of Connect's own config providers (KIP-297) and nothing else.
+    """Return whether a text consists only of placeholders of Connect's config providers (KIP-297).
 
-    Such a text is no secret: it stands in the topic as it is, and each worker resolves it.
+    Such a text is not secret: it is stored in the topic as it is, and each worker resolves it.
     """
     return bool(text) and not _PLACEHOLDER.sub("", text)
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Whether the value of a typed key is secret to workers; None where it is about something else.
+    """Return whether the value of a typed setting is secret to workers; None if the setting is unrelated.
 
-    The keys of workers are arguments. Placeholders are no secrets.
+    The settings of workers are arguments. Placeholders are not secret.
     """
     if setting.option or setting.command[:2] != _COMMAND:
         return None
@@ -182,17 +182,17 @@ def is_secret_setting(setting: TypedSetting) -> bool | None:
 
 
 def redact_value(key: str, raw: str | None) -> JsonValue:
-    """A raw value for people."""
+    """Return a raw value for display; secrets are masked."""
     if raw is None or not is_sensitive_key(key) or is_placeholder(raw):
         return raw
     return SENSITIVE_MASK
 
 
 def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence[str]) -> JsonValue:
-    """A raw value as views hold it: of a secret, a mark that tells it from other values.
+    """Return a raw value for views; a secret becomes a mark that distinguishes it from other values.
 
-    location: where it stands. known_hashes: hashes of what it may be, whose marks are to be the same.
-    Raises KdeclareError where they were made with a key, and none is given.
+    location: where the value is stored. known_hashes: hashes of possible values; an equal value gets the same
+    mark. Raises KdeclareError if they were made with a key and no key is given.
     """
     if raw is None or redact_value(key, raw) != SENSITIVE_MASK:
         return raw
@@ -200,10 +200,10 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """The same of what an operation is to set."""
+    """Return the value for views of what an operation sets."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 
 def redact_marked(stored_value: JsonValue) -> JsonValue:
-    """What a view holds, for people."""
+    """Return a value of a view for display; marks are masked."""
     return SENSITIVE_MASK if is_mark(stored_value) else stored_value

@@ -45,7 +45,7 @@ WITH_USERS = [
 def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
     code, _, err = worker_config(typed, "status", "--worker", url)
     assert code == 64
-    assert "no name of a host" in " ".join(err.split()) or "is no URL" in err
+    assert "not a valid host name" in " ".join(err.split()) or "is no URL" in err
     declare(typed, workers=[url])
     ran = typed("validate", "--format", "json")
     assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "invalid-worker-config")
@@ -53,14 +53,14 @@ def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
 
 @pytest.mark.parametrize("url", SAYING_MORE)
 def test_what_says_more_than_where_it_is_is_refused(url: str) -> None:
-    assert "says more than where the worker is" in explain_url_problem(url)
+    assert "has parts other than scheme, host and port" in explain_url_problem(url)
 
 
 @pytest.mark.parametrize("url", WITH_USERS)
 def test_a_password_in_a_url_is_refused_and_not_repeated(typed: CommandLine, url: str) -> None:
     code, out, err = worker_config(typed, "get", "--worker", url)
     assert code == 64
-    assert "use --header" in " ".join(err.split())
+    assert "Use --header" in " ".join(err.split())
     declare(typed, workers=[url])
     ran = typed("validate")
     assert ran.code == 1
@@ -123,7 +123,7 @@ def test_so_it_is_with_every_time_out(typed: CommandLine, line: str) -> None:
 def test_warnings_may_begin_as_early_as_one_likes(typed: CommandLine) -> None:
     code, out, _ = worker_config(typed, "status", *WORKERS, "--warn-days", "30000000")
     assert code == 0
-    assert "A certificate ends soon" in out
+    assert "Certificate expires soon" in out
 
 
 @pytest.mark.parametrize("before", ["99999999999999999999d", f"{'9' * 400}d", "-1d", "nan", ".nan", "1e9d"])

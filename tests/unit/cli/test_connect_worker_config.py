@@ -69,7 +69,7 @@ def test_patch_shows_asks_changes_and_waits(typed: CommandLine, workers: MemoryW
     assert f"~ {LOCATION}  (unset) → /old" in out
     assert "3 workers can apply this." in out
     assert "Only 'yes' is accepted" in err
-    assert "3 workers followed" in out
+    assert "3 workers applied it" in out
     assert workers.current() == {LOCATION: "/old", PASSWORD: PLACEHOLDER}
     assert [call for call, _ in workers.calls].count("patch") == 1
 
@@ -101,7 +101,7 @@ def test_a_worker_that_does_not_follow_is_named(typed: CommandLine, workers: Mem
     words = ("patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
     code, out, _ = worker_config(typed, *words)
     assert code == 5
-    assert "1 of 3 workers did not follow" in out
+    assert "1 of 3 workers did not apply it" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
     code, out, _ = worker_config(typed, *words, "--format", "json")
     said = json.loads(out)
@@ -114,7 +114,7 @@ def test_what_is_there_already_is_sent_again(typed: CommandLine, workers: Memory
     workers.files["/old"] = Keystore(certificate("renewed"), "pw")
     code, out, _ = worker_config(typed, "patch", f"{LOCATION}=/old", *WORKERS, "--yes")
     assert code == 0
-    assert "as it is: told again" in out
+    assert "unchanged: sent again" in out
     assert {worker.certificate.subject for worker in workers.workers.values()} == {"CN=renewed"}
 
 
@@ -131,7 +131,7 @@ def test_delete_of_what_is_not_there(typed: CommandLine, workers: MemoryWorkers)
     worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
     code, _, err = worker_config(typed, "delete", LOCATION, "no.such.key", *WORKERS, "--yes")
     assert code == 1
-    assert "'no.such.key' is not overridden; overridden are" in err
+    assert "'no.such.key' is not overridden. The overridden keys are" in err
     assert len(workers.log) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_raw_password_is_warned_of_and_not_shown(typed: CommandLine, workers: 
     )
     assert code == 0
     assert workers.current()[PASSWORD] == "s3cret"
-    assert "Secret goes into Connect's topic" in err
+    assert "Secret stored in Connect's topic" in err
     assert "s3cret" not in out + err
 
 
@@ -203,7 +203,7 @@ def test_status_names_who_is_silent_behind_or_different(typed: CommandLine, work
     assert code == 5
     assert "1 of 3 workers in step" in out
     assert f"{URLS[1]}: it has not applied the last update yet." in out
-    assert f"{URLS[2]}: it cannot be reached" in out
+    assert f"{URLS[2]}: it is unreachable" in out
     assert worker_config(typed, "status", *WORKERS, "--format", "json")[0] == 5
 
 
@@ -212,8 +212,8 @@ def test_status_warns_of_certificates_that_end_soon(typed: CommandLine, workers:
     worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
     code, out, _ = worker_config(typed, "status", *WORKERS)
     assert code == 0
-    assert "A certificate ends soon" in out
-    assert "ends soon" not in worker_config(typed, "status", *WORKERS, "--warn-days", "7")[1]
+    assert "Certificate expires soon" in out
+    assert "expires soon" not in worker_config(typed, "status", *WORKERS, "--warn-days", "7")[1]
 
 
 def test_workers_of_which_none_answers(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -221,7 +221,7 @@ def test_workers_of_which_none_answers(typed: CommandLine, workers: MemoryWorker
         worker.down = True
     code, _, err = worker_config(typed, "get", *WORKERS)
     assert code == 1
-    assert all(f"{url}: it cannot be reached" in err for url in URLS)
+    assert all(f"{url}: it is unreachable" in err for url in URLS)
     assert worker_config(typed, "status", *WORKERS)[0] == 5
 
 
@@ -245,7 +245,7 @@ def test_a_change_without_an_answer_is_looked_for(typed: CommandLine, workers: M
     workers.lose_answers = 1
     code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")
     assert code == 0
-    assert "Changed; 3 workers followed" in out
+    assert "Changed; 3 workers applied it" in out
     assert len(workers.log) == 1
 
 
@@ -256,7 +256,7 @@ def test_a_change_without_an_answer_names_who_does_not_follow(
     workers.workers[URLS[2]].lag = None
     code, out, _ = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
     assert code == 5
-    assert "Changed, but 1 of 3 workers did not follow" in out
+    assert "Changed, but 1 of 3 workers did not apply it" in out
     assert f"✗ {URLS[2]}  it has not applied the last update yet" in out
 
 
@@ -268,7 +268,7 @@ def test_others_who_change_other_keys_meanwhile_do_not_hide_it(
     def patch(url: str, changes: Changes) -> Mapping[str, str]:
         lost(url, changes)
         lost(url, {"listeners.https.ssl.keystore.type": "PKCS12"})
-        raise Fault("WORKER_LOST", "its answer did not come", FaultKind.UNKNOWN)
+        raise Fault("WORKER_LOST", "it did not respond", FaultKind.UNKNOWN)
 
     monkeypatch.setattr(workers, "patch", patch)
     assert worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes")[0] == 0
@@ -288,8 +288,8 @@ def test_of_a_change_that_never_shows_nobody_says_that_it_was_not_made(
     assert code == 5
     said = " ".join((out + err).split())
     assert "outcome-unclear" in said or form == "text"
-    assert "It is not known whether the change was made" in said
-    assert f"{URLS[0]}: its answer did not come" in said
+    assert "Unknown whether the change was made" in said
+    assert f"{URLS[0]}: it did not respond" in said
     assert "worker-config status" in said
 
 
@@ -299,12 +299,12 @@ def test_of_a_change_after_which_nobody_answers(
     def patch(url: str, changes: Changes) -> Mapping[str, str]:
         for worker in workers.workers.values():
             worker.down = True
-        raise Fault("WORKER_LOST", "its answer did not come", FaultKind.UNKNOWN)
+        raise Fault("WORKER_LOST", "it did not respond", FaultKind.UNKNOWN)
 
     monkeypatch.setattr(workers, "patch", patch)
     code, _, err = worker_config(typed, "patch", *change("/old"), *WORKERS, "--yes", "--wait", "0")
     assert code == 5
-    assert f"{URLS[1]}: it cannot be reached" in err
+    assert f"{URLS[1]}: it is unreachable" in err
 
 
 def test_during_a_rebalance_the_change_is_sent_again(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -336,27 +336,27 @@ def test_without_urls_the_manifest_names_the_workers(typed: CommandLine) -> None
 def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine) -> None:
     declare(typed)
     _, _, err = worker_config(typed, "patch", f"{LOCATION}=/old", *WORKERS, answer="no\n")
-    assert "The manifests own this" in err
-    assert f"{LOCATION} of ConnectWorkerConfig/eu" in err
+    assert "Declared in a manifest" in err
+    assert f"ConnectWorkerConfig/eu declares {LOCATION}" in err
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("patch", "--yes"), "say what is to change"),
+        (("patch", "--yes"), "specify KEY=VALUE or --remove KEY"),
         (("patch", "no-value"), "not of the form KEY=VALUE"),
-        (("patch", f"{LOCATION}=/a", "--remove", LOCATION), "is to be set, too"),
+        (("patch", f"{LOCATION}=/a", "--remove", LOCATION), "is also to be set"),
         (("get", "--worker", "w1:8083"), "is not of the form https://HOST:PORT"),
-        (("get", "--worker", "https://u:p@w1"), "a URL with a user"),
-        (("get", "--worker", "https://w1/connectors"), "says more than where the worker is"),
-        (("get", "--ca-file", "ca.pem"), "goes with --worker"),
-        (("get", "--name", "eu", *WORKERS), "goes without --worker"),
-        (("get", *WORKERS, "--key-file", "k"), "is the key of --cert-file"),
-        (("get", *WORKERS, "--header", "Authorization=Bearer x"), "by reference"),
-        (("get", *WORKERS, "--header", "Ä=${env.HOME}"), "no name of an HTTP header"),
+        (("get", "--worker", "https://u:p@w1"), "a URL with credentials"),
+        (("get", "--worker", "https://w1/connectors"), "has parts other than scheme, host and port"),
+        (("get", "--ca-file", "ca.pem"), "can only be used with --worker"),
+        (("get", "--name", "eu", *WORKERS), "cannot be combined with --worker"),
+        (("get", *WORKERS, "--key-file", "k"), "requires --cert-file"),
+        (("get", *WORKERS, "--header", "Authorization=Bearer x"), "must be a reference"),
+        (("get", *WORKERS, "--header", "Ä=${env.HOME}"), "not a valid name of an HTTP header"),
         (("get", "--worker", "https://w1:99999"), "port"),
-        (("get", "--worker", "https://w 1"), "a url holds no such characters"),
-        (("get", "--worker", "https://[1"), "is no url"),
+        (("get", "--worker", "https://w 1"), "a URL cannot contain spaces"),
+        (("get", "--worker", "https://[1"), "is not a valid URL"),
     ],
 )
 def test_wrong_usage(typed: CommandLine, words: tuple[str, ...], said: str) -> None:
@@ -410,8 +410,8 @@ def test_workers_that_fall_silent_between_plan_and_apply(typed: CommandLine, wor
         worker.down = True
     ran = typed("apply", "it.plan", "--yes")
     assert ran.code == 1
-    assert "Connect workers do not do as asked" in ran.err
-    assert f"{URLS[0]}: it cannot be reached" in ran.err
+    assert "Connect workers rejected the request" in ran.err
+    assert f"{URLS[0]}: it is unreachable" in ran.err
     assert not workers.log
 
 
@@ -446,15 +446,15 @@ spec:
             "'w1:8083' is not of the form https://HOST:PORT.",
             "invalid-worker-config",
         ),
-        ({"workers": ["https://w1", "https://w1/"]}, "is named twice", "invalid-worker-config"),
-        ({"headers": {"Authorization": "Basic s3cret"}}, "written out", "invalid-worker-config"),
+        ({"workers": ["https://w1", "https://w1/"]}, "is listed twice", "invalid-worker-config"),
+        ({"headers": {"Authorization": "Basic s3cret"}}, "has a literal value", "invalid-worker-config"),
         (
             {"headers": {"a b": "${env.HOME}"}},
-            "cannot be the name of an HTTP header",
+            "is not a valid name of an HTTP header",
             "invalid-worker-config",
         ),
         ({"tls": {"keyFile": "k"}}, "'certFile', which is missing", "invalid-worker-config"),
-        ({"config": {LOCATION: ["/a"]}}, "takes one value", "invalid-config"),
+        ({"config": {LOCATION: ["/a"]}}, "takes a single value", "invalid-config"),
         ({"workers": []}, "workers", "bad-value"),
         ({"confg": {}}, "config", "unknown-field"),
         ({"warnBeforeExpiry": "soon"}, "'soon' is no duration", "bad-value"),
@@ -512,7 +512,7 @@ def test_validate_warns_of_headers_that_go_out_unencrypted(
     assert ran.code == 0
     said = ran.out + ran.err
     assert said.count("Secret sent without encryption") == 1
-    assert "The headers that go to http://w2:8083 can be read on the network." in said
+    assert "The headers sent to http://w2:8083 can be read on the network." in said
     declare(typed, workers=plain)
     assert "without encryption" not in typed("validate").out
 
@@ -523,7 +523,7 @@ def test_a_command_warns_of_a_header_that_goes_out_unencrypted(
     workers.urls = ("http://w1:8083",)
     words = ("status", "--worker", "http://w1:8083")
     said = worker_config(typed, *words, "--header", "Authorization=${env.HOME}")[2]
-    assert "warning: The headers that go to http://w1:8083 can be read on the network." in said
+    assert "warning: The headers sent to http://w1:8083 can be read on the network." in said
     assert "can be read" not in worker_config(typed, *words)[2]
 
 

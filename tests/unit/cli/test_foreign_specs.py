@@ -376,5 +376,5 @@ def test_builtin_models_keep_their_words_beside_it(kdeclare: CommandLine) -> Non
         model for name, model in found.items() if "TlsSpec" in name and "keyFile" in model["properties"]
     ]
     assert [model["properties"]["caFile"]["description"] for model in workers] == [
-        "The authority that the workers' certificates are from."
+        "The CA certificates that verify the workers' certificates."
     ]

@@ -39,7 +39,7 @@ def test_status_of_a_worker_that_drips_ends_in_time(what: str) -> None:
             workers(url, 0.5).status(url)
         assert took(begun) < 10
     assert (raised.value.error, raised.value.kind) == (port.LOST, FaultKind.RETRIABLE)
-    assert "no answer in time" in raised.value.message
+    assert "timed out" in raised.value.message
 
 
 def test_patch_at_a_worker_that_drips_may_have_been_made(monkeypatch: pytest.MonkeyPatch) -> None:

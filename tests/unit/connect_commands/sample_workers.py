@@ -70,12 +70,12 @@ ILL = GroupSnapshot(
             error=Refusal(12, "2026-06-01T11:59:58Z", "There is no file /etc/connect/rotated.p12."),
         ),
         _worker(3, OLD, applied=AppliedUpdate(11, "2026-05-01T00:00:00Z", "00"), leader=None),
-        WorkerSnapshot("https://connect-4:8086", None, OVER, "its answer did not come (no answer in time)"),
+        WorkerSnapshot("https://connect-4:8086", None, OVER, "it did not respond (timed out)"),
         replace(_worker(5), served=OLD),
     ),
 )
 NOBODY = GroupSnapshot(
-    AT, None, (WorkerSnapshot("https://connect-1:8083", None, None, "it cannot be reached (refused)"),)
+    AT, None, (WorkerSnapshot("https://connect-1:8083", None, None, "it is unreachable (refused)"),)
 )
 HOSTILE = GroupSnapshot(
     AT,
@@ -107,9 +107,9 @@ PROPOSALS = {
         (
             VerdictView(_URLS[0], ""),
             VerdictView(_URLS[1], f"{LOCATION}: There is no file {RAW[LOCATION]}"),
-            VerdictView(_URLS[2], "cannot be asked: it cannot be reached (refused)"),
+            VerdictView(_URLS[2], "cannot be checked: it is unreachable (refused)"),
         ),
-        (warning("raw-secret", "Secret goes into Connect's topic", "It does."),),
+        (warning("raw-secret", "Secret stored in Connect's topic", "It does."),),
     ),
 }
 CHANGED = {

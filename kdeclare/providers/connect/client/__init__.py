@@ -1,1 +1,1 @@
-"""Kafka Connect's workers: what is asked of them, and the plug-in that makes them answer."""
+"""The client for Kafka Connect workers, and the plug-in that serves its requests."""

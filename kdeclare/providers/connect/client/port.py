@@ -1,4 +1,4 @@
-"""The workers of one Connect cluster (KIP-1185): their port, reading all, changing what they share."""
+"""The interface to the workers of one Connect cluster (KIP-1185): read all, and change shared overrides."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +11,10 @@ from kdeclare.core.live.faults import Fault
 from kdeclare.providers.connect.worker_state import Certificate, GroupSnapshot, PluginStatus, WorkerSnapshot
 
 Changes = Mapping[str, str | None]
-"""What a PATCH says: raw values by key; None takes the override away (JSON merge patch)."""
+"""The body of a PATCH: raw values by key; None removes the override (JSON merge patch)."""
 
 UNREACHABLE = "WORKER_UNREACHABLE"
-"""Nothing was sent: another worker can be asked."""
+"""Nothing was sent, so another worker can be tried."""
 NOT_TRUSTED = "WORKER_NOT_TRUSTED"
 LOST = "WORKER_LOST"
 PLUGIN_MISSING = "PLUGIN_MISSING"
@@ -36,14 +36,14 @@ ERRORS = frozenset(
         BAD_ANSWER,
     }
 )
-"""The errors of Faults about workers; all others are Kafka's."""
+"""The errors of Faults about workers; all other errors are Kafka's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What one worker says of proposed overrides: whether it could apply them, and what is wrong by key.
+    """One worker's validation of proposed overrides: whether it could apply them, and errors by key.
 
-    An error about all of them together has the empty key.
+    An error about the combination of all overrides has the empty key.
     """
 
     valid: bool
@@ -51,42 +51,41 @@ class Validation:
 
 
 class ConnectWorkers(Protocol):
-    """The workers of one Connect cluster, each by its URL.
+    """The workers of one Connect cluster, each identified by its URL.
 
-    Every method raises Fault, whose message speaks of the worker as "it". A change whose answer did not
-    come may have been made (UNKNOWN); during a rebalance it is not (RETRIABLE). Safe to use from several
-    threads.
+    Every method raises Fault, whose message refers to the worker as "it". A change without a response may
+    have been made (UNKNOWN); during a rebalance it has not (RETRIABLE). Safe to use from several threads.
     """
 
     urls: tuple[str, ...]
 
     def overrides(self, url: str) -> Mapping[str, str]:
-        """All overrides as one worker has read them, raw."""
+        """Return all raw overrides as one worker has read them."""
 
     def status(self, url: str) -> PluginStatus:
-        """What one worker says of itself."""
+        """Return the status that one worker reports."""
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """The leaf that a new TLS connection is shown, trusted or not; None without TLS."""
+        """Return the leaf certificate that a new TLS connection serves, trusted or not; None without TLS."""
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """Whether one worker could apply the overrides once ``changes`` are merged in; changes nothing."""
+        """Validate with one worker the overrides after merging ``changes``. Changes nothing."""
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """Merge ``changes`` in, through any worker; all overrides as they are then."""
+        """Merge ``changes`` through any worker, and return all resulting overrides."""
 
     def delete(self, url: str, key: str) -> None:
-        """Take one override away, through any worker."""
+        """Remove one override through any worker."""
 
     def close(self) -> None:
-        """Let go of connections. Safe to call twice."""
+        """Close connections. Safe to call twice."""
 
 
 _MAX_THREADS = 16
 
 
 def read_workers(workers: ConnectWorkers) -> GroupSnapshot:
-    """What every worker says and shows; whatever cannot be had of one is told as its trouble."""
+    """Read the state of every worker; a worker's missing information is explained in its ``trouble``."""
     taken_at = datetime.now(UTC)
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         snapshots = tuple(pool.map(lambda url: _read_worker(workers, url), workers.urls))
@@ -111,7 +110,7 @@ def _read_worker(workers: ConnectWorkers, url: str) -> WorkerSnapshot:
 def _read_overrides(
     workers: ConnectWorkers, snapshots: tuple[WorkerSnapshot, ...]
 ) -> Mapping[str, str] | None:
-    """As the worker has them that has read furthest; where that one falls silent, the next."""
+    """Return the overrides of the worker that has read furthest; if it does not respond, of the next one."""
     candidates = [(item.status.seen, item.url) for item in snapshots if item.status is not None]
     for _, url in sorted(candidates, key=lambda item: -1 if item[0] is None else item[0], reverse=True):
         try:
@@ -122,13 +121,13 @@ def _read_overrides(
 
 
 def format_fault(fault: Fault) -> str:
-    """A fault's reason as part of a sentence."""
+    """Return the reason of a fault as part of a sentence."""
     return " ".join((fault.message or fault.error).split()).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerVerdict:
-    """What one worker says of proposed overrides. reason: why it says nothing; empty if it does."""
+    """One worker's verdict about proposed overrides. reason: why there is none; empty if there is one."""
 
     url: str
     validation: Validation | None
@@ -136,12 +135,12 @@ class WorkerVerdict:
 
     @property
     def is_good(self) -> bool:
-        """Whether it could apply them."""
+        """Whether the worker could apply them."""
         return self.validation is not None and self.validation.valid
 
     @property
     def words(self) -> str:
-        """What it has against them."""
+        """Its objections, or why there is no verdict."""
         if self.validation is None:
             return self.reason
         lines = [
@@ -149,17 +148,17 @@ class WorkerVerdict:
             for key, messages in self.validation.errors.items()
             for message in messages
         ]
-        return "; ".join(line.strip().rstrip(".") for line in lines) or "not valid, without a reason"
+        return "; ".join(line.strip().rstrip(".") for line in lines) or "invalid, without a reason"
 
 
 def collect_verdicts(workers: ConnectWorkers, changes: Changes) -> tuple[WorkerVerdict, ...]:
-    """What every worker says of ``changes``; nothing is changed. Raises nothing that a worker can cause."""
+    """Return every worker's verdict about ``changes``. Changes nothing; worker errors are not raised."""
     with ThreadPoolExecutor(min(_MAX_THREADS, len(workers.urls)), thread_name_prefix="workers") as pool:
         return tuple(pool.map(lambda url: _request_verdict(workers, url, changes), workers.urls))
 
 
 def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
-    """Raises Fault, naming each worker that could not apply ``changes``, or cannot be asked."""
+    """Raise Fault if any worker could not apply ``changes`` or does not respond; it names each of them."""
     urls_by_message: dict[str, list[str]] = {}
     for verdict in collect_verdicts(workers, changes):
         if not verdict.is_good:
@@ -171,14 +170,14 @@ def require_valid(workers: ConnectWorkers, changes: Changes) -> None:
 
 
 def apply_changes(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """Check with every worker, then send one PATCH; the overrides as they are then. Raises Fault."""
+    """Validate with every worker, then send one PATCH; return the resulting overrides. Raises Fault."""
     require_valid(workers, changes)
     return patch_through_any(workers, changes)
 
 
 def patch_through_any(workers: ConnectWorkers, changes: Changes) -> Mapping[str, str]:
-    """One PATCH through the first worker that can be reached. Raises Fault."""
-    last_fault = Fault(UNREACHABLE, "There is no worker to ask.")
+    """Send one PATCH through the first reachable worker. Raises Fault."""
+    last_fault = Fault(UNREACHABLE, "There is no worker to send the request to.")
     for url in workers.urls:
         try:
             return workers.patch(url, changes)
@@ -193,4 +192,4 @@ def _request_verdict(workers: ConnectWorkers, url: str, changes: Changes) -> Wor
     try:
         return WorkerVerdict(url, workers.validate(url, changes))
     except Fault as fault:
-        return WorkerVerdict(url, None, f"cannot be asked: {format_fault(fault)}")
+        return WorkerVerdict(url, None, f"cannot be checked: {format_fault(fault)}")

@@ -1,4 +1,4 @@
-"""What the plug-in answers, from JSON to values. Fields that are not known here are left out."""
+"""Convert the plug-in's JSON responses to values. Unknown fields are ignored."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from kdeclare.providers.connect.worker_state import (
 T = TypeVar("T")
 
 MAX_MESSAGE_CHARS = 2000
-"""Characters of one message of a worker's that are shown."""
+"""The maximum number of characters shown of one message of a worker."""
 
 
 class _Response(BaseModel):
@@ -84,12 +84,12 @@ _ERROR_RESPONSE = TypeAdapter(_ErrorResponse)
 
 
 def parse_overrides(body: bytes) -> Mapping[str, str]:
-    """The raw overrides. Raises Fault."""
+    """Parse the raw overrides. Raises Fault."""
     return _parse_response(_OVERRIDES, body)
 
 
 def parse_status(body: bytes) -> PluginStatus:
-    """What a worker says of itself. Raises Fault."""
+    """Parse the status of a worker. Raises Fault."""
     response = _parse_response(_STATUS, body)
     return PluginStatus(
         worker_id=response.worker_id or "",
@@ -112,14 +112,14 @@ def parse_status(body: bytes) -> PluginStatus:
 
 
 def parse_validation(body: bytes) -> Validation:
-    """What a worker says of proposed overrides. Raises Fault."""
+    """Parse a worker's validation of proposed overrides. Raises Fault."""
     response = _parse_response(_VALIDATION, body)
     errors = {key: tuple(map(shorten, messages)) for key, messages in response.errors.items()}
     return Validation(response.valid, errors)
 
 
 def parse_error_message(body: bytes) -> str:
-    """The message of an error as Connect writes it; empty where there is none."""
+    """Return the message of an error response in Connect's format; empty if there is none."""
     try:
         return shorten(_ERROR_RESPONSE.validate_json(body).message)
     except ValidationError:
@@ -127,7 +127,7 @@ def parse_error_message(body: bytes) -> str:
 
 
 def shorten(text: str) -> str:
-    """A worker's message, cut where it is too long for people."""
+    """Shorten a worker's message if it is too long to show."""
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
@@ -142,6 +142,6 @@ def _parse_response(adapter: TypeAdapter[T], body: bytes) -> T:
     try:
         return adapter.validate_json(body)
     except ValidationError as exception:
-        first_error = exception.errors(include_input=False)[0]  # an input can be a secret
-        location = ".".join(map(str, first_error["loc"])) or "the whole"
-        raise Fault(BAD_ANSWER, f"its answer is not understood ({location}: {first_error['msg']})") from None
+        first_error = exception.errors(include_input=False)[0]  # the input may be a secret
+        location = ".".join(map(str, first_error["loc"])) or "document"
+        raise Fault(BAD_ANSWER, f"its response is invalid ({location}: {first_error['msg']})") from None

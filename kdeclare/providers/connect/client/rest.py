@@ -1,6 +1,6 @@
-"""`RestWorkers`: the port `ConnectWorkers` over HTTP, and the handshakes beside it.
+"""`RestWorkers`: `ConnectWorkers` over HTTP, and separate TLS handshakes.
 
-The whole exchange has a limit; httpx alone limits each read, of any number.
+Each exchange has one overall time limit. httpx alone limits only each single read.
 """
 
 import hashlib
@@ -38,10 +38,10 @@ from kdeclare.providers.connect.worker_state import Certificate, PluginStatus, W
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """httpx's transport, whose timeouts all count from when the connection was begun.
+    """httpx's transport with timeouts that count from the start of the connection.
 
-    So a worker that sends one byte at a time is given up on when the request's ``read`` timeout has passed.
-    No connection is kept, so that each request is a new handshake.
+    A worker that sends one byte at a time is therefore abandoned when the request's ``read`` timeout has
+    passed. Connections are not reused, so each request is a new handshake.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -105,21 +105,22 @@ class _DeadlineStream(httpcore.NetworkStream):
 PATH = "/admin/dynamic-worker-config"
 
 MAX_RESPONSE_BYTES = 1 << 20
-"""Of a body. The plug-in takes 64 KiB of overrides, and a status holds a certificate for each listener."""
+"""The limit of a response body. Overrides take up to 64 KiB; a status has a certificate per listener."""
 _CHANGE_S = 60.0
-"""How long a change may take in all: it is written, read back and applied before the answer."""
+"""The time limit of a change: it is written, read back and applied before the response."""
 _NO_SUCH_PATH = "HTTP 404 Not Found"
-"""What Connect says where nobody serves a path; the plug-in's own 404 says more."""
+"""Connect's message for a path that nothing serves; the plug-in's own 404 has more details."""
 _NOT_WRITTEN = "Nothing was written"
-"""What the plug-in says where a change has certainly come to nothing."""
-_TRUST_HINT = "is its issuer in the caFile, and the host among its names?"
+"""Part of the plug-in's message when a change was certainly not made."""
+_TRUST_HINT = "check that its issuer is in the caFile and that its names include the host"
 
 
 class RestWorkers:
-    """Workers at their URLs; made by `open_rest_workers`.
+    """Workers at their URLs; created by `open_rest_workers`.
 
-    No connection is kept, so that each request is a new handshake and none goes to a worker that has gone
-    away meanwhile. Proxies of the environment are not used: the handshakes could not go through them.
+    Connections are not reused, so each request is a new handshake and none goes to a worker that has gone
+    away in the meantime. Proxies of the environment are not used, because the handshakes could not go through
+    them.
     """
 
     def __init__(
@@ -131,12 +132,12 @@ class RestWorkers:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> None:
-        """context: verifies workers. unverified_context: verifies nothing; only to see what they show."""
+        """context: verifies workers. unverified_context: verifies nothing; only to read certificates."""
         self.urls = urls
         self._unverified_context = unverified_context
         self._timeout_s = timeout_s
         self._client = httpx.Client(
-            # What is compressed could be a thousand times as large as what is read.
+            # No compression: a decompressed body could be a thousand times as large as the data read.
             headers={"Accept": "application/json", "Accept-Encoding": "identity", **headers},
             timeout=timeout_s,
             transport=DeadlineTransport(context),
@@ -152,7 +153,7 @@ class RestWorkers:
         return responses.parse_status(self._send_request("GET", url, f"{PATH}/status"))
 
     def validate(self, url: str, changes: Changes) -> Validation:
-        """See `ConnectWorkers.validate`. Keys that are not on the whitelist are a refusal (400)."""
+        """See `ConnectWorkers.validate`. Keys that are not on the whitelist are refused (400)."""
         try:
             return responses.parse_validation(self._send_request("POST", url, f"{PATH}/validate", changes))
         except Fault as fault:
@@ -165,7 +166,7 @@ class RestWorkers:
         body = self._send_request("PATCH", url, PATH, changes)
         try:
             return responses.parse_overrides(body)
-        except Fault as fault:  # the answer is odd, and the change may be made
+        except Fault as fault:  # the response is malformed, but the change may have been made
             raise Fault(fault.error, fault.message, FaultKind.UNKNOWN) from None
 
     def delete(self, url: str, key: str) -> None:
@@ -173,7 +174,7 @@ class RestWorkers:
         self._send_request("DELETE", url, f"{PATH}/{quote(key, safe='')}")
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """See `ConnectWorkers.handshake`."""
+        """See `ConnectWorkers.read_served_certificate`."""
         parts = urlsplit(url)
         if parts.scheme != "https" or parts.hostname is None:
             return None
@@ -189,7 +190,7 @@ class RestWorkers:
                 certificate_der = tls_socket.getpeercert(binary_form=True)
             return parse_certificate(certificate_der) if certificate_der else None
         except (OSError, ValueError) as e:
-            reason = f"no TLS handshake ({_explain_exception(e)})"
+            reason = f"the TLS handshake failed ({_explain_exception(e)})"
             raise Fault(UNREACHABLE, reason) from None
 
     def close(self) -> None:
@@ -216,21 +217,21 @@ class RestWorkers:
 
 
 def _read_body(response: httpx.Response, *, is_change: bool) -> bytes:
-    """The body, up to a limit. Raises Fault."""
+    """Return the body, up to a size limit. Raises Fault."""
     kind = FaultKind.UNKNOWN if is_change else FaultKind.REFUSED
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
-        raise Fault(BAD_ANSWER, "its answer is compressed, which was not asked for", kind)
+        raise Fault(BAD_ANSWER, "its response is compressed although no compression was requested", kind)
     body = bytearray()
     for part in response.iter_raw():
         body += part
         if len(body) > MAX_RESPONSE_BYTES:
-            raise Fault(BAD_ANSWER, f"its answer is larger than {MAX_RESPONSE_BYTES} bytes", kind)
+            raise Fault(BAD_ANSWER, f"its response is larger than {MAX_RESPONSE_BYTES} bytes", kind)
     return bytes(body)
 
 
 @contextmanager
 def _translate_errors(*, is_change: bool) -> Iterator[None]:
-    """Turn what HTTP and TLS raise into a Fault."""
+    """Convert HTTP and TLS exceptions to Faults."""
     try:
         yield
     except httpx.HTTPError as e:
@@ -240,18 +241,18 @@ def _translate_errors(*, is_change: bool) -> Iterator[None]:
             raise Fault(NOT_TRUSTED, reason) from None
         if tls_error is not None:
             raise Fault(
-                NOT_TRUSTED, f"it refuses the TLS connection ({_explain_exception(tls_error)})"
+                NOT_TRUSTED, f"it rejected the TLS connection ({_explain_exception(tls_error)})"
             ) from None
         if isinstance(e, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            raise Fault(UNREACHABLE, f"it cannot be reached ({_explain_exception(e)})") from None
+            raise Fault(UNREACHABLE, f"it is unreachable ({_explain_exception(e)})") from None
         kind = FaultKind.UNKNOWN if is_change else FaultKind.RETRIABLE
-        raise Fault(LOST, f"its answer did not come ({_explain_exception(e)})", kind) from None
-    except (httpx.InvalidURL, UnicodeError):  # what is in it is not repeated
-        raise Fault(UNREACHABLE, "it cannot be reached (its URL holds what no URL can)") from None
+        raise Fault(LOST, f"it did not respond ({_explain_exception(e)})", kind) from None
+    except (httpx.InvalidURL, UnicodeError):  # do not repeat the URL, which may hold a secret
+        raise Fault(UNREACHABLE, "it is unreachable (its URL has invalid characters)") from None
 
 
 def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> Fault:
-    """What a status other than 2xx means, in the worker's own words."""
+    """Explain a response with an error status, in the worker's own words."""
     code, worker_message = response.status_code, responses.parse_error_message(body)
     message = worker_message or f"HTTP {code} {response.reason_phrase}".strip()
     if code in (401, 403):
@@ -259,9 +260,9 @@ def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> 
     if code == 404 and method == "DELETE" and worker_message and worker_message != _NO_SUCH_PATH:
         return Fault(NO_OVERRIDE, message)
     if code in (404, 405):
-        reason = f"it does not serve {PATH}: kdeclare's plug-in is not installed there"
+        reason = f"it does not serve {PATH}: kdeclare's plug-in is not installed on it"
         return Fault(PLUGIN_MISSING, reason)
-    if code == 409:  # a rebalance is under way
+    if code == 409:  # a rebalance is in progress
         return Fault(NOT_READY, message, FaultKind.RETRIABLE)
     if code == 503 or (code >= 500 and _NOT_WRITTEN in message):
         return Fault(NOT_READY, message)
@@ -273,7 +274,7 @@ def _build_refusal_fault(method: str, response: httpx.Response, body: bytes) -> 
 
 
 def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
-    """The TLS error beneath, if there is one; a connection that only broke off is none."""
+    """Return the underlying TLS error, if any. A connection that was only closed is not one."""
     while exception is not None:
         if isinstance(exception, ssl.SSLError) and not isinstance(
             exception, ssl.SSLEOFError | ssl.SSLZeroReturnError
@@ -285,9 +286,9 @@ def _find_tls_error(exception: BaseException | None) -> ssl.SSLError | None:
 
 def _explain_exception(exception: BaseException) -> str:
     if isinstance(exception, TimeoutError | httpx.TimeoutException):
-        return "no answer in time"
+        return "timed out"
     if isinstance(exception, httpx.LocalProtocolError | UnicodeError):
-        return "the request cannot be sent; check the headers and the URL"  # its own words can hold a secret
+        return "the request cannot be sent; check the headers and the URL"  # the exception may hold a secret
     cause: BaseException | None = exception
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -297,12 +298,11 @@ def _explain_exception(exception: BaseException) -> str:
 
 
 def parse_certificate(der: bytes) -> Certificate:
-    """Read the certificate from its DER. Raises ValueError for what is none.
+    """Parse a certificate from its DER encoding. Raises ValueError if it is not a certificate.
 
-    The standard library decodes a certificate only once it has verified it, and an expired or foreign one is
-    just what is looked for here.
+    The standard library decodes only verified certificates, but expired and untrusted ones must be shown.
     """
-    from cryptography import x509  # 40 ms, for handshakes only
+    from cryptography import x509  # takes 40 ms to import, and only handshakes need it
 
     certificate = x509.load_der_x509_certificate(der)
     return Certificate(
@@ -317,10 +317,10 @@ def parse_certificate(der: bytes) -> Certificate:
 def open_rest_workers(
     group: WorkerGroup, folder: Path, resolve: Callable[[str], str], timeout_s: float = 10.0
 ) -> RestWorkers:
-    """The workers of ``group``; nothing is sent yet.
+    """Return the workers of ``group``; sends no request.
 
-    folder: what its files are relative to. resolve: the value of a header's reference.
-    timeout_s: how long one worker may take to answer. Raises KdeclareError.
+    folder: the base of relative file paths. resolve: returns the value of a header's reference.
+    timeout_s: how long to wait for the response of one worker. Raises KdeclareError.
     """
     context = _create_tls_context(group, folder)
     unverified_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -342,15 +342,16 @@ def open_rest_workers(
 
 
 def _validate_header(name: str, value: str) -> str:
-    """A header's value. Raises KdeclareError, which does not repeat it, where HTTP has no such value."""
+    """Return a header's value. Raises KdeclareError, without the value, if HTTP does not allow it."""
     if value.isascii() and value.isprintable() and value == value.strip():
         return value
     raise KdeclareError(
         error(
             "connect-header",
-            "A header cannot be sent",
-            f"What stands behind the header '{name}' has blanks around it, or holds what no header can hold.",
-            hint="Take that out of the variable or the file; a line break at a file's end is no trouble.",
+            "Header cannot be sent",
+            f"The resolved value of the header '{name}' has spaces around it, or characters that HTTP "
+            "headers do not allow.",
+            hint="Remove them from the variable or the file. A line break at the end of a file is allowed.",
         )
     )
 
@@ -362,19 +363,19 @@ def _create_tls_context(group: WorkerGroup, folder: Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
     except ssl.SSLError:
-        raise _build_file_error("caFile", group.ca_file, "it holds no certificates in PEM") from None
+        raise _build_file_error("caFile", group.ca_file, "it has no certificates in PEM format") from None
 
 
 def _load_identity(context: ssl.SSLContext, group: WorkerGroup, folder: Path) -> None:
-    """Show a certificate of one's own, if there is one."""
+    """Load the client certificate, if there is one."""
     if group.cert_file is None:
         return
     cert = _require_file(folder, group.cert_file, "certFile")
     key = _require_file(folder, group.key_file, "keyFile") if group.key_file else None
     try:
-        context.load_cert_chain(cert, key, password=lambda: "")  # or it would ask on the terminal
+        context.load_cert_chain(cert, key, password=lambda: "")  # without this, it prompts on the terminal
     except (ssl.SSLError, ValueError):
-        reason = "it is no PEM, its key is under a password, or the key is another certificate's"
+        reason = "it is not PEM, its key is encrypted, or the key does not match the certificate"
         raise _build_file_error("certFile", group.cert_file, reason) from None
 
 
@@ -391,8 +392,8 @@ def _build_file_error(field: str, file: str, reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "connect-tls-file",
-            "A file for the connection to Connect workers cannot be used",
+            "TLS file cannot be used",
             f"{field} '{file}' cannot be used: {reason}.",
-            hint="In a manifest it is relative to the project's folder; keys and certificates are PEM.",
+            hint="Check the path (in a manifest, it is relative to the project's folder), and use PEM files.",
         )
     )

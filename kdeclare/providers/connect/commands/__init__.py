@@ -1,1 +1,1 @@
-"""The ad hoc commands of Connect, with what they do and print. Entry points lead here; nothing imports it."""
+"""The ad hoc commands for Connect, with their output. Loaded through entry points only."""

@@ -1,7 +1,7 @@
-"""Changing the overrides of Connect workers by hand, without a manifest.
+"""Change the overrides of Connect workers with an ad hoc command, without a manifest.
 
-It goes the way of the engine: every worker is asked, one PATCH is sent, and all are waited for. No Kafka
-cluster and no state have a part in it, so it stands in no history; manifests that own a key are named.
+Works like the engine: validate with every worker, send one PATCH, and wait for all workers. No Kafka cluster
+and no state are involved, so the change is not in the history. Manifests that own a changed key are reported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,15 +41,15 @@ from kdeclare.providers.connect.worker_health import find_silent, find_unconverg
 from kdeclare.providers.connect.worker_state import GroupSnapshot, redact_value
 
 RequestedValues = Mapping[str, object]
-"""Values by key, references and all; None takes the override away."""
+"""Values by key, with unresolved references; None removes the override."""
 
 ConfirmProposal = Callable[[ProposalView], bool]
-"""Shows what would change, and says whether to go on."""
+"""Shows the proposed change, and returns whether to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """What is to change, and how it is told."""
+    """A proposed change, and its view."""
 
     changes: Changes
     compute_view: ProposalView
@@ -58,7 +58,7 @@ class _Proposal:
 def validate_overrides(
     workspace: Workspace, workers_request: WorkersRequest, requested_values: RequestedValues
 ) -> ProposalView:
-    """What every worker says of ``requested_values``; changes nothing. Raises KdeclareError."""
+    """Return every worker's verdict about ``requested_values``. Changes nothing. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         return _build_proposal(workspace, opened, requested_values).compute_view
 
@@ -72,16 +72,16 @@ def change_overrides(
     *,
     require_existing: bool = False,
 ) -> ChangeView | None:
-    """Check, ask, change and wait; None when the person said no, or a worker did.
+    """Validate, confirm, change and wait; return None if the user or a worker refused.
 
-    wait_s: how long workers are given to follow. require_existing: what is to be taken away.
-    Raises KdeclareError.
+    wait_s: how long to wait until workers have applied the change. require_existing: refuse to remove
+    overrides that do not exist. Raises KdeclareError.
     """
     with open_requested_workers(workspace, workers_request) as opened:
         proposal = _build_proposal(workspace, opened, requested_values, require_existing=require_existing)
         if not confirm(proposal.compute_view) or not proposal.compute_view.is_good:
             return None
-        snapshot = read_workers(opened.workers)  # anew: the question may have stood for long
+        snapshot = read_workers(opened.workers)  # read again, because the prompt may have waited for long
         sent_change = send_changes(opened.workers, snapshot, proposal.changes)
         return await_workers(opened.workers, sent_change, proposal.compute_view.fields, SystemClock(), wait_s)
 
@@ -114,7 +114,7 @@ def _build_proposal(
 def _resolve_values(
     workspace: Workspace, requested_values: RequestedValues
 ) -> tuple[Changes, tuple[Diagnostic, ...]]:
-    """Values with their references read, and what there is to say of them. Raises KdeclareError."""
+    """Return the values with resolved references, and diagnostics about them. Raises KdeclareError."""
     try:
         values = resolve_references(workspace, requested_values, "")
     except UnresolvedReference as problem:
@@ -132,23 +132,22 @@ def _build_field_change(key: str, before: str | None, after: str | None) -> Fiel
 
 
 def _warn_declared(opened: OpenWorkers, changes: Changes) -> Iterator[Diagnostic]:
-    """What of a change manifests speak of."""
+    """Yield warnings about changed keys that manifests declare."""
     if opened.unread:
         yield warning(
             "manifests-unread",
-            "Not all manifests can be read",
-            "So it cannot be said of everything whether a manifest declares it.",
-            hint="kdeclare validate says what is wrong with them.",
+            "Some manifests cannot be read",
+            "Warnings about keys that manifests declare may therefore be missing.",
+            hint="Run kdeclare validate to see what is wrong with them.",
         )
     for item in opened.declared:
         declared_keys = sorted(changes.keys() & item.get_body(WorkerConfigBody).configs)
         if declared_keys:
             yield warning(
                 "owned-by-manifests",
-                "The manifests own this",
-                f"{', '.join(declared_keys)} of {item.id} is declared in a manifest; "
-                f"the next 'kdeclare apply' takes "
-                "this change back.",
+                "Declared in a manifest",
+                f"{item.id} declares {', '.join(declared_keys)}. "
+                "The next 'kdeclare apply' reverts this change.",
                 place=item.source,
                 resource=str(item.id),
             )
@@ -159,8 +158,8 @@ def _build_missing_error(key: str, overrides: Mapping[str, str]) -> Diagnostic:
     return error(
         "no-such-override",
         "No such override",
-        f"'{key}' is not overridden; "
-        f"{f'overridden are {overridden_keys}' if overridden_keys else 'nothing is'}.",
+        f"'{key}' is not overridden. "
+        f"{f'The overridden keys are {overridden_keys}' if overridden_keys else 'No key is overridden'}.",
         subject=key,
     )
 
@@ -173,20 +172,21 @@ _WARN_DAYS = 30.0
 class SentChange:
     """A change that has been sent.
 
-    before: the workers as they were. after: all overrides as the answer tells them; None where none came,
-    and lost says why.
+    before: the workers before the change. after: all overrides according to the response; None without a
+    response, and lost gives the reason.
     """
 
     before: GroupSnapshot
-    changes: Changes = field(repr=False)  # may hold secrets, as may the next
+    changes: Changes = field(repr=False)  # may hold secrets, as may the next field
     after: Mapping[str, str] | None = field(repr=False)
     lost: Fault | None = None
 
     def made(self, seen: GroupSnapshot) -> Mapping[str, str] | None:
-        """The overrides that every worker is to run on; None where nothing shows that it was made.
+        """Return the overrides that every worker should run on; None if there is no proof of the change.
 
-        Without an answer it shows in an update that is newer than all there were before, with these keys as
-        they were sent: the values alone can have been there already, and others may change other keys.
+        Without a response, the proof is an update newer than all earlier ones that has these keys with the
+        sent values. The values alone are no proof, because they may have been set before, and other clients
+        may change other keys.
         """
         if self.after is not None:
             return self.after
@@ -197,7 +197,7 @@ class SentChange:
 
 
 def send_changes(workers: ConnectWorkers, snapshot_before: GroupSnapshot, changes: Changes) -> SentChange:
-    """Tell one of the workers. Raises Fault where the change was not made; what is not known is told."""
+    """Send the change to one worker. Raises Fault if it was not made; an unknown outcome is returned."""
     try:
         return SentChange(snapshot_before, changes, patch_through_any(workers, changes))
     except Fault as fault:
@@ -213,9 +213,9 @@ def await_workers(
     clock: Clock,
     wait_s: float,
 ) -> ChangeView:
-    """Who runs on a change after ``wait_s`` seconds, or as soon as all do.
+    """Wait until all workers run on a change, or ``wait_s`` seconds have passed, and return their state.
 
-    Raises KdeclareError where even then nobody can know whether it was made.
+    Raises KdeclareError if even then it is unknown whether the change was made.
     """
     started_at = clock.monotonic()
     while True:
@@ -232,7 +232,7 @@ def await_workers(
 
 
 def _find_newest_offset(snapshot: GroupSnapshot) -> int:
-    """The offset of the last update that any worker has read; -1 where there was none."""
+    """Return the offset of the last update that any worker has read; -1 if there is none."""
     offsets = (worker.status.seen for worker in snapshot.workers if worker.status)
     return max((offset for offset in offsets if offset is not None), default=-1)
 
@@ -241,9 +241,10 @@ def _build_unclear_error(sent_change: SentChange, snapshot: GroupSnapshot, elaps
     return KdeclareError(
         error(
             OUTCOME_UNCLEAR,
-            "It is not known whether the change was made",
+            "Unknown whether the change was made",
             "\n".join(_list_outcome_facts(sent_change, snapshot, elapsed_s)),
-            hint="'kdeclare connect worker-config status' and 'get' show it; to do it again does no harm.",
+            hint="Run 'kdeclare connect worker-config status' and 'get' to check. You can safely repeat the "
+            "change.",
         ),
         exit_code=ExitCode.PARTIAL,
     )

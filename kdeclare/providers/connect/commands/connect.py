@@ -1,4 +1,4 @@
-"""``kdeclare connect``: overrides of Connect workers by hand (KIP-1185), and the workers' plug-in."""
+"""``kdeclare connect``: ad hoc changes of Connect worker overrides (KIP-1185), and the workers' plug-in."""
 
 import sys
 from collections.abc import Callable
@@ -22,30 +22,30 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions(StateOptions):
-    """Which workers, and how to reach them."""
+    """The workers to use, and how to reach them."""
 
     worker: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="A worker, as https://HOST:PORT; name all of them. Repeatable."),
+        typer.Option(metavar="URL", help="URL of a worker, https://HOST:PORT. Repeat it for every worker."),
     ] = None
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The ConnectWorkerConfig of the project that names the workers."),
+        typer.Option(metavar="NAME", help="The project's ConnectWorkerConfig that names the workers."),
     ] = None
     ca_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Whom to trust, as PEM (default: the system's).")
+        str | None,
+        typer.Option(metavar="FILE", help="CA certificates to trust, as PEM (default: those of the system)."),
     ] = None
-    cert_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A certificate to show the workers, as PEM.")
-    ] = None
+    cert_file: Annotated[str | None, typer.Option(metavar="FILE", help="Client certificate, as PEM.")] = None
     key_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.")
+        str | None,
+        typer.Option(metavar="FILE", help="Key of the client certificate, if it is in a separate file."),
     ] = None
     header: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=REFERENCE",
-            help="A header, by reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
+            help="HTTP header, by reference: 'Authorization=Bearer ${env.TOKEN}'. Repeatable.",
         ),
     ] = None
     timeout: Annotated[
@@ -54,16 +54,16 @@ class WorkerOptions(StateOptions):
             metavar="SECONDS",
             min=0.1,
             callback=validate_duration,
-            help="How long to wait for one worker's answer.",
+            help="How long to wait for the response of one worker.",
         ),
     ] = 10.0
 
     def to_request(self) -> "WorkersRequest":
-        """As the use-cases want it. Raises BadParameter."""
+        """Convert the options to a request. Raises BadParameter."""
         from kdeclare.providers.connect.commands.describe_workers import WorkersRequest
 
         if self.worker and self.name is not None:
-            raise typer.BadParameter("goes without --worker.", param_hint="--name")
+            raise typer.BadParameter("cannot be combined with --worker.", param_hint="--name")
         connection_options = {
             "--ca-file": self.ca_file,
             "--cert-file": self.cert_file,
@@ -72,9 +72,11 @@ class WorkerOptions(StateOptions):
         }
         for option, value in connection_options.items():
             if value and not self.worker:
-                raise typer.BadParameter("goes with --worker; a manifest says its own.", param_hint=option)
+                raise typer.BadParameter(
+                    "can only be used with --worker; manifests have their own settings.", param_hint=option
+                )
         if self.key_file and not self.cert_file:
-            raise typer.BadParameter("is the key of --cert-file, which is missing.", param_hint="--key-file")
+            raise typer.BadParameter("requires --cert-file, which is missing.", param_hint="--key-file")
         return WorkersRequest(
             tuple(self.worker or ()),
             self.ca_file,
@@ -86,16 +88,18 @@ class WorkerOptions(StateOptions):
         )
 
     def _parse_headers(self) -> dict[str, str]:
-        from kdeclare.providers.connect.worker_state import HEADER_NAME  # every start would pay for it
+        from kdeclare.providers.connect.worker_state import HEADER_NAME  # imported late for a fast start
 
         headers = parse_settings("--header", self.header)
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name):
-                raise typer.BadParameter(f"'{name}' is no name of an HTTP header.", param_hint="--header")
+                raise typer.BadParameter(
+                    f"'{name}' is not a valid name of an HTTP header.", param_hint="--header"
+                )
             if "${" not in value:
                 raise typer.BadParameter(
-                    "give the value by reference, ${env.NAME} or ${file.PATH}: a command line is for all "
-                    "on the machine to read.",
+                    "the value must be a reference, ${env.NAME} or ${file.PATH}, because other users of the "
+                    "machine can read command lines.",
                     param_hint="--header",
                 )
         return headers
@@ -126,13 +130,13 @@ Values = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="KEY=VALUE",
-        help="Overrides to set; the value of a password is best a placeholder of Connect's own.",
+        help="Overrides to set. For a password, prefer a placeholder of Connect's config providers.",
         show_default=False,
     ),
 ]
 Remove = Annotated[
     list[str] | None,
-    typer.Option("--remove", metavar="KEY", help="Take an override away with the same change. Repeatable."),
+    typer.Option("--remove", metavar="KEY", help="Override to remove in the same change. Repeatable."),
 ]
 Wait = Annotated[
     float,
@@ -141,13 +145,13 @@ Wait = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long workers are given to follow.",
+        help="How long to wait until all workers have applied the change.",
     ),
 ]
 
 
 def register_worker_config(app: typer.Typer) -> None:
-    """Put the commands into the group ``connect``."""
+    """Add the commands to the group ``connect``."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "get", epilog=_GET)(get)
     command(group, "validate", epilog=_VALIDATE)(validate)
@@ -157,16 +161,16 @@ def register_worker_config(app: typer.Typer) -> None:
     app.add_typer(
         group,
         name="worker-config",
-        help="Overrides of Connect workers by hand: get, validate, patch, delete, status.",
+        help="Ad hoc changes of Connect worker overrides: get, validate, patch, delete, status.",
     )
 
 
 def get(*, output: Format = "text", workers: WorkerOptions, console: Console) -> ExitCode:
-    """Show what the workers override; passwords are not shown."""
+    """Show the overrides of the workers; passwords are masked."""
     from kdeclare.providers.connect.commands.describe_workers import get_overrides
 
     workers_request, workspace = workers.to_request(), workers.workspace()
-    console.progress("Asking the workers", 0, 0)
+    console.progress("Reading the workers", 0, 0)
     view = get_overrides(workspace, workers_request)
     if console.is_json:
         console.write_document(view)
@@ -185,22 +189,22 @@ def status(
             metavar="DAYS",
             min=0,
             callback=validate_duration,
-            help="How long before its end a certificate is warned of.",
+            help="How many days before its expiry to warn about a certificate.",
         ),
     ] = 30.0,
     output: Format = "text",
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Show every worker: whether it runs on the overrides, and the certificate that it shows.
+    """Show every worker: whether it runs on the current overrides, and the certificate that it serves.
 
-    Each is asked for its status and shaken hands with. Exits with 5 if one is silent, lags, or shows another
-    certificate than it should.
+    Requests the status of each worker and performs a TLS handshake with it. Exits with 5 if one does not
+    respond, lags, or serves another certificate than it should.
     """
     from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code
 
     workers_request, workspace = workers.to_request(), workers.workspace()
-    console.progress("Asking the workers", 0, 0)
+    console.progress("Reading the workers", 0, 0)
     view = describe_workers(workspace, workers_request, warn_days)
     if console.is_json:
         from kdeclare.providers.connect.commands.text import build_workers_document
@@ -221,7 +225,7 @@ def validate(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Ask every worker whether it could apply a change; nothing is changed."""
+    """Validate a change with every worker without making it."""
     from kdeclare.providers.connect.commands.change_overrides import validate_overrides
 
     requested_values, workers_request, workspace = (
@@ -229,7 +233,7 @@ def validate(
         workers.to_request(),
         workers.workspace(),
     )
-    console.progress("Asking the workers", 0, 0)
+    console.progress("Reading the workers", 0, 0)
     return _report_proposal(console, validate_overrides(workspace, workers_request, requested_values))
 
 
@@ -243,10 +247,11 @@ def patch(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Set and take away overrides, all with one change.
+    """Set and remove overrides, all in one change.
 
-    Every worker is asked first, and nothing is written if one could not apply it. Then all are waited for.
-    What is there already is sent again: a keystore that was replaced under the same name is read anew.
+    Validates the change with every worker first, and writes nothing if one could not apply it. Then waits for
+    all workers. Unchanged values are sent again, so that workers read a keystore again that was replaced
+    under the same name.
     """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
@@ -255,7 +260,7 @@ def patch(
         workers.to_request(),
         workers.workspace(),
     )
-    console.progress("Asking the workers", 0, 0)
+    console.progress("Reading the workers", 0, 0)
     confirmation = _ChangeConfirmation(console, "Change these overrides?", yes)
     return confirmation.outcome(
         lambda agree: change_overrides(workspace, workers_request, requested_values, agree, wait)
@@ -263,7 +268,7 @@ def patch(
 
 
 def delete(
-    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Overrides to take away.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Overrides to remove.")],
     *,
     wait: Wait = 30.0,
     yes: Yes = False,
@@ -271,12 +276,12 @@ def delete(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Take overrides away, all with one change: the workers' own files hold for them again."""
+    """Remove overrides, all in one change; the workers' own configuration files apply to them again."""
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
     workers_request, workspace = workers.to_request(), workers.workspace()
-    console.progress("Asking the workers", 0, 0)
-    confirmation = _ChangeConfirmation(console, "Take these overrides away?", yes)
+    console.progress("Reading the workers", 0, 0)
+    confirmation = _ChangeConfirmation(console, "Remove these overrides?", yes)
     removed_values = dict.fromkeys(keys)
     return confirmation.outcome(
         lambda agree: change_overrides(
@@ -287,9 +292,9 @@ def delete(
 
 @dataclass
 class _ChangeConfirmation:
-    """The question of one command, and what came of it.
+    """The confirmation of one command, and its result.
 
-    refused: how to exit where a worker could not apply the change.
+    refused: the exit code if a worker could not apply the change.
     """
 
     console: Console
@@ -298,7 +303,7 @@ class _ChangeConfirmation:
     refused: ExitCode | None = None
 
     def confirm(self, proposal: "ProposalView") -> bool:
-        """Whether to go on; what a worker refuses nobody is asked about."""
+        """Ask for confirmation, unless a worker could not apply the change; return whether to continue."""
         console = self.console
         if not proposal.is_good:
             self.refused = _report_proposal(console, proposal)
@@ -316,7 +321,7 @@ class _ChangeConfirmation:
         return is_confirmed
 
     def outcome(self, act: "Callable[[Callable[[ProposalView], bool]], ChangeView | None]") -> ExitCode:
-        """Have it done, and say what came of it. Raises KdeclareError."""
+        """Make the change and report the result. Raises KdeclareError."""
         view = act(self.confirm)
         console = self.console
         if view is not None:
@@ -333,10 +338,10 @@ def _parse_changes(values: list[str] | None, remove: list[str] | None) -> dict[s
     requested_values: dict[str, object] = dict(parse_settings("KEY=VALUE", values))
     conflicting_keys = sorted(requested_values.keys() & set(remove or ()))
     if conflicting_keys:
-        raise typer.BadParameter(f"'{conflicting_keys[0]}' is to be set, too.", param_hint="--remove")
+        raise typer.BadParameter(f"'{conflicting_keys[0]}' is also to be set.", param_hint="--remove")
     requested_values |= dict.fromkeys(remove or ())
     if not requested_values:
-        raise typer.BadParameter("say what is to change: KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")
+        raise typer.BadParameter("specify KEY=VALUE or --remove KEY.", param_hint="KEY=VALUE")
     return requested_values
 
 
@@ -370,11 +375,11 @@ def _report_change(console: Console, view: "ChangeView") -> ExitCode:
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     register_worker_config(group)
     _register_plugin(group)
-    app.add_typer(group, name="connect", help="Kafka Connect's workers: their dynamic configuration.")
+    app.add_typer(group, name="connect", help="Dynamic configuration of Kafka Connect workers.")
 
 
 _BUILD_EPILOG = build_epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
@@ -387,18 +392,18 @@ def _register_plugin(group: typer.Typer) -> None:
     plugin = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(plugin, "build", epilog=_BUILD_EPILOG)(build)
     command(plugin, "install", epilog=_INSTALL_EPILOG)(install)
-    group.add_typer(plugin, name="plugin", help="The plug-in that lets workers be changed while they run.")
+    group.add_typer(plugin, name="plugin", help="The plug-in that makes running workers configurable.")
 
 
 def build(
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to put the jar.")] = Path(),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the jar to.")] = Path(),
     console: Console,
 ) -> ExitCode:
     """Compile the workers' plug-in and print the path of its jar.
 
-    Needs a JDK 17 or later. It is compiled against Kafka Connect's own jars, which are downloaded the
-    first time (37 MB), or those of KAFKA_HOME; it runs in unmodified workers from Kafka 4.0 on.
+    Needs JDK 17 or later. The plug-in is compiled against Kafka Connect's own jars: those of KAFKA_HOME, or
+    downloaded ones the first time (37 MB). It runs in unmodified workers of Kafka 4.0 and later.
     """
     from kdeclare.sandbox import connect_jars
 
@@ -409,15 +414,14 @@ def build(
 
 def install(
     *,
-    plugin_path: Annotated[
-        Path, typer.Option(metavar="DIR", help="A folder that the workers' plugin.path names.")
-    ],
+    plugin_path: Annotated[Path, typer.Option(metavar="DIR", help="A folder of the workers' plugin.path.")],
     console: Console,
 ) -> ExitCode:
-    """Compile the workers' plug-in into a folder, and print what a worker's configuration needs.
+    """Compile the workers' plug-in into a folder, and print the configuration that workers need.
 
-    Workers load it when they start: restart each of them once, and never again for a certificate. It answers
-    the administrators that a worker's configuration names, and nobody else unless that says so.
+    Workers load the plug-in when they start. Restart each of them once; certificate changes never need a
+    restart afterwards. The plug-in accepts only the administrators named in a worker's configuration, unless
+    the configuration opens it to everyone.
     """
     from kdeclare.providers.connect.client.plugin.jar import PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars
@@ -428,9 +432,9 @@ def install(
     console.note(f"Installed {installed.jar}. Each worker's configuration needs these lines:")
     console.out("".join(f"{line}\n" for line in installed.worker_lines))
     console.note(
-        f"Create that file on each worker, with name=password lines, readable by the worker's user only. "
-        f"Where everybody may change the workers, write {PLUGIN_OPEN}=true "
-        f"instead. Without either, the plug-in "
+        f"Create that file on each worker, with name=password lines, readable only by the worker's user. "
+        f"To let everyone change the workers, set {PLUGIN_OPEN}=true instead. "
+        f"Without either, the plug-in "
         "accepts no requests."
     )
     return ExitCode.OK

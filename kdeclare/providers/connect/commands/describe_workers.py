@@ -1,4 +1,4 @@
-"""What ``connect worker-config`` shows, as plain data without secrets, and the use cases that read it."""
+"""The data that ``connect worker-config`` shows, without secrets, and the use cases that read it."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ def _sort_overrides(overrides: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True)
 class OverridesView:
-    """What the workers share."""
+    """The overrides that the workers share."""
 
     overrides: Annotated[
         Mapping[str, JsonValue],
@@ -52,20 +52,20 @@ class OverridesView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """One worker. step: `IN_STEP`, or why it does not run on the overrides as they are."""
+    """One worker. step: `IN_STEP`, or why it does not run on the current overrides."""
 
     seen: WorkerSnapshot
     step: str
 
     @property
     def is_in_step(self) -> bool:
-        """Whether it runs on the overrides as they are."""
+        """Whether it runs on the current overrides."""
         return self.step == IN_STEP
 
 
 @dataclass(frozen=True, slots=True)
 class WorkersView:
-    """All workers at one time. diagnostics: who is silent, lags or differs, and what ends soon."""
+    """All workers at one time. diagnostics: about workers, and certificates that expire soon."""
 
     at: datetime
     keys: tuple[str, ...]
@@ -75,9 +75,9 @@ class WorkersView:
 
 @dataclass(frozen=True, slots=True)
 class VerdictView:
-    """What one worker says of a change.
+    """One worker's verdict about a change.
 
-    words: empty where it could apply it.
+    words: empty if it could apply the change.
     """
 
     schema_name = "VerdictOfWorkerDocument"
@@ -92,7 +92,7 @@ class VerdictView:
 
 @dataclass(frozen=True, slots=True)
 class ProposalView:
-    """Proposed overrides, and what every worker says of them. notices: what else should be known."""
+    """Proposed overrides, and every worker's verdict. notices: further warnings."""
 
     fields: tuple[FieldChange, ...]
     verdicts: tuple[VerdictView, ...]
@@ -106,7 +106,7 @@ class ProposalView:
 
 @dataclass(frozen=True, slots=True)
 class ChangeView:
-    """What came of a change. behind: who has not followed, and why, by URL. seconds: until all had."""
+    """A change that was made. behind: by URL, why a worker has not applied it. seconds: until all had."""
 
     fields: tuple[FieldChange, ...]
     workers: WorkersView
@@ -115,17 +115,17 @@ class ChangeView:
 
 
 def get_workers_exit_code(view: WorkersView) -> ExitCode:
-    """A worker that is silent, behind or shows another certificate than it should is a partial success."""
+    """Return PARTIAL if a worker is silent, lags, or serves another certificate than it should."""
     return ExitCode.PARTIAL if any(d.code in OUT_OF_STEP for d in view.diagnostics) else ExitCode.OK
 
 
 def get_proposal_exit_code(view: ProposalView) -> ExitCode:
-    """What one worker refuses is refused."""
+    """Return ERROR if any worker refuses the change."""
     return ExitCode.OK if view.is_good else ExitCode.ERROR
 
 
 def get_change_exit_code(view: ChangeView) -> ExitCode:
-    """The change has been made, whoever has not followed."""
+    """Return PARTIAL if some workers have not applied the change yet, which has been made."""
     return ExitCode.PARTIAL if view.behind else ExitCode.OK
 
 
@@ -135,9 +135,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkersRequest:
-    """The workers as a command line names them; files are relative to where one stands.
+    """The workers that a command line specifies; files are relative to the working directory.
 
-    name: of the manifest that names them, where ``urls`` is empty. headers: each with its reference.
+    name: of the manifest that names the workers, if ``urls`` is empty. headers: each with its reference.
     """
 
     urls: tuple[str, ...] = ()
@@ -151,9 +151,9 @@ class WorkersRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenWorkers:
-    """Workers, and the manifests that declare something of them.
+    """Open workers, and the manifests that declare overrides for them.
 
-    unread: whether there are manifests that cannot be read.
+    unread: whether some manifests cannot be read.
     """
 
     workers: ConnectWorkers
@@ -163,11 +163,11 @@ class OpenWorkers:
 
 @contextmanager
 def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest) -> Iterator[OpenWorkers]:
-    """The workers, open. Raises KdeclareError, also for what they refuse inside."""
+    """Open the workers. Raises KdeclareError, also for requests that they refuse inside the block."""
     declared, manifest_error = _load_declared(workspace)
     if workers_request.urls:
         group, folder = _build_group(workers_request), Path()
-        limits: Limits = ()  # the options are typed by whoever runs it
+        limits: Limits = ()  # the user who runs the command types the options, so they are trusted
     else:
         group, folder = _get_group(declared, workers_request, manifest_error), workspace.project.folder
         limits = workspace.project.limits
@@ -187,9 +187,9 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
         raise KdeclareError(
             error(
                 "workers-refuse",
-                "Connect workers do not do as asked",
+                "Connect workers rejected the request",
                 f"{fault.message or 'No reason is given'} ({fault.error}).",
-                hint="'kdeclare connect worker-config status' shows them one by one.",
+                hint="Run 'kdeclare connect worker-config status' to see the state of each worker.",
             )
         ) from fault
     finally:
@@ -197,7 +197,7 @@ def open_requested_workers(workspace: Workspace, workers_request: WorkersRequest
 
 
 def _load_declared(workspace: Workspace) -> tuple[list[DesiredResource], str | None]:
-    """What manifests say of workers; and what is wrong with them, if something is."""
+    """Return the manifests that declare workers, and an error about manifests, if any."""
     if workspace.project.file is None:
         return [], None
     loaded = load_manifests(workspace, ())
@@ -234,7 +234,7 @@ def _get_group(
 def _build_no_workers_error(
     by_name: Mapping[str, DesiredResource], requested_name: str | None, manifest_error: str | None
 ) -> Diagnostic:
-    hint = "Give --worker URL for each worker, or declare them in a manifest of this kind."
+    hint = "Pass --worker URL for each worker, or declare the workers in a manifest of this kind."
     if manifest_error is not None:
         detail = f"The manifests cannot be read: {manifest_error}"
     elif requested_name is not None:
@@ -244,32 +244,32 @@ def _build_no_workers_error(
         detail = f"Several manifests declare workers: {', '.join(sorted(by_name))}."
         hint = "Choose one with --name NAME."
     else:
-        detail = f"Neither --worker nor a manifest of kind {_KIND} names them."
-    return error("no-workers", "Which Connect workers?", detail, hint=hint)
+        detail = f"Neither --worker nor a manifest of kind {_KIND} names the workers."
+    return error("no-workers", "Cannot determine the Connect workers", detail, hint=hint)
 
 
 def _build_url_error(detail: str) -> Diagnostic:
-    return error("worker-url", "Not the URL of a worker", detail, hint="Write https://HOST:PORT.")
+    return error("worker-url", "Invalid worker URL", detail, hint="Use the form https://HOST:PORT.")
 
 
 _DAY_S = 86400.0
 
 
 def get_overrides(workspace: Workspace, workers_request: WorkersRequest) -> OverridesView:
-    """What workers share, passwords redacted. Raises KdeclareError."""
+    """Return the shared overrides with masked passwords. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         overrides = require_overrides(read_workers(opened.workers))
     return OverridesView({key: redact_value(key, raw) for key, raw in overrides.items()})
 
 
 def describe_workers(workspace: Workspace, workers_request: WorkersRequest, warn_days: float) -> WorkersView:
-    """Every worker, and what there is to say of them. Raises KdeclareError."""
+    """Return the state of every worker, with diagnostics. Raises KdeclareError."""
     with open_requested_workers(workspace, workers_request) as opened:
         return build_workers_view(read_workers(opened.workers), warn_days)
 
 
 def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView:
-    """Workers as they were seen. warn_days: how long before its end a certificate is warned of."""
+    """Return observed workers. warn_days: how many days before its expiry to warn about a certificate."""
     overrides = snapshot.overrides or {}
     return WorkersView(
         snapshot.at,
@@ -280,13 +280,13 @@ def build_workers_view(snapshot: GroupSnapshot, warn_days: float) -> WorkersView
 
 
 def require_overrides(snapshot: GroupSnapshot) -> Mapping[str, str]:
-    """The overrides. Raises KdeclareError where no worker tells them."""
+    """Return the overrides. Raises KdeclareError if no worker reports them."""
     if snapshot.overrides is not None:
         return snapshot.overrides
     raise KdeclareError(
         error(
             "workers-unreachable",
-            "No Connect worker tells its configuration",
+            "No Connect worker reports its configuration",
             "\n".join(f"{worker.url}: {worker.trouble}." for worker in snapshot.workers),
             hint="Check the URLs, --ca-file and --header, and that kdeclare's plug-in is installed there.",
         )

@@ -1,4 +1,4 @@
-"""What ``connect worker-config`` says: texts for people, and documents."""
+"""The output of ``connect worker-config``: text and documents."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -32,8 +32,8 @@ from kdeclare.report.elements.values import (
     strip_configs_prefix,
 )
 
-_RawValue = Annotated[str | None, Field(description="Null: not overridden. A secret is '(sensitive)'.")]
-_ExitCode = Annotated[int, Field(description="The command's own.")]
+_RawValue = Annotated[str | None, Field(description="Null if not overridden. A secret is '(sensitive)'.")]
+_ExitCode = Annotated[int, Field(description="The exit code of the command.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class WorkerDocument:
     """One worker."""
 
     url: str
-    worker_id: Annotated[str | None, Field(description="Null, as the next three, where it is silent.")]
+    worker_id: Annotated[str | None, Field(description="Null if it is silent, as are the next three fields.")]
     leader: bool | None
     plugin_version: str | None
     mode: str | None
-    in_step: Annotated[bool, Field(description="Whether it runs on the overrides as they are.")]
+    in_step: Annotated[bool, Field(description="Whether it runs on the current overrides.")]
     step: Annotated[str, Field(description="'in step', or why it is not.")]
     applied_offset: int | None
     applied_at: str | None
-    served: Annotated[Certificate | None, Field(description="What a handshake of our own showed.")]
+    served: Annotated[Certificate | None, Field(description="The certificate from a TLS handshake.")]
     listeners: tuple[Listener, ...]
-    trouble: Annotated[str, Field(description="Why something of it is not known; empty if nothing is.")]
+    trouble: Annotated[str, Field(description="Why some information is missing; empty if none is.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class WorkersDocument:
 
     exit_code: _ExitCode
     taken_at: Annotated[Second, Field(description="UTC, ISO 8601.")]
-    overrides: Annotated[tuple[str, ...], Field(description="The keys that are overridden.")]
+    overrides: Annotated[tuple[str, ...], Field(description="The overridden keys.")]
     workers: tuple[WorkerDocument, ...]
     diagnostics: Diagnostics
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideChangeDocument:
-    """One key; equal before and after where it is sent once more."""
+    """One key; before and after are equal if the value is sent again."""
 
     key: str
     op: Annotated[str, OneOf("SET", "DELETE")]
@@ -77,7 +77,7 @@ class OverrideChangeDocument:
 
 @dataclass(frozen=True, slots=True)
 class ProposalDocument:
-    """A change that was only checked, or that a worker could not apply: nothing was written."""
+    """A change that was only validated, or that a worker could not apply. Nothing was written."""
 
     exit_code: _ExitCode
     valid: bool
@@ -88,7 +88,7 @@ class ProposalDocument:
 
 @dataclass(frozen=True, slots=True)
 class BehindDocument:
-    """A worker that has not followed, and why."""
+    """A worker that has not applied the change, and why."""
 
     url: str
     message: str
@@ -100,13 +100,13 @@ class ChangedDocument:
 
     exit_code: _ExitCode
     changes: tuple[OverrideChangeDocument, ...]
-    seconds: Annotated[float, Field(description="Until all had followed, or time was up.")]
+    seconds: Annotated[float, Field(description="The time until all had applied it, or until the timeout.")]
     behind: tuple[BehindDocument, ...]
     workers: tuple[WorkerDocument, ...]
 
 
 def build_connect_schemas() -> dict[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the schemas by name; see `publish_schemas`."""
     return publish_schemas(
         {
             "connect-overrides": OverridesView,
@@ -118,13 +118,13 @@ def build_connect_schemas() -> dict[str, dict[str, Any]]:
 
 
 def build_workers_document(view: WorkersView) -> WorkersDocument:
-    """Return all workers."""
+    """Return the document of all workers."""
     workers = tuple(map(_build_worker_document, view.workers))
     return WorkersDocument(int(get_workers_exit_code(view)), view.at, view.keys, workers, view.diagnostics)
 
 
 def build_proposal_document(view: ProposalView) -> ProposalDocument:
-    """Return what would change, and what every worker says of it."""
+    """Return the document of a proposed change, with every worker's verdict."""
     changes = _build_change_documents(view.fields)
     return ProposalDocument(
         int(get_proposal_exit_code(view)), view.is_good, changes, view.verdicts, view.notices
@@ -132,7 +132,7 @@ def build_proposal_document(view: ProposalView) -> ProposalDocument:
 
 
 def build_change_document(view: ChangeView) -> ChangedDocument:
-    """Return what came of a change."""
+    """Return the document of a change that was made."""
     return ChangedDocument(
         exit_code=int(get_change_exit_code(view)),
         changes=_build_change_documents(view.fields),
@@ -183,9 +183,9 @@ _FINGERPRINT = 12
 
 
 def render_overrides(view: OverridesView) -> str:
-    """A line a key; ends in a new line."""
+    """Render one line per key, each with a line break."""
     if not view.overrides:
-        return "No overrides: the workers run on their own files.\n"
+        return "No overrides: the workers use their own configuration files.\n"
     width = max(len(sanitize_for_terminal(key)) for key in view.overrides)
     lines = (
         f"{sanitize_for_terminal(key):<{width}}  {format_value(value)}\n"
@@ -195,8 +195,8 @@ def render_overrides(view: OverridesView) -> str:
 
 
 def render_workers(view: WorkersView, width: int | None = None, style: Style = PLAIN) -> str:
-    """All workers, then what there is to say of them. width: columns of the terminal, None for no bound."""
-    warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # that stands in the table
+    """Render all workers, then warnings about them. width: columns of the terminal, None for no limit."""
+    warnings = [d for d in view.diagnostics if d.severity is not Severity.INFO]  # the table shows those
     blocks = [
         _render_summary(view, style),
         _render_table(view, width, style),
@@ -206,17 +206,17 @@ def render_workers(view: WorkersView, width: int | None = None, style: Style = P
 
 
 def render_proposal(view: ProposalView, style: Style = PLAIN) -> str:
-    """What would change, and what the workers say of it."""
+    """Render a proposed change, with the workers' verdicts."""
     return "\n".join([render_fields(view.fields, style), _render_verdicts(view.verdicts, style)])
 
 
 def render_change(view: ChangeView, width: int | None = None, style: Style = PLAIN) -> str:
-    """Who has followed, and who has not."""
+    """Render which workers have applied a change and which have not."""
     count = len(view.workers.workers)
     elapsed = format_duration(view.seconds)
     if view.behind:
         heading = style.red(
-            f"Changed, but {len(view.behind)} of {format_count(count, 'worker')} did not follow:"
+            f"Changed, but {len(view.behind)} of {format_count(count, 'worker')} did not apply it:"
         )
         lines = [
             heading,
@@ -226,19 +226,19 @@ def render_change(view: ChangeView, width: int | None = None, style: Style = PLA
             ),
         ]
     else:
-        lines = [style.green(f"Changed; {format_count(count, 'worker')} followed within {elapsed}.")]
+        lines = [style.green(f"Changed; {format_count(count, 'worker')} applied it within {elapsed}.")]
     return "".join(f"{line}\n" for line in lines) + "\n" + _render_table(view.workers, width, style)
 
 
 def render_fields(fields: Sequence[FieldChange], style: Style = PLAIN) -> str:
-    """A line a key."""
+    """Render one line per key."""
     width = max((len(sanitize_for_terminal(strip_configs_prefix(field.path))) for field in fields), default=0)
     lines = []
     for field in fields:
         after_text = (
             "(as in the worker's own file)" if field.op is FieldOp.DELETE else format_value(field.after)
         )
-        repeat_note = "  (as it is: told again)" if field.before == field.after else ""
+        repeat_note = "  (unchanged: sent again)" if field.before == field.after else ""
         name = f"{sanitize_for_terminal(strip_configs_prefix(field.path)):<{width}}"
         lines.append(
             f"  {style.yellow('~')} {name}  {format_value(field.before)} {style.dim('→')} "
@@ -288,7 +288,7 @@ def _build_row(worker: WorkerView, taken_at: datetime, style: Style) -> tuple[Ce
 
 
 def _format_state(worker: WorkerView) -> str:
-    """In a word; the diagnostics say more."""
+    """Return the state in one word; the diagnostics have the details."""
     if worker.is_in_step:
         return "in step"
     status = worker.seen.status
@@ -300,4 +300,4 @@ def _format_certificate(certificate: Certificate, taken_at: datetime) -> Iterato
     yield certificate.sha256[:_FINGERPRINT]
     yield f"{certificate.not_after:%Y-%m-%d}"
     remaining = certificate.not_after - taken_at
-    yield "over" if remaining <= timedelta(0) else format_count(remaining.days, "day")
+    yield "expired" if remaining <= timedelta(0) else format_count(remaining.days, "day")

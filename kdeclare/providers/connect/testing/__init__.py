@@ -1,4 +1,4 @@
-"""Connect workers in this process, for tests."""
+"""In-process Connect workers for tests."""
 
 from kdeclare.providers.connect.testing.workers import MemoryWorkers
 

@@ -1,4 +1,4 @@
-"""`MemoryWorkers`: a Connect cluster with the plug-in, in this process."""
+"""`MemoryWorkers`: an in-process Connect cluster with the plug-in."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -46,13 +46,13 @@ STATIC = Certificate(
     datetime(2026, 1, 1, tzinfo=UTC),
     datetime(2036, 1, 1, tzinfo=UTC),
 )
-"""What workers show that have no overrides."""
+"""The certificate of workers without overrides."""
 _AT = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class Keystore:
-    """A file with a certificate, under a password; None is "any will do"."""
+    """A file with a certificate, protected by a password; None accepts any password."""
 
     certificate: Certificate
     password: str | None = None
@@ -60,12 +60,12 @@ class Keystore:
 
 @dataclass
 class MemoryWorker:
-    """One worker, and what a test can do to it.
+    """One worker, with settings that tests can change.
 
-    files: keystores by path, of this worker alone beside those that all have. missing_paths: paths of those
-    that it has not got. lag: how often it is still asked for its status before it reads the next update;
-    None is "for ever". down: it answers nobody. bare: it has no plug-in. proxy_certificate: a certificate
-    that something in front of it shows instead.
+    files: keystores by path that only this worker has. missing_paths: paths of the shared keystores that it
+    does not have. lag: how many status requests it answers before it reads the next update; None means never.
+    down: it does not respond. bare: it has no plug-in. proxy_certificate: a certificate that a proxy in front
+    of the worker serves instead.
     """
 
     url: str
@@ -83,13 +83,14 @@ class MemoryWorker:
 
 
 class MemoryWorkers:
-    """The port `ConnectWorkers`: one record after the other, read by every worker at its own pace.
+    """A `ConnectWorkers` with a log of records that each worker reads at its own pace.
 
-    files: keystores by path that all workers have. placeholders: what they resolve to; any other stays.
-    log: the records of the topic; an empty one stands for the tombstone. calls: the methods that were
-    called, with the URL. lose_answers: how many changes take effect without an answer; lose_requests: how
-    many never arrive. rebalances: how many are not taken, as a rebalance is under way. eager: whether the
-    leader has read what it has written before it answers, whatever its lag. Safe to use from several threads.
+    files: keystores by path that all workers have. placeholders: the values that they resolve to; any other
+    placeholder stays as it is.
+    log: the records of the topic; an empty one represents the tombstone. calls: the called methods, with the
+    URL. lose_answers: how many changes take effect without a response. lose_requests: how many never arrive.
+    rebalances: how many are rejected because of a rebalance. eager: whether the leader reads its own writes
+    before it responds, whatever its lag. Safe to use from several threads.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class MemoryWorkers:
             )
 
     def read_served_certificate(self, url: str) -> Certificate | None:
-        """See `ConnectWorkers.handshake`."""
+        """See `ConnectWorkers.read_served_certificate`."""
         with self._lock:
             self.calls.append(("handshake", url))
             worker = self.workers[url]
@@ -147,15 +148,15 @@ class MemoryWorkers:
             return self._validate_overrides(worker, self._merge_changes(changes), changes)
 
     def patch(self, url: str, changes: Changes) -> Mapping[str, str]:
-        """See `ConnectWorkers.patch`. The first worker that is up leads, and judges."""
+        """See `ConnectWorkers.patch`. The first worker that is up is the leader and validates the change."""
         with self._lock:
             self._get_worker("patch", url)
             if self.rebalances:
                 self.rebalances -= 1
-                raise Fault(NOT_READY, "A rebalance is under way", FaultKind.RETRIABLE)
+                raise Fault(NOT_READY, "A rebalance is in progress", FaultKind.RETRIABLE)
             if self.lose_requests:
                 self.lose_requests -= 1
-                raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
+                raise Fault(LOST, "it did not respond", FaultKind.UNKNOWN)
             merged = self._merge_changes(changes)
             validation = self._validate_overrides(self._get_leader(), merged, changes)
             if not validation.valid:
@@ -177,7 +178,7 @@ class MemoryWorkers:
         """See `ConnectWorkers.close`."""
 
     def current(self) -> Mapping[str, str]:
-        """The overrides as the topic has them."""
+        """Return the overrides as stored in the topic."""
         with self._lock:
             return self._get_record(len(self.log) - 1)
 
@@ -209,7 +210,7 @@ class MemoryWorkers:
                 self._apply_update(worker)
         if self.lose_answers:
             self.lose_answers -= 1
-            raise Fault(LOST, "its answer did not come", FaultKind.UNKNOWN)
+            raise Fault(LOST, "it did not respond", FaultKind.UNKNOWN)
 
     def _read_next_update(self, worker: MemoryWorker) -> None:
         if worker.seen == len(self.log) - 1 or worker.lag is None:
@@ -220,7 +221,7 @@ class MemoryWorkers:
             self._apply_update(worker)
 
     def _apply_update(self, worker: MemoryWorker) -> None:
-        """What a worker does with the last update: all of it, or it stays as it is."""
+        """Apply the last update to a worker completely, or leave the worker unchanged."""
         worker.seen = len(self.log) - 1
         overrides = self._get_record(worker.seen)
         validation = self._validate_overrides(worker, overrides, {})
@@ -260,4 +261,4 @@ class MemoryWorkers:
 
 
 def _build_unreachable_fault() -> Fault:
-    return Fault(UNREACHABLE, "it cannot be reached (connection refused)")
+    return Fault(UNREACHABLE, "it is unreachable (connection refused)")

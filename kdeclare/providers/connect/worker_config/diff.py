@@ -1,4 +1,4 @@
-"""The three-way diff of worker overrides, and what is to be said of the workers themselves."""
+"""The three-way diff of worker overrides, and diagnostics about the workers themselves."""
 
 from collections.abc import Iterator, Mapping
 
@@ -46,7 +46,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 @dataclass(frozen=True, slots=True)
 class AppliedValue(Arguments):
-    """What was applied to a key that is no secret; None is "no override"."""
+    """The applied value of a key that is not secret; None means no override."""
 
     value: str | None
 
@@ -56,7 +56,7 @@ AppliedRecord = SecretRef | AppliedValue
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfigRecord(OwnedRecord):
-    """The overrides that are kdeclare's, and the workers that they were applied to."""
+    """The overrides that kdeclare owns, and the workers to which they were applied."""
 
     workers: WorkerGroup
     configs: Mapping[str, AppliedRecord]
@@ -64,7 +64,7 @@ class WorkerConfigRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class _DiffInput:
-    """resource: the one that is compared. live: raw overrides. owned: records by key."""
+    """Input of a diff. resource: the compared one. live: raw overrides by key. owned: records by key."""
 
     resource: ResourceId
     live: Mapping[str, str]
@@ -72,7 +72,7 @@ class _DiffInput:
 
 
 def resolve_group(desired: WorkerConfigBody | None, owned: WorkerConfigRecord | None) -> WorkerGroup:
-    """The declared workers; of what is declared no longer, those that it was applied to."""
+    """Return the declared workers; for an undeclared resource, the workers to which it was applied."""
     if desired is not None:
         return desired.group
     if owned is None:
@@ -171,12 +171,12 @@ def _diff_key(diff_input: _DiffInput, key: str, config_value: ConfigValue) -> It
 
 
 def _is_same_secret(secret: Secret, raw: str) -> bool:
-    """Whether workers hold the value of a secret; of one that was decoded, its hash is all that is known."""
+    """Return whether workers hold the value of a secret. A decoded secret is known only by its hash."""
     return raw == secret.value if secret.value else is_hash_of(secret.digest, raw)
 
 
 def _diff_undeclared(diff_input: _DiffInput, key: str) -> Iterator[FieldChange]:
-    """What was owned and is declared no longer goes; "no override" was nothing to take away."""
+    """Delete an owned override that is no longer declared, if it was set and still exists."""
     record, raw = diff_input.owned[key], diff_input.live.get(key)
     if raw is not None and (isinstance(record, SecretRef) or record.value is not None):
         yield FieldChange(f"configs.{key}", FieldOp.DELETE, redact_value(key, raw), None)
@@ -190,7 +190,7 @@ def _has_drifted(diff_input: _DiffInput, key: str) -> bool:
 
 
 def _build_applied_record(config_value: ConfigValue) -> AppliedRecord:
-    """What of a wish is owned once it has been applied."""
+    """Return what is owned of a config value once it has been applied."""
     if isinstance(config_value, Secret):
         return config_value.ref
     return AppliedValue(str(config_value.value) if isinstance(config_value, Value) else None)
@@ -202,7 +202,7 @@ def _build_unreadable_error(
     reasons = "\n".join(f"{standing.url}: {standing.why}." for standing in find_silent(snapshot))
     return error(
         "workers-unreachable",
-        "No Connect worker tells its configuration",
+        "No Connect worker reports its configuration",
         f"{resource} cannot be compared.\n{reasons}".rstrip(),
         hint="Check 'workers', 'tls' and 'headers', and that kdeclare's plug-in is installed on the workers.",
         place=desired.source if desired else None,
@@ -211,14 +211,14 @@ def _build_unreadable_error(
 
 
 def dump_config_value(config_value: ConfigValue) -> JsonObject:
-    """A wish as plain data: ``{value}``, or a secret's reference and hash."""
+    """Convert a config value to plain data: ``{value}``, or a secret's reference and hash."""
     if isinstance(config_value, Secret):
         return config_value.as_json()
     return {"value": config_value.value if isinstance(config_value, Value) else None}
 
 
 def dump_body(body: WorkerConfigBody) -> JsonObject:
-    """All of a declared body."""
+    """Convert a declared body to plain data."""
     document: dict[str, JsonValue] = {
         "workers": dump_group(body.group),
         "configs": {key: _dump_stated_value(wish) for key, wish in body.configs.items()},
@@ -228,7 +228,7 @@ def dump_body(body: WorkerConfigBody) -> JsonObject:
 
 
 def bind_body(document: JsonObject) -> WorkerConfigBody:
-    """The body again; secrets without their values."""
+    """Convert plain data back to a body; secrets come without their values."""
     config_entries = as_object(document["configs"]).items()
     return WorkerConfigBody(
         bind_group(as_object(document["workers"])),

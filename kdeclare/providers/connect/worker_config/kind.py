@@ -56,7 +56,7 @@ from kdeclare.providers.kafka.risks import assess_worker_field
 
 
 class ConnectWorkerConfigKind:
-    """Workers exist, so every change is an update; it owns the keys that it declares."""
+    """The kind of worker overrides. Workers always exist, so every change is an update; owned by key."""
 
     name = "ConnectWorkerConfig"
     spec: type[BaseModel] = ConnectWorkerConfigSpec
@@ -68,7 +68,7 @@ class ConnectWorkerConfigKind:
         return parse_worker_config(name, narrow(spec, ConnectWorkerConfigSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """Its workers."""
+        """Select its workers."""
         return (
             WorkerSelection(
                 frozenset({resolve_group(narrow_optional(body, WorkerConfigBody), _narrow_owned(owned))})
@@ -87,7 +87,7 @@ class ConnectWorkerConfigKind:
         return diff_worker_config(resource, desired, live.get(WorkerState), _narrow_owned(owned))
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Its configs and its workers."""
+        """Return its configs and its workers."""
         body = desired.get_body(WorkerConfigBody)
         set_values = {key: wish for key, wish in body.configs.items() if not isinstance(wish, Unset)}
         configs = {
@@ -103,7 +103,7 @@ class ConnectWorkerConfigKind:
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """The overrides that its workers share; none where no worker says them."""
+        """Return the overrides that its workers share; None if no worker reports them."""
         group = resolve_group(
             desired.get_body(WorkerConfigBody) if desired is not None else None, _narrow_owned(owned)
         )
@@ -118,15 +118,15 @@ class ConnectWorkerConfigKind:
         return assess_worker_field(field)
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """The field; what a worker that has to be told again is before, is said in words only."""
+        """Return the field. For workers that refused an update, a constant replaces the free-text reason."""
         return replace(field, before=REFUSED) if field.path.startswith(WORKER_PATH_PREFIX) else field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
-        """None: operations say all of it."""
+        """Return nothing, because operations state all fields."""
         return frozenset()
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """Its keys at each of its workers; of secrets nobody can tell whether they are the same."""
+        """Return its keys at each of its workers. Secrets are left out, because they cannot be compared."""
         body = narrow(body, WorkerConfigBody)
         return {
             f"{key} at {url}": dump_config_value(wish)["value"]
@@ -143,7 +143,7 @@ class ConnectWorkerConfigKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """One PATCH; none where nothing of what is declared no longer is left."""
+        """Return one PATCH; none if no owned override of an undeclared resource is left."""
         return (
             (build_worker_operation(change, desired, live.get(WorkerState), _narrow_owned(owned)),)
             if change.fields
@@ -192,9 +192,9 @@ _PATCH = PatchWorkers()
 def build_worker_operation(
     change: Change, desired: DesiredResource | None, live: WorkerState, owned: WorkerConfigRecord | None
 ) -> Operation:
-    """The operation of a change.
+    """Return the operation of a change.
 
-    Where the overrides are as declared and workers have refused them, they are sent once more as they are.
+    If the overrides are as declared but workers refused them, they are sent again unchanged.
     """
     body = desired.get_body(WorkerConfigBody) if desired else None
     records: Mapping[str, AppliedRecord] = owned.configs if owned is not None else {}
@@ -221,7 +221,7 @@ def build_worker_operation(
 
 
 def collect_keys(operations: Sequence[Operation]) -> frozenset[str]:
-    """The keys that operations are about."""
+    """Return the keys that operations change."""
     return frozenset(item.key for op in operations for item in get_arguments(op, PatchWorkersArgs).ops)
 
 

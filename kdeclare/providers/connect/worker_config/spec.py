@@ -1,4 +1,4 @@
-"""What a ConnectWorkerConfig manifest can say, and what is wrong with it whatever the workers have."""
+"""The spec of a ConnectWorkerConfig manifest, and checks that need no workers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,50 +24,51 @@ RAW_SECRET = "raw-secret"
 _THIRTY_DAYS_S = 30 * 86400.0
 _CONFIG_TOPIC = "Connect's config topic, which the workers' REST interface shows"
 _PLACEHOLDER_HINT = (
-    "Write one of Connect's own placeholders, as in ${file:/etc/connect/secrets.properties:keystore}."
+    "Use a placeholder for Connect's config providers, as in "
+    "${file:/etc/connect/secrets.properties:keystore}."
 )
 
 
 class TlsSpec(BaseModel):
-    """How to connect: PEM files, relative to the project's folder."""
+    """TLS settings: PEM files, relative to the project's folder."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     caFile: Annotated[  # noqa: N815
-        str | None, Field(description="The authority that the workers' certificates are from.")
+        str | None, Field(description="The CA certificates that verify the workers' certificates.")
     ] = None
-    certFile: Annotated[str | None, Field(description="The client's certificate.")] = None  # noqa: N815
+    certFile: Annotated[str | None, Field(description="The client certificate.")] = None  # noqa: N815
     keyFile: Annotated[  # noqa: N815
-        str | None, Field(description="The key of the client's certificate.")
+        str | None, Field(description="The private key of the client certificate.")
     ] = None
 
 
 class ConnectWorkerConfigSpec(BaseModel):
     """``spec`` of a ConnectWorkerConfig manifest.
 
-    workers: the URLs of all of them. config: keys as the plug-in's whitelist has them.
+    workers: the URLs of all workers. config: keys of the plug-in's whitelist.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     workers: Annotated[list[str], Field(min_length=1, description="The URLs of all workers of the group.")]
-    tls: Annotated[TlsSpec, Field(description="How to connect, as PEM files.")] = TlsSpec()
+    tls: Annotated[TlsSpec, Field(description="TLS settings, as PEM files.")] = TlsSpec()
     headers: Annotated[
         dict[str, Any],
         RawText(may_be_secret=True),
         Field(
-            description="HTTP headers for every request; values by reference only, as in ${env.CONNECT_AUTH}."
+            description="HTTP headers for every request. Use references as values, as in ${env.CONNECT_AUTH}."
         ),
     ] = {}
     config: Annotated[
         dict[str, Any],
         RawText(may_be_secret=True),
-        Field(description="Overrides of worker settings, of the keys that the plug-in's whitelist has."),
+        Field(description="Overrides of worker settings, for keys on the plug-in's whitelist."),
     ] = {}
     warnBeforeExpiry: Annotated[  # noqa: N815
         Duration | None,
-        Field(description="How long before a certificate ends there is a warning, as in 30d (the default)."),
+        Field(description="How long before a certificate expires kdeclare warns, such as 30d (the default)."),
     ] = None
     lifecycle: Annotated[
-        SettingsLifecycle, Field(description="What may happen to settings that others made.")
+        SettingsLifecycle, Field(description="How to treat existing settings that kdeclare does not own.")
     ] = SettingsLifecycle()
 
 
@@ -75,7 +76,7 @@ class ConnectWorkerConfigSpec(BaseModel):
 class WorkerConfigBody:
     """Declared overrides of a group of workers.
 
-    warn_before_s: how long before a certificate ends that is worth a warning, in seconds.
+    warn_before_s: how long before the expiry of a certificate to warn, in seconds.
     """
 
     group: WorkerGroup
@@ -87,7 +88,7 @@ class WorkerConfigBody:
 def parse_worker_config(
     name: str, spec: ConnectWorkerConfigSpec
 ) -> tuple[WorkerConfigBody, tuple[SpecProblem, ...]]:
-    """The body of a spec, and what is wrong with it; offline."""
+    """Return the body of a spec, and its problems. Works offline."""
     resource = f"ConnectWorkerConfig/{name}"
     problems = [*_check_urls(resource, spec.workers), *_check_tls(resource, spec.tls)]
     if spec.headers:
@@ -113,11 +114,11 @@ def parse_worker_config(
 
 
 def parse_value(resource: str, key: str, raw: object) -> tuple[ConfigValue | None, tuple[Diagnostic, ...]]:
-    """What is wanted of one key, and what there is to say of that."""
+    """Return the requested value of one key, and diagnostics about it."""
     if raw is None:
         return Unset(), ()
     if isinstance(raw, Mapping | list | tuple):
-        detail = f"'{key}' takes one value, and not a list or a mapping."
+        detail = f"'{key}' takes a single value, not a list or a mapping."
         return None, (
             error("invalid-config", "Invalid config value", detail, resource=resource, subject=key),
         )
@@ -135,7 +136,7 @@ def _check_urls(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
     for index, url in enumerate(urls):
         problem_text = explain_url_problem(url)
         if not problem_text and url.rstrip("/") in seen_urls:
-            problem_text = f"'{url}' is named twice."
+            problem_text = f"'{url}' is listed twice."
         if problem_text:
             yield _build_problem(resource, ("workers", index), problem_text)
         seen_urls.add(url.rstrip("/"))
@@ -148,12 +149,12 @@ def _check_plain_http(resource: str, urls: list[str]) -> Iterator[SpecProblem]:
 
 
 def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
-    """Headers hold logins, which everybody on the way can read."""
+    """Return a warning about headers, which hold credentials, on an unencrypted connection."""
     return warning(
         "plain-http",
         "Secret sent without encryption",
-        f"The headers that go to {url} can be read on the network.",
-        hint="Use an https:// address.",
+        f"The headers sent to {url} can be read on the network.",
+        hint="Use an https:// URL.",
         resource=resource,
     )
 
@@ -161,19 +162,22 @@ def warn_plain_http(url: str, resource: str | None = None) -> Diagnostic:
 def _check_tls(resource: str, tls: TlsSpec) -> Iterator[SpecProblem]:
     if tls.keyFile is not None and tls.certFile is None:
         yield _build_problem(
-            resource, ("tls", "keyFile"), "'keyFile' is the key of 'certFile', which is missing."
+            resource, ("tls", "keyFile"), "'keyFile' is the private key of 'certFile', which is missing."
         )
 
 
 def _find_header_problem(header: str, value: object) -> tuple[str, str] | None:
-    """What is wrong, and what to do. No message repeats a value: it may be secret."""
+    """Return the problem and a hint, or None. Messages never repeat a value, because it may be secret."""
     if not HEADER_NAME.fullmatch(header):
-        return f"'{header}' cannot be the name of an HTTP header.", ""
+        return f"'{header}' is not a valid name of an HTTP header.", ""
     if not isinstance(value, Referenced):
-        hint = "Write ${env.NAME} or ${file.PATH}, with what goes before it."
-        return f"'{header}' is written out, for everybody to read; headers are given by reference.", hint
+        hint = "Write ${env.NAME} or ${file.PATH}, with any text that precedes it."
+        return (
+            f"'{header}' has a literal value, which everyone can read; header values must be references.",
+            hint,
+        )
     if not value.isprintable() or not value.isascii():
-        return f"'{header}' holds what no HTTP header can.", ""
+        return f"The value of '{header}' has characters that are not allowed in HTTP headers.", ""
     return None
 
 
@@ -185,11 +189,11 @@ def _build_problem(resource: str, path: SpecPath, detail: str, hint: str = "") -
 
 
 def warn_raw_secret(resource: str | None, key: str) -> Diagnostic:
-    """KIP-1185 keeps overrides raw, so a password that is no placeholder stands in Connect's topic."""
+    """Return a warning that a literal password is stored in Connect's topic (KIP-1185 stores raw values)."""
     return warning(
         RAW_SECRET,
-        "Secret goes into Connect's topic",
-        f"'{key}' is sensitive, and its value will stand in {_CONFIG_TOPIC}.",
+        "Secret stored in Connect's topic",
+        f"'{key}' is sensitive, and its value will be stored in {_CONFIG_TOPIC}.",
         hint=_PLACEHOLDER_HINT,
         resource=resource,
         subject=key,
@@ -200,7 +204,7 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
     return warning(
         LITERAL_SECRET,
         "Secret written into a manifest",
-        f"'{key}' is sensitive; its value stands in the manifest, and would stand in {_CONFIG_TOPIC}.",
+        f"'{key}' is sensitive. Its value is in the manifest, and would be stored in {_CONFIG_TOPIC}.",
         hint=_PLACEHOLDER_HINT,
         resource=resource,
         subject=key,
@@ -210,31 +214,35 @@ def _warn_literal_secret(resource: str, key: str) -> Diagnostic:
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 """RFC 1123, section 2.1, and the underscores of container networks."""
 _MAX_HOST_LENGTH = 253
-_URL_FORM = "https://HOST:PORT is all"
+_URL_FORM = "use https://HOST:PORT"
 
 
 def explain_url_problem(url: str) -> str:
-    """What is wrong with the URL of a worker; empty if nothing is. No password is repeated."""
+    """Return what is wrong with the URL of a worker, or an empty text. Never repeats a password."""
     if not (url.isascii() and url.isprintable()) or " " in url:
-        return f"A URL holds no such characters: {_URL_FORM}."
+        return f"A URL cannot contain spaces, control characters or non-ASCII characters: {_URL_FORM}."
     if "@" in url:
-        return "A URL with a user in it shows a password to everybody; use --header, in a manifest 'headers'."
+        return (
+            "A URL with credentials exposes the password. Use --header, or 'headers' in a manifest, instead."
+        )
     try:
         parts = urlsplit(url)
         is_valid_port = parts.port != 0
     except ValueError as e:
-        return f"'{url}' is no URL: {e}."
+        return f"'{url}' is not a valid URL: {e}."
     if parts.scheme not in ("http", "https") or not parts.hostname or not is_valid_port:
         return f"'{url}' is not of the form https://HOST:PORT."
     if parts.path.strip("/") or "?" in url or "#" in url:
-        return f"'{url}' says more than where the worker is: {_URL_FORM}."
+        return f"'{url}' has parts other than scheme, host and port: {_URL_FORM}."
     return (
-        "" if _is_valid_host(parts) else f"'{url}': '{parts.hostname}' is no name of a host, and no address."
+        ""
+        if _is_valid_host(parts)
+        else f"'{url}': '{parts.hostname}' is not a valid host name or IP address."
     )
 
 
 def is_plain_http(url: str) -> bool:
-    """Whether what is sent to the URL can be read on the network."""
+    """Return whether requests to the URL are sent unencrypted."""
     return urlsplit(url).scheme == "http"
 
 

@@ -1,4 +1,4 @@
-"""The jar of the workers' plug-in: made from its sources, and put where workers find it."""
+"""Build the jar of the workers' plug-in from its sources, and install it where workers find it."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.version import VERSION
 
 Progress = Callable[[str], None]
-"""Is told what takes its time."""
+"""Called with a description of each slow step."""
 
 EXTENSION = "io.kdeclare.connect.WorkerConfigExtension"
 """The class that a worker names in ``rest.extension.classes``."""
@@ -26,7 +26,7 @@ ADMINS_EXAMPLE = "/etc/connect/kdeclare-admins.properties"
 
 SOURCES = Path(__file__).with_name("java")
 
-# What Connect 4 itself runs on.
+# The Java release that Connect 4 requires.
 _RELEASE = "17"
 _SERVICE = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtension"
 _MANIFEST = "META-INF/MANIFEST.MF"
@@ -37,14 +37,14 @@ _TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """A plug-in that was installed, and the jars of other versions that were removed for it."""
+    """An installed plug-in, and the jars of other versions that were removed for it."""
 
     jar: Path
     removed: tuple[Path, ...]
 
     @property
     def worker_lines(self) -> tuple[str, str, str]:
-        """What the worker's configuration has to say. Without the last line the plug-in admits nobody."""
+        """The lines that a worker's configuration needs. Without the last, the plug-in admits no client."""
         return (
             f"plugin.path={self.jar.parent}",
             f"rest.extension.classes={EXTENSION}",
@@ -53,13 +53,13 @@ class InstalledPlugin:
 
 
 def get_jar_name() -> str:
-    """The file name of the plug-in of this version."""
+    """Return the file name of this version's plug-in."""
     return f"kdeclare-connect-{VERSION}.jar"
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """What the plug-in is compiled with: a ``javac``, and the jars of a Kafka Connect of a version."""
+    """The tools to compile the plug-in: a ``javac``, and the jars of a version of Kafka Connect."""
 
     javac: str
     classpath: str
@@ -67,11 +67,11 @@ class Compiler:
 
 
 def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, which is made, and return the jar's path.
+    """Compile the plug-in into a jar in the folder ``out``, which is created, and return the jar's path.
 
-    A jar there that was made from the same sources is left as it is, and no compiler is looked for. Equal
-    sources and an equal compiler make equal jars. Raise KdeclareError ``plugin-build``, ``plugin-folder``, or
-    what finding a compiler raises.
+    An existing jar from the same sources is kept, and no compiler is searched for. Equal sources and an equal
+    compiler produce equal jars. Raises KdeclareError ``plugin-build`` or ``plugin-folder``, and whatever
+    ``find_compiler`` raises.
     """
     jar = out / get_jar_name()
     sources_hash = _hash_sources()
@@ -92,16 +92,16 @@ def build(out: Path, find_compiler: Callable[[], Compiler], progress: Progress) 
 
 
 def install(folder: Path, jar: Path) -> InstalledPlugin:
-    """Put a jar of the plug-in into a folder of ``plugin.path``, which is made.
+    """Copy a jar of the plug-in to a folder of ``plugin.path``, which is created.
 
-    Jars of other versions go, since a worker takes one of them and says which only in its log. Raise
-    KdeclareError ``plugin-folder``.
+    Jars of other versions are removed, because a worker loads only one of them and reports which one only in
+    its log. Raises KdeclareError ``plugin-folder``.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         temporary_jar = folder / f"{get_jar_name()}.new"
         shutil.copyfile(jar, temporary_jar)
-        # In one step: a worker that is starting reads the old jar or the new one.
+        # Atomically, so that a starting worker reads either the old jar or the new one.
         installed_jar = temporary_jar.replace(folder / get_jar_name())
         other_versions = tuple(sorted(p for p in folder.glob("kdeclare-connect-*.jar") if p != installed_jar))
         for other_jar in other_versions:
@@ -112,7 +112,7 @@ def install(folder: Path, jar: Path) -> InstalledPlugin:
 
 
 def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> None:
-    """Compile all sources into a folder. Raise KdeclareError ``plugin-build``."""
+    """Compile all sources into a folder. Raises KdeclareError ``plugin-build``."""
     command = [compiler.javac, "--release", _RELEASE, "-encoding", "UTF-8", "-proc:none", *options]
     command += ["-d", str(classes_folder), *map(str, _list_sources())]
     try:
@@ -131,13 +131,13 @@ def compile_sources(compiler: Compiler, classes_folder: Path, *options: str) -> 
 
 
 def _build_folder_error(folder: Path, problem: OSError) -> KdeclareError:
-    """The error of a folder that the plug-in cannot be put into."""
+    """Return the error for a folder that cannot hold the plug-in."""
     return KdeclareError(
         error(
             "plugin-folder",
             "The plug-in's folder cannot be used",
             f"{folder} cannot be used: {problem.strerror or problem}.",
-            hint="Name a folder that you can write to.",
+            hint="Specify a folder that you can write to.",
         )
     )
 
@@ -150,7 +150,7 @@ def _hash_sources() -> str:
     digest = hashlib.sha256(VERSION.encode())
     for source in _list_sources():
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()[:32]  # a line of a manifest holds 72 bytes
+    return digest.hexdigest()[:32]  # a manifest line is limited to 72 bytes
 
 
 def _read_sources_hash(jar: Path) -> str | None:
@@ -183,7 +183,7 @@ def _build_compile_error(compiler: Compiler, output: str) -> KdeclareError:
         error(
             "plugin-build",
             "The plug-in could not be compiled",
-            f"It does not compile against Kafka Connect {compiler.version}:\n{output}",
-            hint="It needs Kafka 4.0 or later: unset KAFKA_HOME to compile against the pinned release.",
+            f"The plug-in does not compile against Kafka Connect {compiler.version}:\n{output}",
+            hint="Use Kafka 4.0 or later, or unset KAFKA_HOME to compile against the pinned release.",
         )
     )
