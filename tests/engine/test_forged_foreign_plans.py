@@ -151,7 +151,7 @@ def test_forged_plan_of_a_foreign_kind_is_refused(
     document = document_of(make(world))
     believe(signed(document))
     forge(document)
-    assert "'x.plan' shows other changes than it makes" in refused(document)
+    assert "'x.plan' shows changes that differ from its operations" in refused(document)
 
 
 def test_how_it_is_undone_may_differ(world: World) -> None:

@@ -305,7 +305,7 @@ def test_what_no_cluster_ever_has_is_refused_and_no_crash(world: World, expect: 
     op["expect"] |= expect
     op["irreversible"] = "It stays."
     op.pop("inverse")
-    assert "shows changes that its operations do not make" in refused(document)
+    assert "shows changes that differ from its operations" in refused(document)
 
 
 THROTTLES = [

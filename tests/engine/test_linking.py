@@ -104,7 +104,7 @@ def test_use_of_what_is_deleted_contradicts_itself() -> None:
     said = link_operations([remove("hall"), op("set", "lamp", touch(Prefix("h"), Access.REQUIRES))])
     (problem,) = said.diagnostics
     assert (problem.code, problem.resource) == ("contradiction", "Lamp/lamp")
-    assert "Lamp/lamp is about hall, which is to be deleted" in problem.detail
+    assert "Lamp/lamp uses hall, which the same plan deletes" in problem.detail
 
 
 def test_mere_order_and_mentions_do_not_contradict_a_deletion() -> None:

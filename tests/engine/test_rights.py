@@ -102,8 +102,8 @@ def test_a_right_that_is_missing_in_preflight_is_a_warning_that_names_it() -> No
         ("not-authorized", "warning", "Topic/grown"),
         ("not-authorized", "warning", "Topic/new"),
     ]
-    assert "lacks the right Alter on topic grown (TOPIC_AUTHORIZATION_FAILED)" in plan.diagnostics[0].detail
-    assert "lacks the right Create on topic new or on the cluster" in plan.diagnostics[1].detail
+    assert "needs Alter on topic grown (TOPIC_AUTHORIZATION_FAILED)" in plan.diagnostics[0].detail
+    assert "needs Create on topic new or on the cluster" in plan.diagnostics[1].detail
     assert (plan.summary.create, plan.summary.update, plan.summary.blocked) == (1, 1, 0)
     run = world.run(plan)
     assert not run.complete, "apply says what was refused, resource by resource"

@@ -281,7 +281,7 @@ def test_rolling_back_says_beforehand_that_an_earlier_secret_cannot_be_had(case:
     before = len(case.said)
     result = case.rollback()
     assert [d.code for d in result.plan.diagnostics] == [IRREVERSIBLE]
-    assert "cannot be had" in case.said[before]
+    assert "The earlier secret is not available" in case.said[before]
     assert run_outcome(result).exit_code is ExitCode.PARTIAL
     assert case.overrides()[KEY] == NEW
     case.nothing_leaked()

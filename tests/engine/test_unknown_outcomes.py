@@ -151,7 +151,7 @@ def test_ctrl_c_while_waiting_ends_with_unknown_outcome_and_history_is_corrected
     run = world.apply(declared(), scope=UNCHECKED)
     found = only(run)
     assert found.status is Status.UNKNOWN
-    assert "the system may still do it until 2026-01-01T00:01" in found.message
+    assert "the system may still execute it until 2026-01-01T00:01" in found.message
     assert run_outcome(run).exit_code is ExitCode.INTERRUPTED
     assert not world.record().is_over
     world.stop.clear()

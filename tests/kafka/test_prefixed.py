@@ -160,9 +160,9 @@ def test_who_may_only_look_can_plan_what_others_apply(
     declare(typed, "team-a.new", SPEC)
     ran = works(typed(secured.files.client(READER), "plan", "--out", "it.plan"))
     said = ran.out.replace("\n", " ")
-    assert "lacks the right Create on topic team-a.new or on the cluster" in said
-    assert "lacks the right Alter on topic team-a.old" in said
-    assert "lacks the right AlterConfigs on topic team-a.old" in said
+    assert "needs Create on topic team-a.new or on the cluster" in said
+    assert "needs Alter on topic team-a.old" in said
+    assert "needs AlterConfigs on topic team-a.old" in said
     works(typed(secured.files.client(READER), "apply", "--yes"), 5)
     works(typed(team, "apply", "it.plan", "--yes"))
     assert "No changes." in works(typed(secured.files.client(READER), "plan")).out

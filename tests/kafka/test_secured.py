@@ -199,7 +199,7 @@ def test_a_client_with_a_certificate_and_pkcs12_stores_of_javas(secured: Secured
     # whom the brokers take for themselves may create topics, which the nameless may not
     assert typed(secured.properties("SSL") | stores, "plan").code == 0
     ran = typed(secured.properties("SSL"), "plan")
-    assert (ran.code, "lacks the right Create on topic orders or on the cluster" in ran.out) == (0, True), ran
+    assert (ran.code, "needs Create on topic orders or on the cluster" in ran.out) == (0, True), ran
 
 
 def test_tokens_for_client_credentials(secured: Secured, typed: Typed) -> None:

@@ -170,7 +170,7 @@ def verify_plan(file: PlanFile, name: str) -> None:
     if problem is not None:
         raise _build_refusal(
             "plan-inconsistent",
-            f"shows changes that its operations do not make: {problem}",
+            f"shows changes that differ from its operations: {problem}",
             name,
             "It may have been edited, or another version of kdeclare made it.",
         )
@@ -341,7 +341,7 @@ def _build_yaml_error(name: str) -> KdeclareError:
             "plan-not-json",
             "Not a saved plan",
             f"'{name}' is YAML, like a manifest, and not a plan saved by 'kdeclare plan --out FILE'.",
-            hint=f"Run 'kdeclare plan {shlex.quote(name)}' to see what a manifest would change.",
+            hint=f"Run this command to see what the manifest would change: kdeclare plan {shlex.quote(name)}",
         )
     )
 

@@ -28,7 +28,7 @@ def test_no_permission_to_change(kdeclare: CommandLine) -> None:
     kdeclare.cluster.faults.fail(FORBIDDEN, method="create_topics", item="orders", nth=None)
     ran = kdeclare("plan")
     assert ran.code == 0, "whoever plans need not be who applies"
-    assert "Topic/orders: this principal lacks the right Create on topic orders or on the cluster" in ran.out
+    assert "Topic/orders: this principal needs Create on topic orders or on the cluster" in ran.out
     ran = kdeclare("apply", "--yes")
     assert ran.code == 5
     assert "TOPIC_AUTHORIZATION_FAILED" in ran.out
@@ -118,7 +118,7 @@ def test_a_manifest_is_no_saved_plan(kdeclare: CommandLine) -> None:
     ran = kdeclare("show", "manifests/orders paid.yaml")
     assert ran.code == 1
     assert "cut short" not in ran.err
-    assert "'manifests/orders paid.yaml' is YAML, as manifests are" in ran.err
+    assert "'manifests/orders paid.yaml' is YAML, like a manifest" in ran.err
     assert "kdeclare plan 'manifests/orders paid.yaml'" in ran.err
 
 

@@ -231,6 +231,6 @@ def test_run_that_lacks_a_file_is_damaged(tmp_path: Path, name: str) -> None:
     with store.lock("test"), store.begin_run("r1", "{}"):
         pass
     (tmp_path / "runs" / "r1" / name).unlink()
-    with pytest.raises(KdeclareError, match=f"{name}: it is not there") as problem:
+    with pytest.raises(KdeclareError, match=f"{name}: it is missing") as problem:
         store.read_plan_text("r1") if name == "plan.json" else store.entries("r1")
     assert [d.code for d in problem.value.diagnostics] == ["state-corrupt"]

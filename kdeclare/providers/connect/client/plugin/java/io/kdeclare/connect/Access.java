@@ -5,28 +5,28 @@ import java.nio.file.Path;
 import java.util.Map;
 
 /**
- * Who may use the endpoints: the administrators of a file, everybody where that was said, otherwise nobody.
+ * The clients that may use the endpoints: the administrators in a file, everyone if configured so, or no one.
  *
- * <p>Read apart from the other settings: a mistake in those must not open anything. {@code admins}: the file of
- * names and passwords, or null. {@code denial}: why nobody may; empty where somebody may.
+ * <p>Read separately from the other settings, because a mistake in those must not grant access. {@code admins}:
+ * the file of names and passwords, or null. {@code denial}: why all access is denied; empty if it is not.
  */
 record Access(Path admins, boolean open, String denial) {
     static final String ADMINS_FILE = Settings.PREFIX + "admins.file";
     static final String OPEN = Settings.PREFIX + "open";
 
-    private static final String NOBODY = "Nobody may use this: this worker's configuration does not say who may. "
-            + "Set " + ADMINS_FILE + " to a file with name=password lines, or " + OPEN + "=true to let everybody.";
+    private static final String NOBODY = "Access denied: this worker's configuration names no administrators. "
+            + "Set " + ADMINS_FILE + " to a file with name=password lines, or " + OPEN + "=true to allow everyone.";
 
-    /** Never throws: what is wrong is the denial. */
+    /** Never throws: an invalid configuration becomes the denial. */
     static Access of(Map<String, ?> worker) {
         String file = text(worker, ADMINS_FILE);
         String open = text(worker, OPEN);
         if (!open.isEmpty() && !"true".equals(open) && !"false".equals(open)) {
-            return denied("Nobody may use this: " + OPEN + " has to be true or false.");
+            return denied("Access denied: " + OPEN + " must be true or false.");
         }
         if ("true".equals(open)) {
             return file.isEmpty() ? new Access(null, true, "")
-                    : denied("Nobody may use this: " + OPEN + "=true and " + ADMINS_FILE
+                    : denied("Access denied: " + OPEN + "=true and " + ADMINS_FILE
                             + " contradict each other. Remove one of them.");
         }
         if (file.isEmpty()) {
@@ -35,7 +35,7 @@ record Access(Path admins, boolean open, String denial) {
         try {
             return new Access(Path.of(file), false, "");
         } catch (InvalidPathException e) {
-            return denied("Nobody may use this: " + ADMINS_FILE + " is not a path.");
+            return denied("Access denied: " + ADMINS_FILE + " is not a path.");
         }
     }
 

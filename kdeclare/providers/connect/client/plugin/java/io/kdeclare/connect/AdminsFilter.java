@@ -21,9 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Admits those whom {@link Access} names. Administrators send HTTP Basic; their names and passwords are in a
- * properties file, which is read again for each request. Nobody is admitted while it cannot be read. Connect
- * forwards the header to the leader.
+ * Admits the clients that {@link Access} allows. Administrators send HTTP Basic credentials. Their names and
+ * passwords are in a properties file, which is read again for each request. While the file cannot be read, all
+ * requests are denied. Connect forwards the header to the leader.
  */
 @AdminsOnly
 @Priority(Priorities.AUTHENTICATION)
@@ -48,9 +48,9 @@ final class AdminsFilter implements ContainerRequestFilter {
         }
         String header = request.getHeaderString(HttpHeaders.AUTHORIZATION);
         if (header == null || !header.regionMatches(true, 0, BASIC, 0, BASIC.length())) {
-            request.abortWith(refusal(401, "This takes an administrator: send HTTP Basic credentials."));
+            request.abortWith(refusal(401, "Administrator access is required: send HTTP Basic credentials."));
         } else if (!isAdmin(header.substring(BASIC.length()).trim())) {
-            request.abortWith(refusal(403, "These are no administrator's credentials."));
+            request.abortWith(refusal(403, "These are not the credentials of an administrator."));
         }
     }
 
@@ -71,7 +71,7 @@ final class AdminsFilter implements ContainerRequestFilter {
         try (Reader text = Files.newBufferedReader(access.admins())) {
             known.load(text);
         } catch (IOException | IllegalArgumentException e) {
-            LOG.error("The administrators' file cannot be read, so nobody is one ({}): {}", Messages.kinds(e),
+            LOG.error("The administrators' file cannot be read, so all requests are denied ({}): {}", Messages.kinds(e),
                     Access.ADMINS_FILE);
             known.clear();
         }

@@ -7,7 +7,7 @@ import java.lang.annotation.Target;
 
 import jakarta.ws.rs.NameBinding;
 
-/** Marks what only those may ask who may change the worker's configuration: {@link Access}. */
+/** Marks endpoints for clients that may change the worker's configuration: {@link Access}. */
 @NameBinding
 @Retention(RetentionPolicy.RUNTIME)
 @Target({ElementType.METHOD, ElementType.TYPE})

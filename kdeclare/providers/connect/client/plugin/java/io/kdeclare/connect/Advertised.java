@@ -7,7 +7,7 @@ import java.util.Map;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
-/** Where a worker tells the others that it is; found out as Connect does, whose own is not to be had. */
+/** The address that a worker advertises to the others, determined as Connect does; Connect's own is not accessible. */
 record Advertised(String protocol, String host, int port) {
     private static final String HTTP = "http";
     private static final String HTTPS = "https";
@@ -25,7 +25,7 @@ record Advertised(String protocol, String host, int port) {
         return HTTPS.equals(protocol);
     }
 
-    /** The id under which Connect knows the worker. */
+    /** The id by which Connect identifies the worker. */
     String workerId() {
         return host + ":" + port;
     }

@@ -3,11 +3,11 @@ package io.kdeclare.connect;
 import java.util.Map;
 
 /**
- * Overrides that a worker is asked to take.
+ * Overrides that a worker is asked to apply.
  *
- * <p>{@code merged}: the worker's whole configuration with the overrides laid over it, placeholders resolved.
- * {@code raw}: the overrides as they were written. Resolved values can be secrets, whatever key they are under,
- * so messages are made from {@link #describe} and never from {@code merged}.
+ * <p>{@code merged}: the worker's whole configuration including the overrides, with placeholders resolved.
+ * {@code raw}: the overrides as written. Resolved values of any key can be secret, so messages use
+ * {@link #describe} and never {@code merged}.
  */
 record Candidate(Map<String, String> merged, Map<String, String> raw) {
     private static final String PASSWORD = ".password";
@@ -17,7 +17,7 @@ record Candidate(Map<String, String> merged, Map<String, String> raw) {
         return raw.containsKey(key);
     }
 
-    /** The value, of a location or another key without a password, as it was written: placeholders and all. */
+    /** The value of a key that is not a password, as written, including placeholders. */
     String describe(String key) {
         String written = raw.get(key);
         if (written == null) {

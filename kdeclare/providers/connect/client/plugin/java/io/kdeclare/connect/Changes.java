@@ -16,11 +16,11 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-/** What a request wants changed: new values by key, null for a key that is to go (RFC 7386). */
+/** A requested change: new values by key, null for a key to remove (RFC 7386). */
 final class Changes {
     static final int MAX_BYTES = 64 * 1024;
 
-    // Beyond that a sender is cut off; up to there it is heard out, so that it can read the answer.
+    // A longer body is cut off. Up to this length it is read completely, so that the sender can read the response.
     private static final long MAX_DRAINED = 64L * 1024 * 1024;
     private static final ObjectMapper STRICT = new ObjectMapper()
             .enable(JsonParser.Feature.STRICT_DUPLICATE_DETECTION)
@@ -32,7 +32,7 @@ final class Changes {
         this.byKey = byKey;
     }
 
-    /** Read the body of a request. @throws Refusal when it is too long or no flat map of strings */
+    /** Parse the body of a request. @throws Refusal if it is too long or not a flat map of strings */
     static Changes parse(InputStream body) throws IOException {
         byte[] text = body.readNBytes(MAX_BYTES + 1);
         if (text.length > MAX_BYTES) {
@@ -48,13 +48,13 @@ final class Changes {
             throw new Refusal("", "The body cannot be read: it is not UTF-8.");
         }
         if (tree == null || !tree.isObject()) {
-            throw new Refusal("", "The body has to be a JSON object of keys and values.");
+            throw new Refusal("", "The body must be a JSON object of keys and values.");
         }
         Map<String, String> byKey = new LinkedHashMap<>();
         for (Map.Entry<String, JsonNode> entry : tree.properties()) {
             JsonNode value = entry.getValue();
             if (!value.isTextual() && !value.isNull()) {
-                throw new Refusal(entry.getKey(), "The value has to be a string, or null to remove the key.");
+                throw new Refusal(entry.getKey(), "The value must be a string, or null to remove the key.");
             }
             byKey.put(entry.getKey(), value.isNull() ? null : value.textValue());
         }
@@ -71,12 +71,12 @@ final class Changes {
         return new Changes(Map.of());
     }
 
-    /** Whether nothing is put on. */
+    /** Whether the change only removes overrides. */
     boolean onlyTakeAway() {
         return byKey.values().stream().allMatch(Objects::isNull);
     }
 
-    /** For whom the request is forwarded to. */
+    /** The form in which the request is forwarded to another worker. */
     Map<String, String> byKey() {
         return byKey;
     }
@@ -95,26 +95,26 @@ final class Changes {
     }
 
     /**
-     * Refuse keys that may not be overridden. What is there all the same, from before the whitelist was
-     * made shorter, can be removed.
+     * Refuse keys that may not be overridden. Existing overrides from before the whitelist was shortened can
+     * still be removed.
      */
     void check(Set<String> whitelist, Map<String, String> current) {
         for (Map.Entry<String, String> change : byKey.entrySet()) {
             String key = change.getKey();
             boolean removes = change.getValue() == null && current.containsKey(key);
             if (!whitelist.contains(key) && !removes) {
-                throw new Refusal(key, "This key cannot be overridden while the worker runs. Those that can: "
+                throw new Refusal(key, "This key cannot be overridden while the worker runs. Keys that can be: "
                         + String.join(", ", whitelist) + ".");
             }
         }
     }
 
-    /** Where JSON is broken. Not with Jackson's own words, which quote the text, passwords and all. */
+    /** Where JSON is invalid. Does not repeat Jackson's message, which quotes the text, including passwords. */
     static String notJson(JsonProcessingException e) {
         JsonLocation place = e.getLocation();
         String where = place == null ? "" : " at line " + place.getLineNr() + ", column " + place.getColumnNr();
         boolean twice = e.getOriginalMessage() != null && e.getOriginalMessage().startsWith("Duplicate field");
-        return (twice ? "a key stands there twice" : "it is not valid JSON") + where;
+        return (twice ? "it has a duplicate key" : "it is not valid JSON") + where;
     }
 
     private static void drain(InputStream body) throws IOException {

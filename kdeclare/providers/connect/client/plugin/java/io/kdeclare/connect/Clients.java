@@ -15,13 +15,13 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Kafka clients with the worker's own connection: its brokers, its security, its time-outs. */
+/** Kafka clients with the worker's own connection settings: brokers, security, timeouts. */
 final class Clients {
     private static final String CLIENT_ID = "kdeclare-worker-config";
     private static final int MAX_BLOCK_MS = 20_000;
-    // A writer that died with a transaction open holds back readers that long, unless another writer comes.
+    // If a writer dies with an open transaction, readers are blocked for this long, unless another writer starts.
     private static final int TRANSACTION_TIMEOUT_MS = 10_000;
-    // What belongs to the worker's own clients, or would be said twice.
+    // Settings of the worker's own clients only, or that would make clients report the same twice.
     private static final Set<String> NOT_SHARED =
             Set.of("client.id", "group.id", "group.instance.id", "metric.reporters", "interceptor.classes");
 
@@ -31,19 +31,19 @@ final class Clients {
         this.settings = settings;
     }
 
-    /** One that sees committed records only, belongs to no group, and never makes a topic. */
+    /** A consumer that reads only committed records, belongs to no group, and never creates a topic. */
     Consumer<byte[], byte[]> consumer() {
         Map<String, Object> configs = shared(ConsumerConfig.configNames());
         configs.put(ConsumerConfig.CLIENT_ID_CONFIG, CLIENT_ID);
         configs.put(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false);
         configs.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
         configs.put(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed");
-        // The broker would make it with cleanup.policy=delete, and all workers would refuse to run with that.
+        // The broker would create it with cleanup.policy=delete, with which workers refuse to start.
         configs.put(ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG, false);
         return new KafkaConsumer<>(configs, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    /** For what is asked beside a consumer, whose own requests wait until its long poll is over. */
+    /** For requests besides a consumer's, because the consumer's own wait until its long poll ends. */
     Admin admin() {
         Map<String, Object> configs = shared(AdminClientConfig.configNames());
         configs.put(AdminClientConfig.CLIENT_ID_CONFIG, CLIENT_ID);
@@ -52,7 +52,7 @@ final class Clients {
         return Admin.create(configs);
     }
 
-    /** One that all writers of the cluster share the transactional id of: the last to begin fences the others. */
+    /** A producer with the transactional id that all writers of the cluster share: the last one fences the others. */
     Producer<byte[], byte[]> producer() {
         Map<String, Object> configs = shared(ProducerConfig.configNames());
         configs.put(ProducerConfig.CLIENT_ID_CONFIG, CLIENT_ID);
@@ -69,7 +69,7 @@ final class Clients {
     private Map<String, Object> shared(Set<String> known) {
         Map<String, Object> configs = new HashMap<>();
         settings.worker().forEach((key, value) -> {
-            // Login modules and callback handlers can have keys of their own.
+            // Login modules and callback handlers can have their own keys.
             boolean security = key.startsWith("sasl.") || key.startsWith("ssl.") || key.startsWith("security.");
             if ((known.contains(key) || security) && !NOT_SHARED.contains(key)) {
                 configs.put(key, value);

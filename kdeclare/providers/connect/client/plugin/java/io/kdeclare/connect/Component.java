@@ -1,11 +1,11 @@
 package io.kdeclare.connect;
 
-/** A part of the worker that takes overrides while it runs. */
+/** A part of the worker that applies overrides while it runs. */
 interface Component {
 
-    /** Look at the overrides; change nothing. @throws RuntimeException the objection */
+    /** Validate the overrides without changing anything. @throws RuntimeException the objection */
     void validate(Candidate candidate);
 
-    /** Take the overrides, or keep what was in force. @throws RuntimeException the objection */
+    /** Apply the overrides, or keep the current state. @throws RuntimeException the objection */
     void apply(Candidate candidate);
 }

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The parts of the worker that take overrides, and what they have taken. Each is shown the worker's whole
- * configuration, placeholders resolved, with the overrides laid over it.
+ * The parts of the worker that apply overrides, and the overrides that they have applied. Each one receives the
+ * worker's whole configuration including the overrides, with placeholders resolved.
  */
 final class Components {
     private final Map<String, String> worker;
@@ -16,7 +16,7 @@ final class Components {
     private final Placeholders placeholders;
     private final List<Component> registered = new ArrayList<>();
     private Candidate inForce;
-    /** Overrides that are being written, as they were validated. */
+    /** Overrides that are being written, as validated. */
     private Candidate prepared;
 
 
@@ -35,14 +35,14 @@ final class Components {
         return registered.isEmpty();
     }
 
-    /** Have all of them look at the overrides; change nothing. @throws RuntimeException the first objection */
+    /** Have all components validate the overrides, without changes. @throws RuntimeException the first objection */
     synchronized void validate(Map<String, String> raw) {
         validated(raw);
     }
 
     /**
-     * Have all of them look at overrides that this worker is about to write. When it reads them back, they
-     * take what they have looked at; until {@link #forget}.
+     * Have all components validate overrides that this worker is about to write. When it reads them back, they
+     * apply exactly what they validated; until {@link #forget}.
      */
     synchronized void prepare(Map<String, String> raw) {
         prepared = validated(raw);
@@ -52,7 +52,7 @@ final class Components {
         prepared = null;
     }
 
-    /** Have all of them take the overrides, or none. @throws RuntimeException the first objection */
+    /** Have all components apply the overrides, or none. @throws RuntimeException the first objection */
     synchronized void apply(Map<String, String> raw) {
         boolean known = prepared != null && prepared.raw().equals(raw);
         Candidate candidate = known ? prepared : validated(raw);
@@ -72,7 +72,7 @@ final class Components {
     private Candidate validated(Map<String, String> raw) {
         for (String key : raw.keySet()) {
             if (!whitelist.contains(key)) {
-                throw new Refusal(key, "This worker's whitelist does not hold this key.");
+                throw new Refusal(key, "This key is not on the worker's whitelist.");
             }
         }
         Map<String, String> merged = TlsKeys.merged(worker, placeholders.resolve(new LinkedHashMap<>(raw)));

@@ -24,7 +24,7 @@ final class Envelope {
         return KEY_BYTES.clone();
     }
 
-    /** The value of the record; null, a tombstone, where there are no overrides. */
+    /** The value of the record; null, a tombstone, if there are no overrides. */
     static byte[] write(Map<String, String> raw) {
         if (raw.isEmpty()) {
             return null;
@@ -35,15 +35,15 @@ final class Envelope {
         try {
             return JSON.writeValueAsBytes(value);
         } catch (JsonProcessingException e) {
-            throw new IllegalStateException("strings make JSON", e);
+            throw new IllegalStateException("strings can always be written as JSON", e);
         }
     }
 
     /**
-     * The overrides in a record's value. A later version is read as this one if it has the same map, as
-     * Connect itself reads later versions of target states.
+     * The overrides in a record's value. A later version is read like this one if it has the same map, as
+     * Connect reads later versions of target states.
      *
-     * @throws IOException when there is no such map
+     * @throws IOException if there is no such map
      */
     static Map<String, String> read(byte[] value) throws IOException {
         if (value == null) {
@@ -52,7 +52,7 @@ final class Envelope {
         return strings(tree(value).path("properties"));
     }
 
-    /** Whether there is a map of overrides in a record's value. */
+    /** Whether a record's value has a map of overrides. */
     static boolean isReadable(byte[] value) {
         try {
             read(value);
@@ -65,7 +65,7 @@ final class Envelope {
     /** A flat JSON object of strings. */
     static Map<String, String> strings(JsonNode node) throws IOException {
         if (!node.isObject()) {
-            throw new IOException("there is no map of overrides in it");
+            throw new IOException("it has no map of overrides");
         }
         Map<String, String> raw = new TreeMap<>();
         for (Map.Entry<String, JsonNode> entry : node.properties()) {
@@ -77,7 +77,7 @@ final class Envelope {
         return raw;
     }
 
-    /** Parsed JSON. The message of what it throws tells the place only, since the text may hold passwords. */
+    /** Parse JSON. The message of an exception gives only the position, because the text may hold passwords. */
     static JsonNode tree(byte[] text) throws IOException {
         try {
             return JSON.readTree(text);

@@ -23,8 +23,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The overrides of a standalone worker, which has no config topic: a file with a flat JSON object. It is
- * looked at twice a second; whoever writes or touches it has the worker load everything anew.
+ * The overrides of a standalone worker, which has no config topic: a file with a flat JSON object. The file is
+ * checked twice a second. Writing or touching it makes the worker load everything again.
  */
 final class FileStore implements Store {
     private static final Logger LOG = LoggerFactory.getLogger(FileStore.class);
@@ -105,7 +105,7 @@ final class FileStore implements Store {
         try {
             told = Files.getLastModifiedTime(path);
         } catch (IOException e) {
-            LOG.debug("{} went away", path, e);
+            LOG.debug("{} was removed", path, e);
         }
         listener.unreadable(++version, path + ": " + reason(failure));
     }
@@ -114,7 +114,7 @@ final class FileStore implements Store {
         return Envelope.strings(Envelope.tree(Files.readAllBytes(path)));
     }
 
-    /** So that nobody ever reads half of it, also after a crash. */
+    /** Atomically, so that a partially written file is never read, even after a crash. */
     private void replace(byte[] content) throws IOException {
         Path aside = path.resolveSibling(path.getFileName() + ".new");
         Files.deleteIfExists(aside);

@@ -14,10 +14,10 @@ import javax.net.ssl.SSLException;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509ExtendedTrustManager;
 
-/** A TLS handshake in memory, without a socket: what would come of a connection, before there is one. */
+/** A TLS handshake in memory, without a socket: it predicts the result of a connection. */
 final class Handshake {
 
-    /** One side did not want the other. */
+    /** One side rejected the other. */
     static final class Rejected extends Exception {
         private static final long serialVersionUID = 1L;
         private final boolean byClient;
@@ -40,7 +40,7 @@ final class Handshake {
     private Handshake(SSLEngine client, SSLEngine server) {
         client.setUseClientMode(true);
         server.setUseClientMode(false);
-        // Room for a flight of several records: a long chain does not fit into one.
+        // Room for a flight of several records, because a long chain does not fit into one.
         int room = 8 * client.getSession().getPacketBufferSize();
         ByteBuffer toServer = ByteBuffer.allocate(room);
         ByteBuffer toClient = ByteBuffer.allocate(room);
@@ -48,12 +48,12 @@ final class Handshake {
         this.server = new Side(server, toServer, toClient);
     }
 
-    /** Let the two shake hands. @throws Rejected when they do not come together */
+    /** Perform the handshake. @throws Rejected if it fails */
     static void between(SSLEngine client, SSLEngine server) throws Rejected {
         new Handshake(client, server).run();
     }
 
-    /** The certificate that a listener serves now, to a client that names no host. */
+    /** The certificate that a listener currently serves to a client that names no host. */
     static Optional<X509Certificate> served(SSLEngine server) {
         AtomicReference<X509Certificate> seen = new AtomicReference<>();
         try {
@@ -61,10 +61,10 @@ final class Handshake {
             curious.init(null, new TrustManager[] {new Witness(seen)}, null);
             between(curious.createSSLEngine(), server);
         } catch (Rejected e) {
-            // As where clients need a certificate: the listener has shown its own by then.
+            // This happens if clients need a certificate; the listener has already sent its own by then.
             return Optional.ofNullable(seen.get());
         } catch (GeneralSecurityException e) {
-            throw new IllegalStateException("every Java has TLS", e);
+            throw new IllegalStateException("every Java runtime supports TLS", e);
         }
         return Optional.ofNullable(seen.get());
     }
@@ -80,7 +80,7 @@ final class Handshake {
                 break;
             }
         }
-        throw new Rejected(true, new SSLException("the handshake came to no end"));
+        throw new Rejected(true, new SSLException("the handshake did not finish"));
     }
 
     private static boolean advance(Side side, boolean isClient) throws Rejected {
@@ -113,7 +113,7 @@ final class Handshake {
                     && (status == HandshakeStatus.NOT_HANDSHAKING || status == HandshakeStatus.FINISHED);
         }
 
-        /** One step; whether anything came of it. */
+        /** One step; returns whether it made progress. */
         boolean advance() throws SSLException {
             if (!begun) {
                 engine.beginHandshake();
@@ -149,7 +149,7 @@ final class Handshake {
         }
     }
 
-    /** Trusts everybody, for one handshake that carries nothing, and remembers the leaf. */
+    /** Trusts every certificate, for one handshake that carries no data, and remembers the leaf. */
     private static final class Witness extends X509ExtendedTrustManager {
         private final AtomicReference<X509Certificate> seen;
 

@@ -18,11 +18,11 @@ import org.eclipse.jetty.util.ssl.SslContextFactory;
 import org.eclipse.jetty.util.ssl.X509;
 
 /**
- * Whether the listener would still answer to the name under which it is known.
+ * Whether the listener would still accept requests for the name by which it is known.
  *
- * <p>Jetty answers 400 to requests for a host that the served certificate does not name, whatever the client
- * makes of it ({@code SecureRequestCustomizer}). A certificate without the advertised host would so shut out
- * the other workers, and whoever wants to take it back.
+ * <p>Jetty responds with 400 to requests for a host that the served certificate does not name, even if the client
+ * accepts the certificate ({@code SecureRequestCustomizer}). A certificate without the advertised host would
+ * therefore lock out the other workers, and any client that tries to undo the change.
  */
 final class HostNames {
     private final Server server;
@@ -33,7 +33,7 @@ final class HostNames {
         this.advertised = advertised;
     }
 
-    /** @throws Refusal when requests to the advertised host, answered until now, would not be any more */
+    /** @throws Refusal if requests to the advertised host, which are accepted now, would be rejected */
     void check(SslContextFactory.Server candidate) {
         String host = advertised.host();
         if (!advertised.isHttps() || host == null || !looksAtHosts()) {
@@ -41,12 +41,12 @@ final class HostNames {
         }
         if (leaves(candidate.getKeyStore()).noneMatch(leaf -> names(leaf, host)) && answers(host)) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The certificate does not name " + host
-                    + ", under which this worker is known: its listener would answer 400 to all requests"
-                    + " there, other workers' and yours.");
+                    + ", by which this worker is known. Its listener would respond with 400 to all requests"
+                    + " for this name, from other workers and from clients.");
         }
     }
 
-    /** Of the keys: Jetty's own list leaves some out, and has certificates that belong to no key. */
+    /** The certificates of keys. Jetty's own list lacks some, and has certificates that belong to no key. */
     private static Stream<X509Certificate> leaves(KeyStore store) {
         try {
             List<X509Certificate> found = new ArrayList<>();
@@ -57,7 +57,7 @@ final class HostNames {
             }
             return found.stream();
         } catch (KeyStoreException e) {
-            throw new IllegalStateException("a key store that has been read", e);
+            throw new IllegalStateException("the key store was already read successfully", e);
         }
     }
 

@@ -24,19 +24,19 @@ import org.eclipse.jetty.util.thread.ShutdownThread;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Getting hold of the worker's Jetty, which Connect hands to nobody. */
+/** Finds the worker's Jetty server, to which Connect gives no access. */
 final class JettyServers {
     private static final Logger LOG = LoggerFactory.getLogger(JettyServers.class);
-    // Connect's name for those of admin.listeners, which have a configuration prefix of their own.
+    // Connect's name for the connectors of admin.listeners, which have their own configuration prefix.
     private static final String ADMIN = "Admin";
 
     private JettyServers() { }
 
     /**
-     * The started server with this worker's listeners, before there has been a request.
+     * The started server with this worker's listeners, before its first request.
      *
-     * <p>Connect has it stopped when the JVM ends, so it stands in the private list of Jetty's shutdown
-     * thread. Where another Jetty keeps no such list, the first request brings the server: {@link #of}.
+     * <p>Connect registers it to be stopped when the JVM ends, so it is in the private list of Jetty's shutdown
+     * thread. If another Jetty version has no such list, the first request provides the server: {@link #of}.
      */
     static Optional<Server> started(Map<String, String> worker) {
         List<Server> found = new ArrayList<>();
@@ -48,13 +48,13 @@ final class JettyServers {
         return found.size() == 1 ? Optional.of(found.get(0)) : Optional.empty();
     }
 
-    /** The server that a request came through. */
+    /** The server that received a request. */
     static Optional<Server> of(ServletContext context) {
         try {
             ServletContextHandler handler = ServletContextHandler.getServletContextHandler(context);
             return Optional.ofNullable(handler == null ? null : handler.getServer());
         } catch (LinkageError e) {
-            LOG.warn("This version of Connect has another Jetty than this plug-in knows", e);
+            LOG.warn("This version of Connect has a Jetty version that this plug-in does not support", e);
             return Optional.empty();
         }
     }
@@ -68,7 +68,7 @@ final class JettyServers {
                 .toList();
     }
 
-    /** Its TLS. */
+    /** The TLS settings of a connector. */
     static SslContextFactory.Server tls(ServerConnector connector) {
         return connector.getConnectionFactory(SslConnectionFactory.class).getSslContextFactory();
     }
@@ -90,7 +90,7 @@ final class JettyServers {
             list.setAccessible(true);
             return List.copyOf((Collection<?>) list.get(ShutdownThread.getInstance()));
         } catch (ReflectiveOperationException | RuntimeException | LinkageError e) {
-            LOG.info("This Jetty does not show its servers; the first request will.", e);
+            LOG.info("This Jetty does not list its servers; the first request will provide the server.", e);
             return List.of();
         }
     }

@@ -9,20 +9,20 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Reads the files of key stores: regular files of a sensible size, and only below the allowed folders where
- * the worker's configuration names some. A pipe or a device would hold the worker up, or fill its memory.
+ * Reads the files of key stores: regular files up to a size limit, and only below the allowed folders if the
+ * worker's configuration names some. A pipe or a device would block the worker or fill its memory.
  */
 final class KeyStoreFiles {
     static final int MAX_BYTES = 16 * 1024 * 1024;
 
     private final List<Path> allowed;
 
-    /** {@code allowed}: absolute folders; none: files can be anywhere. */
+    /** {@code allowed}: absolute folders; if empty, files can be anywhere. */
     KeyStoreFiles(List<Path> allowed) {
         this.allowed = List.copyOf(allowed);
     }
 
-    /** The content of the file at {@code location}, the value of {@code key}. @throws Refusal when it is unfit */
+    /** The content of the file at {@code location}, the value of {@code key}. @throws Refusal if it is unsuitable */
     byte[] read(Candidate candidate, String key, String location) {
         String name = candidate.describe(key);
         Path path;
@@ -54,7 +54,7 @@ final class KeyStoreFiles {
         }
     }
 
-    /** By where the file really is: a symbolic link must not lead out. What is not there is judged by its name. */
+    /** Resolves symbolic links, which must not lead outside. A path that does not exist is checked by its name. */
     private boolean isAllowed(Path path) {
         return allowed.isEmpty() || allowed.stream().anyMatch(folder -> isBelow(path, folder));
     }

@@ -19,8 +19,8 @@ import java.util.Map;
 import org.apache.kafka.common.config.types.Password;
 
 /**
- * Looks into key stores before Jetty does, to say which key is wrong and why. What Java says of a broken store
- * is not repeated: it quotes bytes of the file.
+ * Validates key stores before Jetty reads them, to report which key is wrong and why. Java's messages about a
+ * damaged store are not repeated, because they quote bytes of the file.
  */
 final class KeyStores {
     private static final String PEM = "PEM";
@@ -39,14 +39,14 @@ final class KeyStores {
         this.files = files;
     }
 
-    /** What the listener would serve, checked. */
+    /** The validated key store that the listener would serve. */
     KeyStore keys() {
         if (text(TlsKeys.KEYSTORE_LOCATION) == null) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The listener would have no key store.");
         }
         char[] password = password(TlsKeys.KEYSTORE_PASSWORD);
         if (password == null) {
-            throw new Refusal(TlsKeys.KEYSTORE_PASSWORD, "The key store has no password to open it with.");
+            throw new Refusal(TlsKeys.KEYSTORE_PASSWORD, "The key store has no password.");
         }
         String location = candidate.describe(TlsKeys.KEYSTORE_LOCATION);
         KeyStore store = load(
@@ -62,7 +62,7 @@ final class KeyStores {
                 }
             }
             if (!any) {
-                throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " holds no private key.");
+                throw new Refusal(TlsKeys.KEYSTORE_LOCATION, location + " has no private key.");
             }
             return store;
         } catch (KeyStoreException e) {
@@ -70,7 +70,7 @@ final class KeyStores {
         }
     }
 
-    /** What the listener would trust, checked; null without a truststore: Jetty takes the key store then. */
+    /** The validated truststore of the listener; null without one, in which case Jetty uses the key store. */
     KeyStore trust() {
         if (text(TlsKeys.TRUSTSTORE_LOCATION) == null) {
             return null;
@@ -80,7 +80,7 @@ final class KeyStores {
                 new Keys(TlsKeys.TRUSTSTORE_LOCATION, TlsKeys.TRUSTSTORE_PASSWORD, TlsKeys.TRUSTSTORE_TYPE));
         try {
             if (store.size() == 0) {
-                throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " holds no certificate.");
+                throw new Refusal(TlsKeys.TRUSTSTORE_LOCATION, location + " has no certificate.");
             }
             return store;
         } catch (KeyStoreException e) {
@@ -96,9 +96,9 @@ final class KeyStores {
         try {
             store = KeyStore.getInstance(type);
         } catch (KeyStoreException e) {
-            String instead = PEM.equalsIgnoreCase(type) ? " Connect's listener takes JKS and PKCS12." : "";
-            throw new Refusal(keys.type(), "There is no type of key store '" + candidate.describe(keys.type())
-                    + "' here." + instead);
+            String instead = PEM.equalsIgnoreCase(type) ? " Connect's listener supports JKS and PKCS12." : "";
+            throw new Refusal(keys.type(), "The key store type '" + candidate.describe(keys.type())
+                    + "' is not supported on this worker." + instead);
         }
         byte[] content = files.read(candidate, keys.location(), text(keys.location()));
         String location = candidate.describe(keys.location());
@@ -115,7 +115,7 @@ final class KeyStores {
         return store;
     }
 
-    /** By the name that Java has for the type: nothing else can be in a store that was made. */
+    /** Java's name of the type, because the configured text could be anything. */
     private Refusal unreadable(Keys keys, KeyStore store) {
         return new Refusal(keys.location(), candidate.describe(keys.location()) + " cannot be read as "
                 + store.getType() + ": it is damaged, or of another type.");
@@ -137,7 +137,7 @@ final class KeyStores {
         checkDates(store.getCertificateChain(alias), location);
         if (!belongTogether(key, leaf)) {
             throw new Refusal(TlsKeys.KEYSTORE_LOCATION, "The private key '" + alias + "' in " + location
-                    + " does not belong to its certificate, " + name(leaf) + ".");
+                    + " does not match its certificate, " + name(leaf) + ".");
         }
     }
 
@@ -172,7 +172,7 @@ final class KeyStores {
         } catch (InvalidKeyException e) {
             return false;
         } catch (GeneralSecurityException e) {
-            // As with a signature of another size than the certificate's key makes.
+            // For example, a signature of another size than the certificate's key produces.
             return false;
         }
     }

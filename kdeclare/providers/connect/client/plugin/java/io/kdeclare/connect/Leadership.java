@@ -22,13 +22,13 @@ import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
 import org.apache.kafka.connect.util.FutureCallback;
 
 /**
- * Who leads, found out with what Connect offers: asked to delete a connector that cannot exist, a leader says
- * that there is none and a follower says who leads. A standalone worker says the former.
+ * Finds the leader with the means that Connect offers. When asked to delete a connector that cannot exist, a
+ * leader responds that it does not exist, and a follower names the leader. A standalone worker responds like a leader.
  */
 final class Leadership {
     private static final long PROBE_MS = 2_000;
     private static final int NOT_FOUND = Response.Status.NOT_FOUND.getStatusCode();
-    // Jersey's words for a path that nothing is registered for.
+    // Jersey's message for a path that is not registered.
     private static final String NO_SUCH_PATH = "HTTP 404";
 
     private final Herder herder;
@@ -39,7 +39,7 @@ final class Leadership {
         this.requests = new HerderRequestHandler(client, timeout);
     }
 
-    /** Whether this worker leads, or null where it cannot say so now, as during a rebalance. */
+    /** Whether this worker is the leader, or null if this is unknown now, as during a rebalance. */
     Boolean isHere() {
         try {
             probe().get(PROBE_MS, TimeUnit.MILLISECONDS);
@@ -58,9 +58,9 @@ final class Leadership {
     }
 
     /**
-     * Have the leader do it: here, or there by the same request, at most two workers further.
+     * Have the leader handle the request, either here or by forwarding it, through at most two more workers.
      *
-     * @param forward the request's parameter of this name, which a worker that forwards sets
+     * @param forward the request parameter of this name, set by a worker that forwards a request
      */
     Map<String, String> lead(
             Supplier<Map<String, String>> work, String path, String method, HttpHeaders headers, Object body,
@@ -73,13 +73,13 @@ final class Leadership {
         } catch (ConnectRestException e) {
             if (e.statusCode() == NOT_FOUND && e.getMessage().startsWith(NO_SUCH_PATH)) {
                 throw new ConnectRestException(Response.Status.SERVICE_UNAVAILABLE,
-                        "The worker that leads has no such endpoint: this plug-in is not installed there.", e);
+                        "The leader has no such endpoint: this plug-in is not installed on it.", e);
             }
             throw e;
         }
     }
 
-    /** Ends with an exception in every case: that of a follower or that of a leader, if not another. */
+    /** Always throws an exception: that of a follower, that of a leader, or another one. */
     private FutureCallback<Map<String, String>> probe() {
         FutureCallback<Map<String, String>> answer = new FutureCallback<>();
         herder.deleteConnectorConfig(

@@ -6,11 +6,11 @@ import java.util.Set;
 import org.apache.kafka.common.errors.ApiException;
 
 /**
- * What to tell people of a failure.
+ * Texts about failures for people.
  *
- * <p>Only messages that are known to hold no resolved value are repeated: this plug-in's own, those of Kafka's
- * protocol, and those about classes. Others, as of a config provider, of Jetty or of Java's key stores, can quote
- * a secret; of these the kinds of the exceptions are told.
+ * <p>Repeats only messages that cannot contain a resolved value: those of this plug-in, of Kafka's protocol, and
+ * about classes. Other messages, such as those of config providers, Jetty or Java's key stores, can quote a
+ * secret; for these, only the exception classes are given.
  */
 final class Messages {
     private Messages() { }
@@ -25,7 +25,7 @@ final class Messages {
         return message == null || message.isBlank() ? kinds(failure) : withoutControls(message);
     }
 
-    /** The classes of an exception and of its causes, without what they say. */
+    /** The classes of an exception and its causes, without their messages. */
     static String kinds(Throwable failure) {
         Set<String> kinds = new LinkedHashSet<>();
         for (Throwable cause = failure; cause != null && kinds.size() < 8; cause = cause.getCause()) {
@@ -34,7 +34,7 @@ final class Messages {
         return String.join(", caused by ", kinds);
     }
 
-    /** In one line of a log, whatever somebody has written into a key or a value. */
+    /** The text for one line of a log; keys and values can contain any characters. */
     static String withoutControls(String text) {
         return text.replaceAll("\\p{Cntrl}", "?");
     }

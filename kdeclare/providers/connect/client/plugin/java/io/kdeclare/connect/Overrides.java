@@ -16,13 +16,13 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** How far this worker is with the overrides: what it has seen, what it has applied, what it refused. */
+/** This worker's progress with the overrides: the versions it has seen, applied and refused. */
 final class Overrides implements Store.Listener {
 
-    /** A version that is in force. {@code sha256}: of the raw map as canonical JSON. */
+    /** A version that is in effect. {@code sha256}: of the raw map as canonical JSON. */
     record Applied(long offset, Instant at, String sha256, Set<String> keys) { }
 
-    /** A version that was refused; {@code offset} is null for trouble with the store itself. */
+    /** A version that was refused; {@code offset} is null for an error of the store itself. */
     record Failure(Long offset, Instant at, String message) { }
 
     private static final Logger LOG = LoggerFactory.getLogger(Overrides.class);
@@ -40,14 +40,14 @@ final class Overrides implements Store.Listener {
         this.components = components;
     }
 
-    /** Let a component take part; what is overridden already, it takes at once. */
+    /** Add a component; it applies existing overrides immediately. */
     synchronized void register(Component component) {
         components.add(component);
         if (read != null) {
             Failure before = refused;
             take(read);
             if (before != null && before.offset() > read) {
-                // What came later and could not be read, is told of until something can be.
+                // A later version that could not be read remains reported until one can be read.
                 refused = before;
             }
         }
@@ -66,7 +66,7 @@ final class Overrides implements Store.Listener {
     @Override
     public synchronized void unreadable(long offset, String reason) {
         seen = offset;
-        refuse(offset, "What is stored cannot be read: " + reason);
+        refuse(offset, "The stored overrides cannot be read: " + reason);
     }
 
     @Override
@@ -80,9 +80,9 @@ final class Overrides implements Store.Listener {
     }
 
     /**
-     * The overrides of the cluster, whether this worker could apply them or not.
+     * The overrides of the cluster, whether or not this worker could apply them.
      *
-     * @throws StoreException where there are some, and none that this worker could read
+     * @throws StoreException if there are overrides but this worker could not read any version
      */
     synchronized Map<String, String> raw() {
         if (raw == null && seen != null) {
@@ -91,7 +91,7 @@ final class Overrides implements Store.Listener {
         return last();
     }
 
-    /** The last overrides that this worker could read; empty where there were none. */
+    /** The last overrides that this worker could read; empty if there were none. */
     synchronized Map<String, String> last() {
         return raw == null ? Map.of() : raw;
     }
@@ -104,18 +104,18 @@ final class Overrides implements Store.Listener {
         return applied;
     }
 
-    /** The version that this worker refused, unless a later one has been applied; else trouble with the store. */
+    /** The version that this worker refused, unless it has applied a later one; otherwise, an error of the store. */
     synchronized Failure failure() {
         return refused != null ? refused : trouble;
     }
 
-    /** SHA-256, in hex, of a map as JSON with sorted keys and no white space. */
+    /** The SHA-256, in hex, of a map as JSON with sorted keys and no white space. */
     static String sha256(Map<String, String> map) {
         try {
             byte[] canonical = JSON.writeValueAsString(new TreeMap<>(map)).getBytes(StandardCharsets.UTF_8);
             return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(canonical));
         } catch (JsonProcessingException | NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java can do this", e);
+            throw new IllegalStateException("every Java runtime supports SHA-256 and JSON", e);
         }
     }
 
@@ -133,7 +133,7 @@ final class Overrides implements Store.Listener {
 
     private void refuse(long offset, String message) {
         refused = new Failure(offset, Instant.now(), message);
-        LOG.error("Dynamic worker configuration of offset {} was refused, what was in force stays: {}", offset,
+        LOG.error("Dynamic worker configuration of offset {} was refused; the current one stays in effect: {}", offset,
                 message);
     }
 }

@@ -14,11 +14,11 @@ import org.apache.kafka.connect.runtime.rest.util.SSLUtils;
 import org.eclipse.jetty.util.ssl.SslContextFactory;
 
 /**
- * Whether the other workers would still talk to this one.
+ * Whether the other workers could still connect to this one.
  *
- * <p>Workers forward requests with a client that knows the static configuration only. A certificate that it
- * does not accept, or a truststore that does not accept it, would end forwarding; so the connection is
- * rehearsed, with the new listener on one side and that client on the other.
+ * <p>Workers forward requests with a client that uses only the static configuration. If this client did not accept
+ * a new certificate, or a new truststore did not accept the client, forwarding would fail. Therefore a handshake
+ * between the new listener and this client is tested first.
  */
 final class PeerTrust {
     private final Map<String, String> worker;
@@ -26,7 +26,7 @@ final class PeerTrust {
     private SslContextFactory.Client client;
     private List<Stamp> madeFrom = List.of();
 
-    /** A file as it was: opening a key store takes long, and these change seldom. */
+    /** The identity of a file's content, so that key stores, which are slow to open, are opened only after changes. */
     private record Stamp(Path path, FileTime changed, long size) {
         static Stamp of(String location) {
             Path path = Path.of(location);
@@ -43,7 +43,7 @@ final class PeerTrust {
         this.advertised = advertised;
     }
 
-    /** @throws Refusal when another worker with the same static configuration could not connect */
+    /** @throws Refusal if another worker with the same static configuration could not connect */
     void check(SslContextFactory.Server candidate) {
         if (!advertised.isHttps()) {
             return;
@@ -55,13 +55,13 @@ final class PeerTrust {
             throw e.byClient()
                     ? new Refusal(TlsKeys.KEYSTORE_LOCATION, "The other workers would not accept this certificate"
                             + " and could not forward requests to this one (" + e.getMessage()
-                            + "). What they trust is in their own files: add the new authority there first.")
+                            + "). Their truststores are static files: add the new CA certificate there first.")
                     : new Refusal(TlsKeys.TRUSTSTORE_LOCATION, "The listener would not accept the certificates"
-                            + " that the other workers forward requests with (" + e.getMessage() + ").");
+                            + " with which the other workers forward requests (" + e.getMessage() + ").");
         }
     }
 
-    /** The client that Connect would make now: it makes one for each request. */
+    /** The client that Connect would create now: it creates one for each request. */
     private synchronized SslContextFactory.Client peer() {
         List<Stamp> stamps = Stream.of("ssl.keystore.location", "ssl.truststore.location")
                 .flatMap(key -> Stream.of(key, TlsKeys.PREFIX + key))
@@ -82,7 +82,7 @@ final class PeerTrust {
             made.start();
             return made;
         } catch (Exception e) {
-            throw new Refusal("", "The worker's own configuration gives no client to check this with ("
+            throw new Refusal("", "A client for this check cannot be created from the worker's own configuration ("
                     + Messages.kinds(e) + ").");
         }
     }

@@ -17,10 +17,10 @@ import org.apache.kafka.common.config.provider.ConfigProvider;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Resolves <code>${provider:path:key}</code> with the worker's own config providers. Each is made when the
- * first placeholder asks for it: one that cannot be made is in nobody's way before.
+ * Resolves <code>${provider:path:key}</code> with the worker's own config providers. Each provider is created for
+ * its first placeholder, so a provider that cannot be created does no harm before.
  *
- * <p>Connect removes {@code config.providers} from what an extension is given, so their names are taken from
+ * <p>Connect removes {@code config.providers} from the configuration of extensions, so the names are taken from
  * {@code config.providers.NAME.class}.
  */
 final class Placeholders implements AutoCloseable {
@@ -34,7 +34,7 @@ final class Placeholders implements AutoCloseable {
         this.transformer = new ConfigTransformer(Map.copyOf(providers));
     }
 
-    /** {@code loader}: one that knows the plug-ins, since providers can be such. */
+    /** {@code loader}: a class loader that knows the plug-ins, because providers can be plug-ins. */
     static Placeholders of(Map<String, String> worker, ClassLoader loader) {
         Map<String, Lazy> providers = new HashMap<>();
         worker.forEach((key, name) -> {
@@ -46,7 +46,7 @@ final class Placeholders implements AutoCloseable {
         return new Placeholders(providers);
     }
 
-    /** The overrides with values instead of placeholders. @throws Refusal when one cannot be resolved */
+    /** The overrides with resolved placeholders. @throws Refusal if one cannot be resolved */
     Map<String, String> resolve(Map<String, String> raw) {
         Map<String, String> resolved = new TreeMap<>();
         raw.forEach((key, value) -> resolved.put(key, resolve(key, value)));
@@ -56,7 +56,7 @@ final class Placeholders implements AutoCloseable {
     private String resolve(String key, String value) {
         String resolved;
         try {
-            // A map of one, so that what goes wrong can be said of the key.
+            // A map with one entry, so that an error can be attributed to the key.
             resolved = transformer.transform(new LinkedHashMap<>(Map.of(key, value))).data().get(key);
         } catch (RuntimeException | LinkageError e) {
             throw new Refusal(key, "A placeholder cannot be resolved on this worker, " + shown(value) + ": "
@@ -71,13 +71,13 @@ final class Placeholders implements AutoCloseable {
         return resolved;
     }
 
-    /** Never the provider's own words: they can hold what it logs in with, or what it has read. */
+    /** Does not repeat the provider's message, which can contain its credentials or the data that it read. */
     private static String reason(Throwable failure) {
         return failure instanceof Refusal unmade ? unmade.getMessage()
                 : "its config provider failed (" + Messages.kinds(failure) + ")";
     }
 
-    /** The placeholders of a value, without what stands beside them: that may be a password. */
+    /** The placeholders of a value, without the text around them, which may be a password. */
     private static String shown(String value) {
         return ConfigTransformer.DEFAULT_PATTERN.matcher(value).results()
                 .map(MatchResult::group).collect(Collectors.joining(" "));
@@ -85,7 +85,7 @@ final class Placeholders implements AutoCloseable {
 
     private String unresolved(String placeholder, String provider) {
         return providers.containsKey(provider)
-                ? "This worker's config provider '" + provider + "' knows nothing of " + placeholder + "."
+                ? "This worker's config provider '" + provider + "' has no value for " + placeholder + "."
                 : "This worker has no config provider '" + provider + "' for " + placeholder + ".";
     }
 
@@ -94,7 +94,7 @@ final class Placeholders implements AutoCloseable {
         providers.values().forEach(Lazy::close);
     }
 
-    /** A provider that is made when it is first asked. */
+    /** A provider that is created when it is first used. */
     private static final class Lazy implements ConfigProvider {
         private final Map<String, String> params = new HashMap<>();
         private final String name;
@@ -116,7 +116,7 @@ final class Placeholders implements AutoCloseable {
 
         @Override
         public void configure(Map<String, ?> configs) {
-            // It has its parameters.
+            // Its parameters are already set.
         }
 
         @Override
@@ -165,7 +165,7 @@ final class Placeholders implements AutoCloseable {
         }
 
         private Refusal failed(Throwable cause) {
-            return new Refusal("", "the config provider '" + name + "', " + type + ", cannot be made ("
+            return new Refusal("", "the config provider '" + name + "', " + type + ", cannot be created ("
                     + Messages.kinds(cause) + ")");
         }
     }

@@ -3,8 +3,8 @@ package io.kdeclare.connect;
 import org.apache.kafka.common.config.ConfigException;
 
 /**
- * Overrides that this worker cannot take, with the key that is wrong and a reason for people.
- * The reason never holds a resolved value, and there is no cause that could.
+ * Overrides that this worker cannot apply, with the invalid key and a reason for people.
+ * The reason never contains a resolved value, and there is no cause that could.
  */
 final class Refusal extends ConfigException {
     private static final long serialVersionUID = 1L;
@@ -16,7 +16,7 @@ final class Refusal extends ConfigException {
         this.key = key;
     }
 
-    /** The key that is to blame, or an empty string where several are. */
+    /** The key that caused the refusal, or an empty string if several did. */
     String key() {
         return key;
     }

@@ -11,13 +11,13 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * What the worker's own configuration says about dynamic overrides.
+ * The worker's own settings for dynamic overrides.
  *
- * <p>{@code worker}: all of it, as strings. {@code topic}, {@code transactionalId}: of distributed workers.
- * {@code file}: of a standalone worker, or null. {@code checkTrust}: whether a certificate that the other workers
- * would not accept is refused. {@code replay}: how long a starting worker holds back its first request.
- * {@code allowed}: the folders below which overrides may name key stores; none: anywhere. Who may change
- * anything is read apart from these: {@link Access}.
+ * <p>{@code worker}: the whole configuration, as strings. {@code topic}, {@code transactionalId}: of distributed
+ * workers. {@code file}: of a standalone worker, or null. {@code checkTrust}: whether to refuse a certificate that
+ * the other workers would not accept. {@code replay}: how long a starting worker delays its first request.
+ * {@code allowed}: the folders below which overrides may name key stores; if empty, anywhere. Access is configured
+ * separately: {@link Access}.
  */
 record Settings(
         Map<String, String> worker,
@@ -46,7 +46,7 @@ record Settings(
             TlsKeys.TRUSTSTORE_TYPE);
     private static final int REPLAY_MS = 20_000;
 
-    /** Read them. @throws Refusal when one of them is wrong */
+    /** Read the settings. @throws Refusal if one of them is invalid */
     static Settings of(Map<String, ?> configs) {
         Map<String, String> worker = new TreeMap<>();
         configs.forEach((key, value) -> {
@@ -56,7 +56,7 @@ record Settings(
         });
         String group = worker.get("group.id");
         String topic = worker.getOrDefault(PREFIX + "topic", worker.get("config.storage.topic"));
-        // Under Connect's own prefix, so that the access it already needs for its transactions covers this one.
+        // With Connect's own prefix, so that the ACL that Connect needs for its transactions also covers this id.
         String transactionalId =
                 worker.getOrDefault(PREFIX + "transactional.id", "connect-cluster-" + group + "-worker-config");
         return new Settings(
@@ -89,7 +89,7 @@ record Settings(
     private static Path folder(String value) {
         Path folder = path(ALLOWED_PATHS, value);
         if (folder == null || !folder.isAbsolute()) {
-            throw new Refusal(ALLOWED_PATHS, "Each folder has to be an absolute path.");
+            throw new Refusal(ALLOWED_PATHS, "Each folder must be an absolute path.");
         }
         return folder.normalize();
     }
@@ -99,7 +99,7 @@ record Settings(
         try {
             return value == null ? otherwise : Integer.parseInt(value.trim());
         } catch (NumberFormatException e) {
-            throw new Refusal(key, "This has to be a number of milliseconds.");
+            throw new Refusal(key, "This must be a number of milliseconds.");
         }
     }
 
@@ -111,7 +111,7 @@ record Settings(
         keys.remove("");
         for (String key : keys) {
             if (!TlsKeys.RELOADABLE.contains(key)) {
-                throw new Refusal(WHITELIST, "Nothing in this worker can take " + key + " while it runs.");
+                throw new Refusal(WHITELIST, "This worker has no component that can change " + key + " while it runs.");
             }
         }
         return keys;

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What {@code GET …/status} answers: one worker's own view, certificates as they are served. */
+/** The response of {@code GET …/status}: one worker's own view, with the certificates that it serves. */
 final class StatusReport {
     private StatusReport() { }
 
@@ -74,7 +74,7 @@ final class StatusReport {
             byte[] digest = MessageDigest.getInstance("SHA-256").digest(certificate.getEncoded());
             shown.put("sha256", HexFormat.of().formatHex(digest));
         } catch (NoSuchAlgorithmException | CertificateEncodingException e) {
-            throw new IllegalStateException("a certificate that was served can be hashed", e);
+            throw new IllegalStateException("a served certificate can always be hashed", e);
         }
         shown.put("subject", certificate.getSubjectX500Principal().getName());
         shown.put("issuer", certificate.getIssuerX500Principal().getName());

@@ -4,34 +4,34 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.function.UnaryOperator;
 
-/** Where the overrides are kept: the config topic of distributed workers, a file of a standalone one. */
+/** The storage of the overrides: the config topic of distributed workers, or a file of a standalone one. */
 interface Store extends AutoCloseable {
 
-    /** Told of every version of the overrides, in order, on one thread at a time. */
+    /** Notified of every version of the overrides, in order, on one thread at a time. */
     interface Listener {
 
-        /** The overrides are these now, as raw as they were written; {@code offset} grows with each version. */
+        /** These are the current raw overrides; {@code offset} grows with each version. */
         void updated(long offset, Map<String, String> raw);
 
-        /** There is a version that is no map of overrides. */
+        /** There is a version that is not a map of overrides. */
         void unreadable(long offset, String reason);
 
-        /** The store cannot be followed for the moment; an empty reason: it can again. */
+        /** The store cannot be followed at the moment; an empty reason means that it can be followed again. */
         void trouble(String reason);
     }
 
-    /** Begin to follow the store. */
+    /** Start to follow the store. */
     void start(Listener listener);
 
-    /** Wait until all that was there at the start has been told; return whether it has. */
+    /** Wait until the listener was notified of everything stored at the start; return whether it was. */
     boolean awaitStart(Duration limit) throws InterruptedException;
 
     /**
-     * Replace the overrides by what {@code change} makes of them, one change at a time in the whole cluster.
-     * Return when this worker's listener has been told of the result.
+     * Replace the overrides by the result of {@code change}, one change at a time in the whole cluster.
+     * Returns when this worker's listener has been notified of the result.
      *
-     * @throws StoreException when they could not be written; what {@code change} throws is passed on, and
-     *     nothing is written then
+     * @throws StoreException if they could not be written; exceptions of {@code change} are passed on, and then
+     *     nothing is written
      */
     void update(UnaryOperator<Map<String, String>> change);
 

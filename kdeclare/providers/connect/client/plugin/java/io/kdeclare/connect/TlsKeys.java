@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** The keys of the HTTPS listener, and how they come together from a worker's file and its overrides. */
+/** The keys of the HTTPS listener, and how they are combined from a worker's file and its overrides. */
 final class TlsKeys {
     static final String PREFIX = "listeners.https.";
     static final String KEYSTORE_LOCATION = PREFIX + "ssl.keystore.location";
@@ -16,7 +16,7 @@ final class TlsKeys {
     static final String TRUSTSTORE_PASSWORD = PREFIX + "ssl.truststore.password";
     static final String TRUSTSTORE_TYPE = PREFIX + "ssl.truststore.type";
 
-    /** What can be changed while the listener runs; the whitelist is a part of it. */
+    /** The keys that can be changed while the listener runs; the whitelist is a subset. */
     static final Set<String> RELOADABLE = new TreeSet<>(Set.of(
             KEYSTORE_LOCATION,
             KEYSTORE_PASSWORD,
@@ -34,11 +34,11 @@ final class TlsKeys {
     private TlsKeys() { }
 
     /**
-     * The worker's file with the overrides laid over it.
+     * The worker's file combined with the overrides.
      *
-     * <p>Connect takes either all plain {@code ssl.*} keys or, as soon as one {@code listeners.https.*} key
-     * is there, only those. So the plain ones are put under the prefix first: otherwise one override would
-     * make the truststore vanish, and {@code ssl.client.auth=required} with it.
+     * <p>Connect uses either all plain {@code ssl.*} keys or, as soon as there is one {@code listeners.https.*} key,
+     * only those. So the plain keys are first copied under the prefix. Otherwise one override would remove the
+     * truststore, and {@code ssl.client.auth=required} with it.
      */
     static Map<String, String> merged(Map<String, String> worker, Map<String, String> overrides) {
         Map<String, String> merged = new HashMap<>(worker);

@@ -15,7 +15,7 @@ import org.eclipse.jetty.server.ServerConnector;
 import org.eclipse.jetty.util.ssl.SslContextFactory;
 
 /**
- * The worker's HTTPS listeners: new handshakes get the new certificate, connections that are open live on.
+ * The worker's HTTPS listeners: new handshakes use the new certificate, and open connections continue.
  */
 final class TlsListeners implements Component {
 
@@ -34,8 +34,8 @@ final class TlsListeners implements Component {
     private Validated validated;
 
     /**
-     * {@code worker}: the configuration without overrides. {@code files}: reads key stores. {@code check}: throws a Refusal about material that
-     * is sound in itself but unwanted.
+     * {@code worker}: the configuration without overrides. {@code files}: reads key stores. {@code check}: throws a
+     * Refusal about material that is valid in itself but not acceptable.
      */
     TlsListeners(
             Server server, Map<String, String> worker, KeyStoreFiles files,
@@ -51,11 +51,11 @@ final class TlsListeners implements Component {
         if (!connectors.isEmpty()) {
             validated = new Validated(candidate, material(candidate));
         } else if (!candidate.merged().equals(own)) {
-            throw new Refusal("", "This worker has no HTTPS listener that could take this.");
+            throw new Refusal("", "This worker has no HTTPS listener to apply this to.");
         }
     }
 
-    /** Takes the very material that was validated, if that was just done: files can change in between. */
+    /** Uses exactly the material that was validated, if that was just done, because files can change in between. */
     @Override
     public synchronized void apply(Candidate candidate) {
         if (connectors.isEmpty()) {
@@ -73,17 +73,17 @@ final class TlsListeners implements Component {
             }
         } catch (Exception e) {
             before.forEach(TlsListeners::restore);
-            throw new Refusal("", "A listener did not take its new certificate and has its old one back ("
+            throw new Refusal("", "A listener could not use its new certificate, and its old one was restored ("
                     + Messages.kinds(e) + ").");
         }
     }
 
-    /** Whether there is none. */
+    /** Whether there is no listener. */
     boolean isEmpty() {
         return connectors.isEmpty();
     }
 
-    /** What is served now, found out by shaking hands. */
+    /** The certificates that are served now, determined by handshakes. */
     List<Listener> listeners() {
         return connectors.stream()
                 .map(connector -> new Listener(
@@ -112,7 +112,7 @@ final class TlsListeners implements Component {
         try {
             material.into(JettyServers.tls(connector));
         } catch (Exception e) {
-            throw new IllegalStateException("a listener did not take back what it had: " + Messages.kinds(e));
+            throw new IllegalStateException("a listener's previous state could not be restored: " + Messages.kinds(e));
         }
     }
 }

@@ -19,8 +19,8 @@ import org.apache.kafka.connect.runtime.rest.util.SSLUtils;
 import org.eclipse.jetty.util.ssl.SslContextFactory;
 
 /**
- * What an HTTPS listener serves with, apart from the listener: built and checked before any listener takes
- * it, so that taking it can hardly fail.
+ * The key material and settings that an HTTPS listener serves, separate from the listener: built and checked
+ * before any listener uses them, so that the switch can hardly fail.
  */
 record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boolean needs, boolean wants) {
     private static final ConfigDef DEFINITION = new ConfigDef()
@@ -36,7 +36,7 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
             SslConfigs.SSL_KEYSTORE_TYPE_CONFIG, SslConfigs.DEFAULT_SSL_KEYSTORE_TYPE,
             SslConfigs.SSL_TRUSTSTORE_TYPE_CONFIG, SslConfigs.DEFAULT_SSL_TRUSTSTORE_TYPE);
 
-    /** What a listener has now. */
+    /** The current material of a listener. */
     static TlsMaterial of(SslContextFactory.Server live) {
         return new TlsMaterial(
                 live.getSslContext(),
@@ -46,7 +46,7 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
                 live.getWantClientAuth());
     }
 
-    /** A factory of a listener with this configuration, started. @throws Refusal when there cannot be one */
+    /** A started factory of a listener with this configuration. @throws Refusal if there cannot be one */
     static SslContextFactory.Server factory(Candidate candidate, KeyStoreFiles files) {
         candidate.raw().keySet().forEach(key -> TlsValues.check(DEFINITION, candidate, key));
         Map<String, Object> values = parsed(candidate.merged()).valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
@@ -54,8 +54,8 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
         KeyStores stores = new KeyStores(candidate, values, files);
         KeyStore keys = stores.keys();
         KeyStore trust = stores.trust();
-        // Without the paths: Jetty would log them with each certificate. The key stores are set as they were
-        // checked, and not read again, which would take as long again too.
+        // Without the paths, which Jetty would log with each certificate. The key stores are set as they were
+        // checked and not read again, which would take just as long again.
         Map<String, String> without = new HashMap<>(candidate.merged());
         without.keySet().removeAll(Set.of(TlsKeys.KEYSTORE_LOCATION, TlsKeys.TRUSTSTORE_LOCATION));
         SslContextFactory.Server factory = SSLUtils.createServerSideSslContextFactory(parsed(without));
@@ -69,21 +69,21 @@ record TlsMaterial(SSLContext context, String[] protocols, String[] ciphers, boo
         }
     }
 
-    /** The configuration as Connect reads it; not logged. */
+    /** The configuration as Connect parses it; not logged. */
     static AbstractConfig parsed(Map<String, String> merged) {
         try {
             AbstractConfig config = new AbstractConfig(DEFINITION, merged, Map.of(), false);
             config.valuesWithPrefixAllOrNothing(TlsKeys.PREFIX);
             return config;
         } catch (ConfigException e) {
-            throw new Refusal("", "A TLS setting of the worker's own configuration has a value that Kafka does not"
+            throw new Refusal("", "A TLS setting in the worker's own configuration has a value that Kafka does not"
                     + " allow.");
         }
     }
 
     /**
-     * Have a listener serve new connections with this. The context is handed over as it is: nothing is read
-     * from files, and no value from before is left over, since the listener's own paths count no longer.
+     * Have a listener serve new connections with this material. The context is passed on unchanged: nothing is read
+     * from files, and no previous value remains, because the listener's own paths no longer apply.
      */
     void into(SslContextFactory.Server live) throws Exception {
         live.reload(factory -> {

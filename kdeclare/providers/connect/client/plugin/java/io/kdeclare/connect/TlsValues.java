@@ -14,13 +14,13 @@ import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.config.SslConfigs;
 
 /**
- * Whether the value of an override can be one of its key. Kafka quotes a value that it does not allow, and
- * Jetty logs protocols and cipher suites that it does not know, so both only get to see what is sound.
+ * Whether the value of an override is valid for its key. Kafka quotes values that it does not allow, and Jetty
+ * logs unknown protocols and cipher suites, so both receive only valid values.
  */
 final class TlsValues {
     private TlsValues() { }
 
-    /** {@code key}: one of the overrides. @throws Refusal that names it and what was written, not the value */
+    /** {@code key}: one of the overrides. @throws Refusal with the key and the written text, not the resolved value */
     static void check(ConfigDef definition, Candidate candidate, String key) {
         String name = key.substring(TlsKeys.PREFIX.length());
         AbstractConfig parsed;
@@ -28,8 +28,8 @@ final class TlsValues {
             parsed = new AbstractConfig(definition, Map.of(name, candidate.merged().get(key)), Map.of(), false);
         } catch (ConfigException e) {
             ConfigDef.Validator allowed = definition.configKeys().get(name).validator;
-            String choices = allowed instanceof ConfigDef.ValidString ? " It takes one of " + allowed + "." : "";
-            throw new Refusal(key, "Not a value of this key: " + candidate.describe(key) + "." + choices);
+            String choices = allowed instanceof ConfigDef.ValidString ? " Use one of " + allowed + "." : "";
+            throw new Refusal(key, "This value is not valid for this key: " + candidate.describe(key) + "." + choices);
         }
         switch (name) {
             case SslConfigs.SSL_ENABLED_PROTOCOLS_CONFIG ->
@@ -42,7 +42,7 @@ final class TlsValues {
 
     private static void checkKnown(Candidate candidate, String key, List<String> values, String[] known) {
         if (values != null && !Arrays.asList(known).containsAll(values)) {
-            throw new Refusal(key, "Names something that this worker's Java does not have: "
+            throw new Refusal(key, "The value names something that this worker's Java does not support: "
                     + candidate.describe(key) + ".");
         }
     }

@@ -22,7 +22,7 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Follows the config topic on a thread of its own, and tells of the overrides that stand in it. */
+/** Follows the config topic on its own thread, and reports the overrides in it. */
 final class TopicReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopicReader.class);
     private static final Duration IDLE = Duration.ofSeconds(1);
@@ -31,10 +31,10 @@ final class TopicReader implements AutoCloseable {
     private static final long RETRY_MS = 1_000;
     private static final long CLOSE_MS = 5_000;
 
-    /** Somebody who waits until this position is reached. */
+    /** A waiter for this position. */
     private record Waiter(long position, CompletableFuture<Void> reached) { }
 
-    /** The last record of overrides, and the last of them that can be read. */
+    /** The last record of overrides, and the last one that can be read. */
     private record Latest(ConsumerRecord<byte[], byte[]> any, ConsumerRecord<byte[], byte[]> readable) {
         static final Latest NONE = new Latest(null, null);
 
@@ -67,22 +67,22 @@ final class TopicReader implements AutoCloseable {
         thread.start();
     }
 
-    /** Whether all that stood there at the start has been told, at the latest after so long. */
+    /** Wait, up to a limit, until everything stored at the start was reported; return whether it was. */
     boolean awaitReplay(Duration limit) throws InterruptedException {
         return replayed.await(limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
-    /** The last overrides that could be read. @throws StoreException when there are such, and none could be */
+    /** The last overrides that could be read. @throws StoreException if there are some, but none could be read */
     Map<String, String> current() {
         if (current == null && lost != null) {
-            throw new StoreException("Nothing was written: a change would lose what is stored, since that cannot be"
-                    + " read (" + lost + "). To begin anew, write a tombstone with the key " + Envelope.KEY
+            throw new StoreException("Nothing was written: a change would lose the stored overrides, which cannot be"
+                    + " read (" + lost + "). To start over, write a tombstone with the key " + Envelope.KEY
                     + " to partition 0 of " + partition.topic() + ".");
         }
         return current == null ? Map.of() : current;
     }
 
-    /** Wait until all records before this position have been told. */
+    /** Wait until all records before this position were reported. */
     void readTo(long position, Duration limit) {
         Waiter waiter = new Waiter(position, new CompletableFuture<>());
         waiters.add(waiter);
@@ -90,7 +90,7 @@ final class TopicReader implements AutoCloseable {
         try {
             waiter.reached().get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
-            throw new StoreException("The topic " + partition.topic() + " could not be read to its end within "
+            throw new StoreException("The topic " + partition.topic() + " could not be read completely within "
                     + limit.toSeconds() + " s.");
         } catch (ExecutionException e) {
             throw new StoreException(Messages.of(e.getCause()));
@@ -139,11 +139,11 @@ final class TopicReader implements AutoCloseable {
         }
     }
 
-    /** The worker makes the topic, right after it has started this extension or before. */
+    /** The worker creates the topic, either before it starts this extension or right afterwards. */
     private void awaitTopic() {
         List<PartitionInfo> found = consumer.partitionsFor(partition.topic(), REQUEST);
         while (!closed && (found == null || found.isEmpty())) {
-            listener.trouble("There is no topic " + partition.topic() + ".");
+            listener.trouble("The topic " + partition.topic() + " does not exist.");
             pause(TOPIC_POLL_MS);
             found = consumer.partitionsFor(partition.topic(), REQUEST);
         }
@@ -160,12 +160,12 @@ final class TopicReader implements AutoCloseable {
                 serve();
                 tell(latest(Latest.NONE));
             } catch (WakeupException e) {
-                LOG.trace("Somebody waits, or it is time to close");
+                LOG.trace("Woken up by a waiter, or to close");
             }
         }
     }
 
-    /** What counts of the past is its last record, and the last that can be read: not all changes again. */
+    /** Of the past, only the last record and the last one that can be read matter, not all changes again. */
     private void replay() {
         long end = consumer.endOffsets(List.of(partition), REQUEST).get(partition);
         Latest found = Latest.NONE;
@@ -175,7 +175,7 @@ final class TopicReader implements AutoCloseable {
         tell(found);
     }
 
-    /** Poll once; the latest of what was found before and what comes. */
+    /** Poll once; keep the latest of the previous and the new records. */
     private Latest latest(Latest before) {
         Latest found = before;
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(IDLE)) {

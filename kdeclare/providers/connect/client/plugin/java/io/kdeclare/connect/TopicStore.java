@@ -26,9 +26,9 @@ import org.slf4j.LoggerFactory;
 /**
  * The overrides in Connect's config topic.
  *
- * <p>Only the leader is asked to write, but that is a check and no fence: a worker that was the leader a
- * moment ago may still be writing. So all writers share one transactional id. Who begins last fences the
- * others before it reads, and a fenced writer starts again from reading.
+ * <p>Only the leader is asked to write, but this check is not a fence: a worker that has just lost the leadership
+ * may still be writing. Therefore all writers share one transactional id. The last one to start fences the others
+ * before it reads, and a fenced writer starts again with reading.
  */
 final class TopicStore implements Store {
     private static final Logger LOG = LoggerFactory.getLogger(TopicStore.class);
@@ -67,9 +67,9 @@ final class TopicStore implements Store {
             for (int attempt = 1; !attempted(change); attempt++) {
                 if (attempt == ATTEMPTS) {
                     throw new StoreException("Other workers wrote at the same time, " + ATTEMPTS
-                            + " times in a row. Whether it was written is not known; look before you try again.");
+                            + " times in a row. It is unknown whether the change was written; check before retrying.");
                 }
-                LOG.info("Another worker writes overrides too; trying again");
+                LOG.info("Another worker is also writing overrides; trying again");
                 pause(ThreadLocalRandom.current().nextLong(BACKOFF_MS << attempt));
             }
         } finally {
@@ -85,7 +85,7 @@ final class TopicStore implements Store {
         letGo();
     }
 
-    /** Whether it was written; false: another writer came first, and nothing was. */
+    /** Whether it was written; false if another writer came first and nothing was written. */
     private boolean attempted(UnaryOperator<Map<String, String>> change) {
         try {
             fence();
@@ -127,12 +127,12 @@ final class TopicStore implements Store {
                 letGo();
                 return false;
             }
-            throw failed("Whether it was written is not known; look before you try again: ", e);
+            throw failed("It is unknown whether the change was written; check before retrying: ", e);
         }
         try {
             reader.readTo(offset + 1, PATIENCE);
         } catch (RuntimeException e) {
-            throw failed("It was written, but this worker has not read it back: ", e);
+            throw failed("The change was written, but this worker has not read it back: ", e);
         }
         return true;
     }
@@ -145,7 +145,7 @@ final class TopicStore implements Store {
         }
     }
 
-    /** The position behind all that is committed. */
+    /** The position after all committed records. */
     private long end() throws ExecutionException, InterruptedException {
         TopicPartition partition = new TopicPartition(topic, 0);
         ListOffsetsOptions committed = new ListOffsetsOptions(IsolationLevel.READ_COMMITTED);
@@ -153,7 +153,7 @@ final class TopicStore implements Store {
                 .partitionResult(partition).get().offset();
     }
 
-    /** Give the clients up; closing the producer aborts what it had begun. */
+    /** Close the clients; closing the producer aborts an open transaction. */
     private void letGo() {
         Utils.closeQuietly(producer == null ? null : () -> producer.close(CLOSE), "producer of overrides");
         Utils.closeQuietly(admin == null ? null : () -> admin.close(CLOSE), "admin client of overrides");

@@ -13,11 +13,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Dynamic worker configuration (the draft KIP-1185) for stock Connect workers: name this class in
+ * Dynamic worker configuration (the draft KIP-1185) for stock Connect workers. Name this class in
  * {@code rest.extension.classes}.
  *
- * <p>Connect registers extensions on its regular listener only, so that is where the endpoints are, also
- * where {@code admin.listeners} is set.
+ * <p>Connect registers extensions only on its regular listener, so the endpoints are there even if
+ * {@code admin.listeners} is set.
  */
 public final class WorkerConfigExtension implements ConnectRestExtension {
     private static final Logger LOG = LoggerFactory.getLogger(WorkerConfigExtension.class);
@@ -30,10 +30,10 @@ public final class WorkerConfigExtension implements ConnectRestExtension {
         worker = configuration;
     }
 
-    /** Returns when the overrides are in force that were there before; no request is served until then. */
+    /** Returns when existing overrides are in effect; no request is served until then. */
     @Override
     public void register(ConnectRestExtensionContext context) {
-        // The thread that starts the worker knows all plug-ins; this class's own loader knows one.
+        // The context class loader of the starting thread knows all plug-ins; this class's own loader knows one.
         ClassLoader plugins = Thread.currentThread().getContextClassLoader();
         WorkerConfigs shared = WorkerConfigs.of(worker, plugins == null ? getClass().getClassLoader() : plugins);
         configs = shared;
@@ -47,7 +47,7 @@ public final class WorkerConfigExtension implements ConnectRestExtension {
         resources.register(WorkerConfigResource.class);
         Access access = Access.of(worker);
         if (access.open()) {
-            LOG.warn("{}=true: whoever reaches this worker's listener can change its configuration", Access.OPEN);
+            LOG.warn("{}=true: any client of this worker's listener can change its configuration", Access.OPEN);
         } else if (!access.denial().isEmpty()) {
             LOG.warn("Dynamic worker configuration: {}", access.denial());
         }
@@ -67,7 +67,7 @@ public final class WorkerConfigExtension implements ConnectRestExtension {
         return pluginVersion();
     }
 
-    /** As the jar's manifest says. */
+    /** The version in the jar's manifest. */
     static String pluginVersion() {
         String version = WorkerConfigExtension.class.getPackage().getImplementationVersion();
         return version == null ? "unknown" : version;

@@ -32,8 +32,8 @@ import org.apache.kafka.connect.runtime.rest.RestRequestTimeout;
 import org.apache.kafka.connect.runtime.rest.errors.ConnectRestException;
 
 /**
- * The endpoints of KIP-1185, and {@code status}, which the draft lacks: without it nobody learns that a
- * follower could not apply what the leader could.
+ * The endpoints of KIP-1185, and {@code status}, which the draft lacks: without it, no client could find out that
+ * a follower could not apply a change that the leader applied.
  */
 @Path(WorkerConfigResource.PATH)
 @AdminsOnly
@@ -53,7 +53,7 @@ public class WorkerConfigResource {
         configs.attach(context);
     }
 
-    /** The overrides as they were written, placeholders and all. */
+    /** The overrides as written, including placeholders. */
     @GET
     public Map<String, String> overrides() {
         Overrides found = configs.overrides().orElseThrow(this::unavailable);
@@ -64,14 +64,14 @@ public class WorkerConfigResource {
         }
     }
 
-    /** How far this very worker is; 200 also when something is wrong with it. */
+    /** The status of this worker; 200 even if it has an error. */
     @GET
     @Path("/status")
     public Map<String, Object> status() {
         return StatusReport.of(configs, leadership.isHere());
     }
 
-    /** Whether this very worker could take the change. */
+    /** Whether this worker could apply the change. */
     @POST
     @Path("/validate")
     @Consumes(MediaType.APPLICATION_JSON)
@@ -93,7 +93,7 @@ public class WorkerConfigResource {
         return answer;
     }
 
-    /** Merge the change into the overrides; an empty one has all workers read their files again. */
+    /** Merge the change into the overrides; an empty change makes all workers read their files again. */
     @PATCH
     @Consumes(MediaType.APPLICATION_JSON)
     public Map<String, String> patch(
@@ -134,7 +134,7 @@ public class WorkerConfigResource {
                 return Changes.removal(name);
             }
             if (found.get()) {
-                // A try before this one whose outcome was open has removed it.
+                // An earlier attempt with an unknown outcome has removed it.
                 return Changes.none();
             }
             throw new ConnectRestException(Response.Status.NOT_FOUND, "There is no override of " + name + ".");
@@ -153,7 +153,7 @@ public class WorkerConfigResource {
         }
     }
 
-    /** Without the cause, as below: Connect logs causes, and those can quote what a placeholder stands for. */
+    /** Without the cause, as below: Connect logs causes, and those can quote the values of placeholders. */
     private static ConnectRestException failed(RuntimeException e) {
         return new ConnectRestException(Response.Status.INTERNAL_SERVER_ERROR, Messages.of(e));
     }

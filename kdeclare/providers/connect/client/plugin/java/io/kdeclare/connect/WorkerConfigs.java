@@ -17,8 +17,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One worker's dynamic configuration, put together: the store, the components, how far they are. Whatever
- * is wrong here leaves the worker itself as it is; requests are then answered with 503 and the reason.
+ * One worker's dynamic configuration: the store, the components and their progress. An error here does not affect
+ * the worker itself; requests are then answered with 503 and the reason.
  */
 final class WorkerConfigs implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(WorkerConfigs.class);
@@ -43,13 +43,13 @@ final class WorkerConfigs implements AutoCloseable {
         this.unavailable = unavailable;
     }
 
-    /** {@code loader}: one that knows the worker's plug-ins. Never throws. */
+    /** {@code loader}: a class loader that knows the worker's plug-ins. Never throws. */
     static WorkerConfigs of(Map<String, ?> configs, ClassLoader loader) {
         try {
             Settings settings = Settings.of(configs);
             if (!settings.distributed() && settings.file() == null) {
                 throw new Refusal(Settings.FILE,
-                        "A standalone worker needs this: the file that holds its overrides.");
+                        "A standalone worker needs this setting: the file that holds its overrides.");
             }
             Placeholders placeholders = Placeholders.of(settings.worker(), loader);
             Store store = settings.distributed() ? new TopicStore(settings) : new FileStore(settings.file());
@@ -61,7 +61,7 @@ final class WorkerConfigs implements AutoCloseable {
         }
     }
 
-    /** Begin to follow the store, and come back when what is overridden already is in force. */
+    /** Start to follow the store, and return when existing overrides are in effect. */
     void start() {
         if (unavailable != null) {
             return;
@@ -70,7 +70,7 @@ final class WorkerConfigs implements AutoCloseable {
         store.start(overrides);
         try {
             if (!store.awaitStart(settings.replay())) {
-                LOG.warn("The overrides could not be read within {} ms; they are applied as soon as they can be",
+                LOG.warn("The overrides could not be read within {} ms; they are applied as soon as they can be read",
                         settings.replay().toMillis());
             }
         } catch (InterruptedException e) {
@@ -78,7 +78,7 @@ final class WorkerConfigs implements AutoCloseable {
         }
     }
 
-    /** The server, from a request, where it was not to be had before. */
+    /** Take the server from a request, if it was not available before. */
     void attach(ServletContext context) {
         if (unavailable == null && !isAttached()) {
             attach(() -> JettyServers.of(context));
@@ -101,7 +101,7 @@ final class WorkerConfigs implements AutoCloseable {
         return Optional.ofNullable(advertised);
     }
 
-    /** Why nothing can be changed here, or nothing. */
+    /** Why the configuration cannot be changed here; empty if it can. */
     synchronized Optional<String> reason() {
         if (unavailable != null) {
             return Optional.of(unavailable);
@@ -109,7 +109,7 @@ final class WorkerConfigs implements AutoCloseable {
         return isAttached() ? Optional.empty() : Optional.of(unattached);
     }
 
-    /** @throws ConnectRestException 503 with the reason where nothing can be changed */
+    /** @throws ConnectRestException 503 with the reason if the configuration cannot be changed */
     void requireAvailable() {
         reason().ifPresent(reason -> {
             throw new ConnectRestException(Response.Status.SERVICE_UNAVAILABLE, reason);
@@ -121,7 +121,7 @@ final class WorkerConfigs implements AutoCloseable {
         changes.check(settings.whitelist(), overrides.last());
     }
 
-    /** Refuse what this worker could not take; nothing is changed. */
+    /** Refuse overrides that this worker could not apply; changes nothing. */
     void validate(Changes changes) {
         Map<String, String> merged = changes.over(overrides.raw());
         if (needsValidation(changes)) {
@@ -130,8 +130,8 @@ final class WorkerConfigs implements AutoCloseable {
     }
 
     /**
-     * Merge, validate, write, read back, apply; return all overrides. {@code changes} is asked with what is
-     * there when nobody else can write any more.
+     * Merge, validate, write, read back, apply; return all overrides. {@code changes} is called with the current
+     * overrides once no other client can write anymore.
      */
     Map<String, String> update(Function<Map<String, String>, Changes> changes) {
         AtomicReference<Map<String, String>> written = new AtomicReference<>();
@@ -152,7 +152,7 @@ final class WorkerConfigs implements AutoCloseable {
         return written.get();
     }
 
-    /** Not where nothing would take it, and it only goes away: one at a time, the others still stand there. */
+    /** Not needed if overrides are only removed and no listener would apply them; others may be left after that. */
     private boolean needsValidation(Changes changes) {
         return !changes.onlyTakeAway() || listeners().filter(TlsListeners::isEmpty).isEmpty();
     }
@@ -169,7 +169,7 @@ final class WorkerConfigs implements AutoCloseable {
         return listeners != null;
     }
 
-    /** Take the server, if it is to be had; whatever Jetty it is, the worker goes on. */
+    /** Use the server if it is available; with an unknown Jetty version, the worker continues without it. */
     private synchronized void attach(Supplier<Optional<Server>> found) {
         try {
             found.get().filter(server -> listeners == null).ifPresent(this::attach);
