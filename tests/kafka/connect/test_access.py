@@ -58,10 +58,10 @@ def workers(workshop: Workshop, folder: Path) -> Iterator[dict[str, Worker]]:
     [
         (
             "unsaid",
-            "this worker's configuration does not say who may. Set kdeclare.worker.config.admins.file",
+            "this worker's configuration names no administrators. Set kdeclare.worker.config.admins.file",
         ),
         ("both", "kdeclare.worker.config.open=true and kdeclare.worker.config.admins.file contradict"),
-        ("misspelled", "kdeclare.worker.config.open has to be true or false."),
+        ("misspelled", "kdeclare.worker.config.open must be true or false."),
     ],
 )
 def test_a_worker_that_does_not_say_who_may_admits_nobody(
@@ -72,7 +72,7 @@ def test_a_worker_that_does_not_say_who_may_admits_nobody(
     for method, path in _REQUESTS:
         for headers in ({}, basic("ada", "lovelace")):
             refused = ask(method, path, change, headers)
-            assert (refused.status, refused.message[:21]) == (403, "Nobody may use this: ")
+            assert (refused.status, refused.message[:15]) == (403, "Access denied: ")
             assert why in refused.message
     assert why in workers[name].said()
     assert ask.served() == workers[name].certificates.sha256["static"]
@@ -90,7 +90,7 @@ def test_kdeclare_logs_in_with_a_header(workers: dict[str, Worker]) -> None:
     url = f"https://127.0.0.1:{worker.port}"
     files = (str(worker.certificates.authority_pem), str(worker.certificates.client_pem))
     stranger = open_rest_workers(WorkerGroup((url,), *files), Path(), str)
-    with pytest.raises(Fault, match="This takes an administrator") as refused:
+    with pytest.raises(Fault, match="Administrator access is required") as refused:
         stranger.status(url)
     assert refused.value.error == NOT_AUTHORIZED
     login = WorkerGroup((url,), *files, headers=tuple(basic("ada", "lovelace").items()))

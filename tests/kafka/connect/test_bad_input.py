@@ -24,7 +24,7 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
     ),
     "no key in it": (
         lambda c: {KEYSTORE: str(c.trust)},
-        f"{KEYSTORE}: {{folder}}/trust.p12 holds no private key.",
+        f"{KEYSTORE}: {{folder}}/trust.p12 has no private key.",
     ),
     "wrong password": (
         lambda c: {KEYSTORE: str(c.store("a")), KEYSTORE_PASSWORD: "wrong"},
@@ -47,7 +47,7 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
     "expired": (lambda c: {KEYSTORE: str(c.store("expired"))}, f"{KEYSTORE}: The certificate CN=expired in "),
     "a key that does not match": (
         lambda c: {KEYSTORE: str(c.folder / "mixed.p12")},
-        "does not belong to its certificate, CN=a.",
+        "does not match its certificate, CN=a.",
     ),
     "another authority": (
         lambda c: {KEYSTORE: str(c.store("foreign"))},
@@ -55,7 +55,7 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
     ),
     "a type that Connect lacks": (
         lambda c: {"listeners.https.ssl.keystore.type": "PEM"},
-        "listeners.https.ssl.keystore.type: There is no type of key store 'PEM' here.",
+        "listeners.https.ssl.keystore.type: The key store type 'PEM' is not supported on this worker.",
     ),
     "a provider that is not there": (
         lambda c: {KEYSTORE: "${vault:secret:path}"},
@@ -63,7 +63,7 @@ _CASES: dict[str, tuple[Callable[[Certificates], Change], str]] = {
     ),
     "a placeholder without a value": (
         lambda c: {KEYSTORE: "${env:NEVER_SET}"},
-        "This worker's config provider 'env' knows nothing of ${env:NEVER_SET}.",
+        "This worker's config provider 'env' has no value for ${env:NEVER_SET}.",
     ),
     "an unknown key": (lambda c: {"group.id": "other"}, "group.id: This key cannot be overridden while the"),
     "an unknown key to remove": (lambda c: {"nothing": None}, "nothing: This key cannot be overridden while"),
@@ -84,17 +84,17 @@ def test_a_bad_change_is_refused_by_leader_and_follower(crew: Crew, name: str) -
 
 
 _BODIES: dict[str, tuple[str | bytes, str]] = {
-    "nothing": (b"", "The body has to be a JSON object of keys and values."),
+    "nothing": (b"", "The body must be a JSON object of keys and values."),
     "no JSON": ("{'a': 1}", "The body cannot be read: it is not valid JSON at line 1, column "),
     "cut off": ('{"a": "b"', "it is not valid JSON at line 1, column "),
     "more behind it": ("{} {}", "it is not valid JSON at line 1, column "),
-    "a list": ("[]", "The body has to be a JSON object of keys and values."),
+    "a list": ("[]", "The body must be a JSON object of keys and values."),
     "a number": (
         f'{{"{KEYSTORE}": 1}}',
-        f"{KEYSTORE}: The value has to be a string, or null to remove the key.",
+        f"{KEYSTORE}: The value must be a string, or null to remove the key.",
     ),
-    "a map": (f'{{"{KEYSTORE}": {{}}}}', f"{KEYSTORE}: The value has to be a string, or null"),
-    "a key twice": (f'{{"{KEYSTORE}": "a", "{KEYSTORE}": "b"}}', "a key stands there twice"),
+    "a map": (f'{{"{KEYSTORE}": {{}}}}', f"{KEYSTORE}: The value must be a string, or null"),
+    "a key twice": (f'{{"{KEYSTORE}": "a", "{KEYSTORE}": "b"}}', "it has a duplicate key"),
     "10 MB": (b'{"' + b"a" * 10_000_000 + b'": "b"}', "The body is longer than 65536 bytes."),
     "10 MB of blanks": (b" " * 10_000_000, "The body is longer than 65536 bytes."),
     "not UTF-8": (b'{"\xff\xfe": "b"}', "The body cannot be read: "),

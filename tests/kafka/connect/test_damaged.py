@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_kept_from_being_lost(two: tuple[Worker, Worker],
     assert "cannot be read" in worker.ask.validate(to_a).body["errors"][""][0]
     refused = worker.ask.patch(to_a)
     assert refused.status == 500
-    assert "a change would lose what is stored, since that cannot be read (offset " in refused.message
+    assert "a change would lose the stored overrides, which cannot be read (offset " in refused.message
     assert "write a tombstone with the key worker-config to partition 0 of damaged-config" in refused.message
 
     put(workshop, "damaged-config", None)
@@ -75,7 +75,7 @@ def test_a_worker_without_https_takes_overrides_away_and_none_on(
     worker, change = two[1], {KEYSTORE: str(workshop.certificates.store("a"))}
     refused = worker.ask.patch(change)
     assert refused.status == 400
-    assert "This worker has no HTTPS listener that could take this." in refused.message
+    assert "This worker has no HTTPS listener to apply this to." in refused.message
 
     there = {**change, KEYSTORE_PASSWORD: "another"}
     put(workshop, "plain-config", json.dumps({"version": 0, "properties": there}).encode())

@@ -161,7 +161,7 @@ def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Wo
     change = {KEYSTORE: str(guarded[0].certificates.store("elsewhere"))}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
-    assert "The certificate does not name 127.0.0.1, under which this worker is known" in answer.message
+    assert "The certificate does not name 127.0.0.1, by which this worker is known" in answer.message
     # which is what Jetty does to those who ask for a host that its certificate does not name
     assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
 
@@ -176,7 +176,7 @@ def test_a_provider_that_cannot_be_made_is_told_of_when_it_is_asked(guarded: lis
     change = {KEYSTORE: "${absent:path:key}"}
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
-    assert "the config provider 'absent', io.example.Absent, cannot be made" in answer.message
+    assert "the config provider 'absent', io.example.Absent, cannot be created" in answer.message
     assert "io.example.Absent" in answer.message
     assert "ClassNotFoundException" in answer.message
 
@@ -185,7 +185,7 @@ def test_a_mistake_in_the_settings_leaves_the_worker_unharmed(guarded: list[Work
     ask = guarded[1].ask
     answer = ask.patch({})
     assert answer.status == 503
-    assert "Nothing in this worker can take group.id while it runs." in answer.message
+    assert "This worker has no component that can change group.id while it runs." in answer.message
     assert ask("GET", PATH).status == 503
     assert "group.id" in ask.status()["error"]["message"]
     assert ask("GET", "/connectors").status == 200

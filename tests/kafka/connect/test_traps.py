@@ -32,7 +32,7 @@ pytestmark = pytest.mark.kafka
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 _KEYSTORE_TYPE = "listeners.https.ssl.keystore.type"
 _TRUSTSTORE_TYPE = "listeners.https.ssl.truststore.type"
-_FENCED = "Nothing was written; try again", "Whether it was written is not known"
+_FENCED = "Nothing was written; try again", "It is unknown whether the change was written"
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def test_trap_1_asking_for_the_topic_does_not_make_it(crew: Crew, workshop: Work
     asks = {"kdeclare.worker.config.topic": "never-made", "kdeclare.worker.config.replay.timeout.ms": "2000"}
     with running(workshop.worker("early", "early", asks)) as early:
         error = early.ask.status()["error"]
-        assert (error["offset"], error["message"]) == (None, "There is no topic never-made.")
+        assert (error["offset"], error["message"]) == (None, "The topic never-made does not exist.")
         assert early.ask("GET", "/connectors").status == 200
     described = topics(workshop)
     assert "never-made" not in described
@@ -135,7 +135,7 @@ def test_trap_7_a_certificate_that_the_other_workers_reject_is_refused(crew: Cre
     trust = {TRUSTSTORE: str(crew.certificates.foreign_trust)}
     answer = crew.leader().ask.patch(trust)
     assert answer.status == 400
-    assert "would not accept the certificates that the other workers forward requests with" in answer.message
+    assert "would not accept the certificates with which the other workers forward requests" in answer.message
 
 
 def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_path: Path) -> None:
