@@ -1,1 +1,1 @@
-"""The vocabulary as values. Imports nothing but the standard library."""
+"""The shared domain model: plain values and protocols that all other packages import."""

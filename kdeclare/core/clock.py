@@ -1,4 +1,4 @@
-"""Time, from outside: tests do without waiting."""
+"""A clock that callers pass in, so that tests can run without real waiting."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -6,20 +6,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a run needs to know of time."""
+    """The time functions that a run uses."""
 
     def now(self) -> datetime:
-        """The time of day, in UTC."""
+        """Return the current time in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only go up."""
+        """Return seconds from a clock that never goes backwards."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
 
 
 class SystemClock:
-    """The computer's clock."""
+    """The system clock."""
 
     def now(self) -> datetime:
         """See `Clock`."""
@@ -35,16 +35,16 @@ class SystemClock:
 
 
 def format_second(moment: datetime) -> str:
-    """Return UTC, ISO 8601, to the second: ``2026-01-31T12:00:00Z``."""
+    """Return a time in UTC as ISO 8601, to the second: ``2026-01-31T12:00:00Z``."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_now(clock: Clock) -> str:
-    """Now as ISO 8601 in UTC, to the millisecond."""
+    """Return the current time in UTC as ISO 8601, to the millisecond."""
     return format_time_in(clock, 0)
 
 
 def format_time_in(clock: Clock, seconds: float) -> str:
-    """A time that many seconds from now, in the same form."""
+    """Return the time ``seconds`` from now, in the format of `format_now`."""
     moment = clock.now() + timedelta(seconds=seconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Problems as values: what is wrong, where, why, and what to do."""
+"""Diagnostics: problems as values, with severity, code, summary, detail, hint and position."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -8,16 +8,16 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 
 LITERAL_SECRET = "literal-secret"
-"""The code of a warning about a secret whose value stands in a manifest; plan files cannot hold it."""
+"""The code of the warning about a plain-text secret in a manifest; plan files cannot hold such secrets."""
 
 UNKNOWN_SETTING = "unknown-config"
-"""The code of an error about a setting that kdeclare does not know, and that the live system may have."""
+"""The code of the error that kdeclare does not know a setting, although the live system may have it."""
 
 
 class Severity(StrEnum):
-    """How bad a diagnostic is.
+    """The severity of a diagnostic.
 
-    An error stops the plan from being applied at all; a denial (policy, guard) stops one resource.
+    An error stops the whole plan from being applied; a denial (by a policy or guard) stops one resource.
     """
 
     ERROR = "error"
@@ -28,7 +28,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourcePosition:
-    """A position in a file; line and column count from 1."""
+    """A position in a file. Line and column start at 1."""
 
     schema_name = "PlaceDocument"
 
@@ -42,14 +42,14 @@ class SourcePosition:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem: where, what, why and what to do.
+    """One problem: what is wrong, where, why, and how to fix it.
 
     code: stable and short, for scripts (``unknown-field``).
-    summary: constant words, no names in it where that can be had.
-    detail: a full sentence with the names and values.
-    hint: what the person can do about it.
-    resource: the id of the resource concerned, if one is.
-    subject: the key, field or other resource that it is about, for code that weighs it again later.
+    summary: a few constant words, without names where possible.
+    detail: full sentences with the names and values.
+    hint: what the user can do about it.
+    resource: the id of the affected resource, if any.
+    subject: the key, field or other resource that the problem is about, for code that reviews it later.
     """
 
     severity: Severity
@@ -63,30 +63,30 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether this one stops a plan from being applied."""
+        """Whether this diagnostic stops the plan from being applied."""
         return self.severity is Severity.ERROR
 
     @property
     def is_blocking(self) -> bool:
-        """Whether this one stops its resource from being applied."""
+        """Whether this diagnostic stops its resource from being applied."""
         return self.severity in (Severity.ERROR, Severity.DENIED)
 
 
 error = partial(Diagnostic, Severity.ERROR)
-"""A diagnostic of severity error."""
+"""Create a diagnostic of severity error."""
 
 denied = partial(Diagnostic, Severity.DENIED)
-"""A diagnostic of severity denied."""
+"""Create a diagnostic of severity denied."""
 
 warning = partial(Diagnostic, Severity.WARNING)
-"""A diagnostic of severity warning."""
+"""Create a diagnostic of severity warning."""
 
 info = partial(Diagnostic, Severity.INFO)
-"""A diagnostic of severity info."""
+"""Create a diagnostic of severity info."""
 
 
 def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
-    """In one line: the first error, or what else is first, with its place, and how much more there is."""
+    """Return one line: the first error (or else diagnostic), its position, and how many more follow."""
     errors = [d for d in diagnostics if d.is_error] or list(diagnostics)
     first_error, more_count = errors[0], len(errors) - 1
     position_prefix = f"{first_error.place}: " if first_error.place is not None else ""
@@ -96,7 +96,7 @@ def summarize_diagnostics(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Errors first, then by place, resource and code; the order in which people read them."""
+    """Sort diagnostics for display: errors first, then by position, resource and code."""
     severity_ranks = {severity: number for number, severity in enumerate(Severity)}
 
     def build_sort_key(item: Diagnostic) -> tuple[int, SourcePosition, str, str, str]:
@@ -107,9 +107,9 @@ def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...
 
 
 class KdeclareError(Exception):
-    """A failure that a person can act on: its diagnostics and the exit code that goes with it.
+    """A failure that the user can act on, with its diagnostics and exit code.
 
-    The command line prints the diagnostics and never a traceback for it.
+    The command line prints the diagnostics, never a traceback.
     """
 
     def __init__(self, *diagnostics: Diagnostic, exit_code: ExitCode = ExitCode.ERROR) -> None:

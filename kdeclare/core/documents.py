@@ -1,9 +1,9 @@
-"""Documents that kdeclare prints and saves: one typed value each, written and described by pydantic.
+"""Documents that kdeclare prints and saves. Each is one typed value; pydantic serializes and describes it.
 
-A value is a frozen dataclass whose fields stand in the order of the JSON. The published schemas
-(docs/schemas) say what is written: every field is there, and no other. They call a dataclass by its name with
-``Document`` at the end, or by its ``schema_name``. A field that follows from others is not given
-(``init=False``): ``__post_init__`` sets it.
+A value is a frozen dataclass whose fields are in the order of the JSON. The published schemas (docs/schemas)
+describe the output: every listed field is present, and no other field is. A schema names a dataclass after
+its class, with ``Document`` appended, or uses its ``schema_name``. A field that is computed from other fields
+has ``init=False``, and ``__post_init__`` sets it.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _VERSION_SCHEMA = {"const": FORMAT_VERSION, "title": "Format Version", "type": "
 
 
 def format_time(moment: datetime) -> str:
-    """Return UTC in ISO 8601, with fractions of a second where there are any."""
+    """Return a time in UTC as ISO 8601, with fractions of a second unless they are zero."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -55,11 +55,11 @@ PathText = Annotated[Path, PlainSerializer(str), WithJsonSchema({"type": "string
 Diagnostics = Annotated[
     tuple[Diagnostic, ...], PlainSerializer(sort_diagnostics, return_type=tuple[Diagnostic, ...])
 ]
-"""Written in the order in which people read them."""
+"""Serialized in display order (see `sort_diagnostics`)."""
 
 
 class _Opaque:
-    """Keeps pydantic from looking into a type."""
+    """Hides the structure of a type from pydantic."""
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -68,14 +68,14 @@ class _Opaque:
 
 
 Opaque = Annotated[_Shape, _Opaque()]
-"""What is written as whatever it is."""
+"""A value that is serialized by its runtime type."""
 
 Hidden = Annotated[_Shape, _Opaque(), Field(exclude=True)]
-"""What a document is rendered from, too, and does not have."""
+"""A value that is needed to render a document but is not part of its JSON."""
 
 
 class OneOf:
-    """Says in the published schema that a text is one of a few."""
+    """Lists the allowed values of a string in the published schema."""
 
     def __init__(self, *allowed_values: str) -> None:
         self._allowed_values = allowed_values
@@ -87,7 +87,7 @@ class OneOf:
 
 
 def build_document(document_type: type[_Dataclass], source: object, **overrides: object) -> _Dataclass:
-    """Return a document whose fields are attributes of another value, except for those given."""
+    """Return a document built from the attributes of ``source``, except where ``overrides`` gives a value."""
     copied_names = {
         field.name for field in fields(document_type) if field.init and hasattr(source, field.name)
     }
@@ -97,7 +97,7 @@ def build_document(document_type: type[_Dataclass], source: object, **overrides:
 
 
 def dump_document(value: object) -> dict[str, JsonValue]:
-    """Return the JSON of a dataclass, with the format version before it."""
+    """Return the JSON of a dataclass, preceded by the format version."""
     document: dict[str, JsonValue] = _get_adapter(type(value)).dump_python(value, mode="json", by_alias=True)
     return {"format_version": FORMAT_VERSION, **document}
 
@@ -105,9 +105,9 @@ def dump_document(value: object) -> dict[str, JsonValue]:
 def publish_schemas(
     document_types: Mapping[str, type], *, name_enums: bool = False
 ) -> dict[str, JsonSchemaValue]:
-    """Return the JSON Schemas (2020-12) by name; ``docs/schemas/NAME.schema.json`` are their texts.
+    """Return the JSON Schemas (2020-12) by name, as saved in ``docs/schemas/NAME.schema.json``.
 
-    name_enums: define enumerations by their name, not where they are used.
+    name_enums: define enumerations once under their names instead of inline.
     """
     schema_header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     titles = {name: {"title": f"kdeclare {name}, format {FORMAT_VERSION}"} for name in document_types}
@@ -118,7 +118,7 @@ def publish_schemas(
 
 
 def parse_document(document_type: type[_Shape], text: str) -> _Shape:
-    """Return the value of a dataclass that a JSON text holds. Raises ValueError where a type is another."""
+    """Parse a JSON text into a dataclass. Raises ValueError if a value has the wrong type."""
     value = _get_adapter(document_type).validate_json(text, strict=True)
     if not isinstance(value, document_type):
         raise TypeError(f"a {type(value).__name__} was read, not a {document_type.__name__}")
@@ -126,7 +126,7 @@ def parse_document(document_type: type[_Shape], text: str) -> _Shape:
 
 
 _adapters: dict[type, TypeAdapter[object]] = {}
-"""Made when they are first needed: each takes some milliseconds."""
+"""Built on first use, because each takes several milliseconds."""
 
 
 def _get_adapter(document_type: type) -> TypeAdapter[object]:
@@ -147,7 +147,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
     if definitions:
         schema["$defs"] = {name: definitions[name] for name in sorted(definitions)}
     schema = _resolve_references(schema, references)
-    if "format_version" not in schema["properties"]:  # a dataclass: `dump_document` puts it there
+    if "format_version" not in schema["properties"]:  # `dump_document` adds it to dataclasses
         schema["properties"] = {"format_version": _VERSION_SCHEMA, **schema["properties"]}
         schema["required"] = ["format_version", *schema["required"]]
     return schema
@@ -156,7 +156,7 @@ def _build_schema(document_type: type, *, name_enums: bool) -> JsonSchemaValue:
 def _resolve_references(
     schema: JsonSchemaValue, references: Mapping[str, JsonSchemaValue]
 ) -> JsonSchemaValue:
-    """Replace references; a property gets the title that it has where there is no reference."""
+    """Resolve references; give each property that is not a reference a title."""
     resolved: JsonSchemaValue = {}
     for key, item in schema.items():
         if key == "$ref":
@@ -181,7 +181,7 @@ def _resolve_references(
 
 
 class _PublishedSchema(GenerateJsonSchema):
-    """The schema of what is written: defaults are for those who make a value, not for those who read it."""
+    """Generates schemas of the output. Omits defaults, which matter only when a value is constructed."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

@@ -1,10 +1,10 @@
-"""Exit codes of the commands (contract, docs/reference/exit-codes.md)."""
+"""Exit codes of the commands (see docs/reference/exit-codes.md)."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit status means to a script."""
+    """The exit status of a command, for scripts."""
 
     OK = 0
     ERROR = 1

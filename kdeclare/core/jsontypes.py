@@ -1,7 +1,7 @@
-"""JSON as Python types: the type of any value, how text becomes one, and its canonical text.
+"""JSON as Python types: the type of any value, parsing, and canonical serialization.
 
-Code that looks into JSON stands at an edge: it narrows what it finds with `as_object`, `as_list` and the
-like, and hands on frozen values. Everything else passes a `JsonValue` along without a look.
+Code that reads JSON belongs at the boundaries: it narrows values with `as_object`, `as_list` and similar
+functions, and returns frozen values. All other code passes a `JsonValue` along without inspecting it.
 """
 
 import hashlib
@@ -11,106 +11,106 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     JsonValue: TypeAlias = bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"] | None
-    """Plain data. The containers are read-only here, so that a ``dict[str, int]`` is one, too."""
+    """Plain data. The containers are read-only, so that ``dict[str, int]`` is also a `JsonValue`."""
 else:
-    JsonValue = object  # whoever reads annotations (pydantic) must neither check nor copy what is inside
+    JsonValue = object  # readers of annotations (pydantic) must neither validate nor copy the content
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """A JSON object."""
 
 
 def parse_json(text: str | bytes) -> JsonValue:
-    """Return what a JSON text says. Raises ValueError, or RecursionError where it is nested too deeply."""
-    from pydantic_core import from_json  # what parses no JSON need not wait for it
+    """Parse a JSON text. Raises ValueError if it is invalid, or RecursionError if it is nested too deeply."""
+    from pydantic_core import from_json  # imported here because most commands parse no JSON
 
     value: JsonValue
     try:
-        value = from_json(text)  # in half the time of the standard library
-    except (TypeError, ValueError):  # that one says what is wrong, and reads half surrogate pairs, too
+        value = from_json(text)  # takes half the time of the standard library
+    except (TypeError, ValueError):  # the standard library has clearer errors and accepts lone surrogates
         value = json.loads(text)
     return value
 
 
 def dump_json(value: JsonValue) -> str | bytes:
-    """Return a JSON text of plain data for another program part: quickly, in no particular form."""
+    """Return plain data as JSON text in no particular form; fast, for internal use."""
     from pydantic_core import to_json
 
     try:
         return to_json(value)
-    except ValueError:  # half a surrogate pair
+    except ValueError:  # a lone surrogate
         return json.dumps(value)
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """Return a value that is a JSON object. Raises TypeError for another one."""
+    """Return the value as a JSON object. Raises TypeError if it is not one."""
     if not isinstance(value, Mapping):
         raise _build_type_error("an object", value)
     return value
 
 
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
-    """Return a value that is a JSON array. Raises TypeError for another one."""
+    """Return the value as a JSON array. Raises TypeError if it is not one."""
     if not isinstance(value, list | tuple):
         raise _build_type_error("an array", value)
     return value
 
 
 def as_text(value: JsonValue) -> str:
-    """Return a value that is a string. Raises TypeError for another one."""
+    """Return the value as a string. Raises TypeError if it is not one."""
     if not isinstance(value, str):
         raise _build_type_error("a string", value)
     return value
 
 
 def as_int(value: JsonValue) -> int:
-    """Return a value that is an integer; true and false are none. Raises TypeError for another one."""
+    """Return the value as an integer. Raises TypeError if it is not one (true and false are not integers)."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise _build_type_error("an integer", value)
     return value
 
 
 def as_number(value: JsonValue) -> int | float:
-    """Return a value that is a number; true and false are none. Raises TypeError for another one."""
+    """Return the value as a number. Raises TypeError if it is not one (true and false are not numbers)."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _build_type_error("a number", value)
     return value
 
 
 def as_float(value: JsonValue) -> float:
-    """Return a value that is a number as one with a fraction. Raises TypeError for another one."""
+    """Return the value, a number, as a float. Raises TypeError if it is not a number."""
     return float(as_number(value))
 
 
 def as_bool(value: JsonValue) -> bool:
-    """Return a value that is true or false. Raises TypeError for another one."""
+    """Return the value as a Boolean. Raises TypeError if it is not one."""
     if not isinstance(value, bool):
         raise _build_type_error("true or false", value)
     return value
 
 
 def as_text_or_none(value: JsonValue) -> str | None:
-    """Return a value that is a string or null. Raises TypeError for another one."""
+    """Return the value as a string or None. Raises TypeError if it is neither a string nor null."""
     return None if value is None else as_text(value)
 
 
 def as_int_or_none(value: JsonValue) -> int | None:
-    """Return a value that is an integer or null. Raises TypeError for another one."""
+    """Return the value as an integer or None. Raises TypeError if it is neither an integer nor null."""
     return None if value is None else as_int(value)
 
 
 def as_ints(value: JsonValue) -> tuple[int, ...]:
-    """Return a value that is an array of integers. Raises TypeError for another one."""
+    """Return the value as a tuple of integers. Raises TypeError if it is not an array of integers."""
     elements = as_list(value)
     return tuple(elements) if _is_all_ints(elements) else tuple(map(as_int, elements))
 
 
 def as_texts(value: JsonValue) -> tuple[str, ...]:
-    """Return a value that is an array of strings. Raises TypeError for another one."""
+    """Return the value as a tuple of strings. Raises TypeError if it is not an array of strings."""
     elements = as_list(value)
     return tuple(elements) if _is_all_texts(elements) else tuple(map(as_text, elements))
 
 
-# Without a call for each element: documents have long lists.
+# These checks avoid a function call per element, because documents have long lists.
 
 
 def _is_all_ints(values: Sequence[JsonValue]) -> TypeGuard[Sequence[int]]:
@@ -126,10 +126,10 @@ def _build_type_error(expected: str, value: JsonValue) -> TypeError:
 
 
 def dump_canonical_json(value: JsonValue) -> str:
-    """One text for one value: sorted keys, no white space, UTF-8 kept as it is."""
+    """Return the canonical JSON text of a value: sorted keys, no white space, UTF-8 not escaped."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def hash_json(value: JsonValue) -> str:
-    """SHA-256, in hex, of the canonical text."""
+    """Return the SHA-256 of the canonical text, in hex."""
     return hashlib.sha256(dump_canonical_json(value).encode()).hexdigest()

@@ -1,6 +1,7 @@
-"""Values of several providers side by side, each found by its class.
+"""Containers that hold one value per class, contributed by several providers.
 
-The core and the engine pass them on without knowing what is in them; a provider asks for its own.
+The core and the engine pass these containers on without knowing the values; a provider looks up its own by
+class.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,28 +11,28 @@ _Part = TypeVar("_Part")
 
 
 class Parts:
-    """At most one value of each class. Immutable."""
+    """An immutable container with at most one value per class."""
 
     __slots__ = ("_values",)
 
     def __init__(self, *values: object) -> None:
-        """Hold these values. A later one takes the place of an earlier one of the same class."""
+        """Hold these values. A later value replaces an earlier one of the same class."""
         self._values = {type(value): value for value in values}
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other holds equal values."""
+        """Whether the other container holds equal values."""
         return isinstance(other, Parts) and type(self) is type(other) and self._values == other._values
 
     def __hash__(self) -> int:
-        """By the classes of the values: the values themselves need not be hashable."""
+        """Hash the classes of the values, because the values need not be hashable."""
         return hash(frozenset(self._values))
 
     def __repr__(self) -> str:
-        """As it would be written."""
+        """Return the constructor call."""
         return f"{type(self).__name__}({', '.join(map(repr, self._values.values()))})"
 
     def get(self, part_type: type[_Part]) -> _Part:
-        """Return the value of this class. Raises LookupError where there is none."""
+        """Return the value of this class. Raises LookupError if there is none."""
         part = self._values.get(part_type)
         if not isinstance(part, part_type):
             raise LookupError(f"no {part_type.__name__} among {', '.join(s.__name__ for s in self._values)}")
@@ -43,38 +44,39 @@ class Parts:
         return part if isinstance(part, part_type) else None
 
     def with_part(self, value: object) -> Self:
-        """Return the same parts with this one added, or in place of the one of its class."""
+        """Return a copy with this value added, or replacing the value of the same class."""
         return type(self)(*self._values.values(), value)
 
 
 class LiveState(Parts):
-    """What was read of the systems, as it was at one time: one part per collector that read anything."""
+    """The live state as it was read at one time: one part per collector that read anything."""
 
 
 Openers = Mapping[type[object], Callable[[], object]]
-"""What opens connections, by their class."""
+"""Functions that open connections, by connection class."""
 
 
 class Connections(Parts):
-    """The connections to the systems, one per provider. Some are opened when they are first asked for."""
+    """The connections to the systems, one per provider. Some are opened on first use."""
 
     __slots__ = ("_openers", "_unnamed")
 
     def __init__(
         self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
     ) -> None:
-        """Hold open connections, and by class what gives others, the same one each time.
+        """Hold open connections, and openers of others by class. An opener returns the same connection each
+        time.
 
-        An opener raises KdeclareError for a system that cannot be connected to.
-        unnamed: openers of systems that the environment does not name. They take no part by themselves, but
-            what asks for one learns why there is none.
+        An opener raises KdeclareError if it cannot connect.
+        unnamed: openers for systems that the environment does not configure. They are not used by default;
+            calling one raises an error that explains why there is no connection.
         """
         super().__init__(*values)
         self._openers = dict(openers or {})
         self._unnamed = dict(unnamed or {})
 
     def get(self, part_type: type[_Part]) -> _Part:
-        """Return the connection of this class. Raises KdeclareError where it cannot be opened."""
+        """Return the connection of this class. Raises KdeclareError if it cannot be opened."""
         opener = self._openers.get(part_type) or self._unnamed.get(part_type)
         if opener is None or part_type in self._values:
             return super().get(part_type)
@@ -84,30 +86,30 @@ class Connections(Parts):
         return connection
 
     def find(self, part_type: type[_Part]) -> _Part | None:
-        """Return the connection of this class; None where no provider has one. Raises KdeclareError."""
+        """Return the connection of this class, or None if no provider has one. Raises KdeclareError."""
         return self.get(part_type) if self.offers(part_type) else None
 
     def offers(self, sort: type[object]) -> bool:
-        """Whether there is a connection of this class, opened or not."""
+        """Whether a connection of this class is available, opened or not."""
         return sort in self._values or sort in self._openers
 
     def is_unconfigured(self, connection_type: type[object]) -> bool:
-        """Whether a connection of this class leads to a system that the environment does not name."""
+        """Whether a connection of this class is for a system that the environment does not configure."""
         return connection_type in self._unnamed and not self.offers(connection_type)
 
     @property
     def is_empty(self) -> bool:
-        """Whether they lead nowhere."""
+        """Whether there are no connections and no openers."""
         return not self._values and not self._openers and not self._unnamed
 
     def holds(self, sort: type[object]) -> bool:
-        """Whether a connection of this class is there without being opened."""
+        """Whether a connection of this class is already open."""
         return sort in self._values
 
     def with_openers(self, openers: Openers, unnamed: Openers | None = None) -> Self:
-        """Return the same connections, and what opens those that are not among them.
+        """Return the same connections with openers for those that are missing.
 
-        unnamed: what opens the connections to systems that the environment does not name.
+        unnamed: openers for systems that the environment does not configure.
         """
         return type(self)(
             *self._values.values(),
@@ -116,13 +118,13 @@ class Connections(Parts):
         )
 
     def with_part(self, value: object) -> Self:
-        """Return the same connections with this one in place of what would be opened of its class."""
+        """Return the same connections with this one added, so that none of its class is opened."""
         return type(self)(*self._values.values(), value, openers=self._openers, unnamed=self._unnamed)
 
 
 class PlanContext(Parts):
-    """What providers have prepared for one plan, from all that is desired and live."""
+    """What providers have computed for one plan from all desired resources and the live state."""
 
 
 class PlanOptions(Parts):
-    """What people have chosen for one plan, beyond what holds for all kinds."""
+    """The options of one plan that are specific to a provider."""

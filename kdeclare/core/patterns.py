@@ -1,4 +1,4 @@
-"""Regular expressions of Google's RE2: whatever is written, to match takes time in proportion to the text."""
+"""Regular expressions in RE2 syntax. RE2 matches any expression in time linear in the length of the text."""
 
 import re
 from collections.abc import Mapping
@@ -9,20 +9,20 @@ _CODE = "INVALID_ARGUMENT: "
 _INVALID = "invalid regular expression: "
 _TOO_LARGE = "regular expression too large"
 
-# One character after another, with at most two repetitions among them: that is the same in Python's own
-# `re`, cannot take long, and is ten times as fast, as CEL compiles an expression for every single match.
+# A sequence of single characters with at most two repetitions means the same in Python's `re`, cannot
+# backtrack for long, and is ten times as fast there, because CEL compiles an expression for every match.
 _ATOM = r"(?:[A-Za-z0-9_-]|\\[.-]|\.|\[\^?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9])?)+-?\])"
 _SIMPLE = re.compile(rf"(?:{_ATOM}*{_ATOM}[*+?]){{0,2}}{_ATOM}*")
 
 
-RE2_HINT = "They are RE2's, which have no look-around and no back-references."
-"""What to say with a `PatternError`."""
+RE2_HINT = "Use RE2 syntax, which has no look-around and no back-references."
+"""The hint for a `PatternError`."""
 
 
 class PatternError(ValueError):
-    """A text is not a regular expression of RE2.
+    """The text is not a valid RE2 regular expression.
 
-    reason: what is wrong with it. offset: of the character that it is about, from 0; None if it is about all.
+    reason: what is wrong. offset: the index of the invalid part, from 0; None if the whole text is invalid.
     """
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
@@ -35,14 +35,14 @@ class PatternError(ValueError):
 
     @property
     def located_reason(self) -> str:
-        """The reason with the position, for texts that are in no file."""
+        """The reason with the position, for expressions that do not come from a file."""
         return self.reason if self.offset is None else f"{self.reason} at character {self.offset + 1}"
 
 
 class Pattern:
-    """A regular expression that whole texts are held against.
+    """A regular expression that must match a whole text.
 
-    Raises PatternError with the reason when it is none.
+    Raises PatternError with the reason if the expression is invalid.
     """
 
     __slots__ = ("_quick", "_whole", "text")
@@ -55,16 +55,16 @@ class Pattern:
             try:
                 self._quick = re.compile(text)
                 return
-            except re.error:  # [z-a]: said in RE2's words
+            except re.error:  # such as [z-a]; RE2 explains it below
                 pass
         reason = explain_invalid_pattern(text)
         if reason is not None:
             raise PatternError(reason, _find_offset(text, reason))
-        if explain_invalid_pattern(self._whole) is not None:  # it quoted the end of the group as well
+        if explain_invalid_pattern(self._whole) is not None:  # an open \Q quotes the end of the group as well
             raise PatternError(r"\Q without \E", text.rfind(r"\Q"))
 
     def matches(self, name: str) -> bool:
-        """Whether all of ``name`` is what the expression describes."""
+        """Whether the expression matches all of ``name``."""
         if self._quick is not None:
             return self._quick.fullmatch(name) is not None
         return _evaluate_match(name, self._whole) is True
@@ -75,12 +75,12 @@ class Pattern:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(text: str) -> Pattern:
-    """A `Pattern`, made once for all who ask for the same text. Raises PatternError."""
+    """Return the `Pattern` of a text, cached. Raises PatternError."""
     return Pattern(text)
 
 
 def _find_offset(text: str, reason: str) -> int | None:
-    """Where the piece of ``text`` that a reason quotes begins: the text up to its end is refused alike."""
+    """Return where the quoted fragment begins: RE2 rejects the text up to its end for the same reason."""
     piece = reason.partition(" in '")[2].removesuffix("'")
     first_start = start = text.find(piece) if piece else -1
     while start >= 0:
@@ -91,15 +91,15 @@ def _find_offset(text: str, reason: str) -> int | None:
 
 
 def explain_invalid_pattern(text: str) -> str | None:
-    """The reason why a text is no regular expression, or None if it is one."""
+    """Return why a text is not a valid regular expression, or None if it is valid."""
     result = _evaluate_match("", text)
     if isinstance(result, bool):
         return None
     message = result.removeprefix(_CODE)
     if message.startswith(_TOO_LARGE) or "pattern too large" in message:
-        return "too large, once its repetitions are written out"
+        return "too large after expanding its repetitions"
     if not message.startswith(_INVALID):
-        return "no Unicode text"
+        return "not valid Unicode"
     cause, _, fragment = message.removeprefix(_INVALID).partition(": ")
     return f"{cause} in '{fragment}'" if fragment else cause
 
@@ -107,28 +107,28 @@ def explain_invalid_pattern(text: str) -> str | None:
 def _evaluate_match(name: str, pattern: str) -> bool | str:
     try:
         result = _compile_expression().eval(data={"name": name, "pattern": pattern}).value()
-    except (RuntimeError, TypeError, ValueError) as problem:  # half a character, say
+    except (RuntimeError, TypeError, ValueError) as problem:  # for example, a lone surrogate
         return str(problem)
     return result
 
 
 class _Answer(Protocol):
-    """What an expression evaluates to."""
+    """The result of evaluating an expression."""
 
     def value(self) -> bool | str:
-        """Return it as Python has it."""
+        """Return the result as a Python value."""
 
 
 class _Expression(Protocol):
-    """A compiled expression of CEL, whose library has no types."""
+    """A compiled CEL expression; the CEL library has no type hints."""
 
     def eval(self, *, data: Mapping[str, str]) -> _Answer:
-        """Evaluate it."""
+        """Evaluate the expression."""
 
 
 @cache
 def _compile_expression() -> _Expression:
-    from cel_expr_python import cel  # only who needs it waits for it
+    from cel_expr_python import cel  # imported here because the import is slow and rarely needed
 
     env = cel.NewEnv(variables={"name": cel.Type.STRING, "pattern": cel.Type.STRING})
     compiled: _Expression = env.compile("name.matches(pattern)")
@@ -136,5 +136,5 @@ def _compile_expression() -> _Expression:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a name is given by a regular expression: ``/…/``."""
+    """Whether a name is written as a regular expression: ``/…/``."""
     return len(text) > 2 and text.startswith("/") and text.endswith("/")

@@ -1,4 +1,4 @@
-"""How long work reports its progress."""
+"""Progress reports of long-running work."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ from kdeclare.core.plans.run import MoveProgress
 
 
 class Progress(Protocol):
-    """What long work tells about itself."""
+    """A callback that receives progress reports."""
 
     def __call__(self, what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-        """What is being done, how much of it is done and how much there is (0: nobody knows).
+        """Report what is being done, how many items are done, and how many there are (0: unknown).
 
-        moves: more about replicas on their way.
+        moves: details of reassignments in progress.
         """
 
 
 def ignore_progress(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-    """A `Progress` for what nobody watches."""
+    """Discard progress reports."""

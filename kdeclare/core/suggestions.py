@@ -1,23 +1,23 @@
-"""What a misspelt word was probably meant to be."""
+"""Suggestions for misspelled words."""
 
 from collections.abc import Iterable
 from functools import lru_cache
 
 
 def format_suggestion(word: str, candidates: Iterable[str]) -> str:
-    """A question that names the nearest known word, or nothing where none is near."""
+    """Return a question that names the closest known word, or an empty text if none is close."""
     match = find_closest(word, candidates)
     return f"Did you mean '{match}'?" if match else ""
 
 
 def find_closest(word: str, candidates: Iterable[str]) -> str | None:
-    """The known word that is most like ``word``, upper and lower case being alike."""
+    """Return the known word closest to ``word``, ignoring case."""
     return _find_closest(word, tuple(candidates))
 
 
-@lru_cache(maxsize=1_000)  # one mistake is often made in many manifests
+@lru_cache(maxsize=1_000)  # the same mistake often appears in many manifests
 def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
-    import difflib  # only bad input pays for it
+    import difflib  # imported here because only invalid input needs it
 
     by_folded_name = {name.casefold(): name for name in candidates}
     matches = difflib.get_close_matches(word.casefold(), by_folded_name, n=1)
@@ -25,7 +25,7 @@ def _find_closest(word: str, candidates: tuple[str, ...]) -> str | None:
 
 
 def format_alternatives(names: Iterable[str]) -> str:
-    """A sorted enumeration for messages: ``a, b or c``."""
+    """Return a sorted list for messages: ``a, b or c``."""
     sorted_names = sorted(names)
     return (
         sorted_names[0]
@@ -37,7 +37,7 @@ def format_alternatives(names: Iterable[str]) -> str:
 
 
 def find_nearest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """The known words that are most like ``word``, the nearest first; upper and lower case are alike."""
+    """Return the known words closest to ``word``, closest first, ignoring case."""
     import difflib
 
     by_folded_name = {name.casefold(): name for name in candidates}

@@ -1,4 +1,4 @@
-"""Amounts with a unit, as people write them, durations, and numbers in sentences."""
+"""Amounts with units, durations, and counts, as they appear in files and messages."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def parse_amount(key: str, text: str) -> int | None:
-    """The milliseconds or bytes that a text such as ``7d`` means for a key; None where it is not plain."""
+    """Return the milliseconds or bytes of a text such as ``7d`` for a key; None if it is not an amount."""
     if key.endswith(".ms"):
         units = _MILLISECONDS
     elif key.endswith("bytes"):
@@ -29,21 +29,21 @@ def parse_amount(key: str, text: str) -> int | None:
 
 
 def format_amount(key: str, number: int) -> str:
-    """A key's milliseconds or bytes in the unit that suits them: ``7 d``, ``1 GiB``."""
+    """Return a key's milliseconds or bytes in the most suitable unit: ``7 d``, ``1 GiB``."""
     if key.endswith(".ms"):
         return format_in_units(number, TIMES) or f"{number} ms"
     return format_in_units(number, SIZES) or f"{number} bytes"
 
 
 def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
-    """The number in the largest of these units that it reaches; empty where it reaches none."""
+    """Return the number in the largest of these units that it reaches; empty if it reaches none."""
     for index, (unit, unit_size) in enumerate(units):
         if number < unit_size:
             continue
         quotient, remainder = divmod(number, unit_size)
         if remainder == 0:
             return f"{quotient:,} {unit}"
-        if index + 1 < len(units):  # 1 d 12 h says more than 1.5 d
+        if index + 1 < len(units):  # 1 d 12 h is more exact than 1.5 d
             smaller_unit, smaller_size = units[index + 1]
             if remainder % smaller_size == 0 and units is TIMES:
                 return f"{quotient:,} {unit} {remainder // smaller_size} {smaller_unit}"
@@ -52,17 +52,17 @@ def format_in_units(number: int, units: tuple[tuple[str, int], ...]) -> str:
 
 
 def format_count(count: int, singular: str, plural_form: str = "") -> str:
-    """``1 topic``, ``2 topics``."""
+    """Return a count with its noun: ``1 topic``, ``2 topics``."""
     return f"{count:,} {singular if count == 1 else plural_form or singular + 's'}"
 
 
 def join_nonempty(parts: Iterable[str]) -> str:
-    """Parts of a sentence with commas between, the empty ones left out."""
+    """Join the parts of a sentence with commas, omitting empty ones."""
     return ", ".join(part for part in parts if part)
 
 
 def format_duration(seconds: float) -> str:
-    """A time span to the precision that matters."""
+    """Return a duration, rounded to a useful precision."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -72,7 +72,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(byte_count: float) -> str:
-    """Bytes in the unit that suits them."""
+    """Return a number of bytes in the most suitable unit."""
     for unit, unit_size in SIZES:
         if byte_count >= unit_size:
             return f"{byte_count / unit_size:.1f} {unit}".replace(".0 ", " ")
@@ -84,12 +84,12 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
 def parse_duration(value: object) -> float:
-    """``10s``, ``1h30m``, ``500ms`` in seconds. Raises ValueError for a text that is none."""
+    """Parse ``10s``, ``1h30m`` or ``500ms`` into seconds. Raises ValueError if the text is not a duration."""
     if not isinstance(value, str):
-        raise ValueError("Write a duration with its unit, as in 30s, 10m or 1h30m")
+        raise ValueError("Write a duration with its unit, such as 30s, 10m or 1h30m")
     number_unit_pairs = _DURATION.findall(value)
     if not number_unit_pairs or "".join(number + unit for number, unit in number_unit_pairs) != value:
-        raise ValueError(f"'{value}' is no duration; write 30s, 10m or 1h30m")
+        raise ValueError(f"'{value}' is not a duration; write it as 30s, 10m or 1h30m")
     return sum(float(number) * _UNITS_S[unit] for number, unit in number_unit_pairs)
 
 
@@ -99,4 +99,4 @@ Duration = Annotated[
     Field(le=365 * 86400),
     WithJsonSchema({"type": "string", "examples": ["30s", "1h30m"]}),
 ]
-"""The type of a field that takes a duration with its unit, and is in seconds."""
+"""The type of a field that is written as a duration with its unit and holds seconds."""

@@ -1,1 +1,1 @@
-"""Live state: how it is read, kept and waited for, and what systems answer where something fails."""
+"""Live state: how it is collected, cached and awaited, and the faults that systems report."""

@@ -1,7 +1,7 @@
 """Collectors: how the live state of one system is read in bulk.
 
-Members of a system can trail the others: `WaitPolicy` says how long kdeclare waits for them,
-and `PendingWrite` for what.
+Members of a system can lag behind the others. `WaitPolicy` says how long kdeclare waits for them;
+`PendingWrite` says which writes it waits for.
 """
 
 import time
@@ -18,12 +18,12 @@ from kdeclare.core.progress import Progress, ignore_progress
 from kdeclare.core.resources.ids import ResourceId
 
 VISIBILITY_TIMEOUT_S = 120.0
-"""How long kdeclare waits by default for a system to show what exists."""
+"""How long kdeclare waits by default, in seconds, for a system to show existing objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How long to wait for members of a system that trail the others, and how to tell people about it."""
+    """How long to wait for members of a system that lag behind, and how to report progress meanwhile."""
 
     limit_s: float = VISIBILITY_TIMEOUT_S
     progress: Progress = ignore_progress
@@ -31,16 +31,16 @@ class WaitPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def less(self, seconds: float) -> "WaitPolicy":
-        """What is left after ``seconds`` of waiting for the same."""
+        """Return the same policy with ``seconds`` of the limit used up."""
         return replace(self, limit_s=max(0.0, self.limit_s - seconds))
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """An acknowledged write that members of the system may not show yet.
+    """An acknowledged write that some members of the system may not show yet.
 
     elements: the elements of the operation's view that it wrote and that no later write has replaced.
-    until: when the wait ends; a write that is still not shown then is reported as drift.
+    until: when to stop waiting; a write that is still not shown by then is reported as drift.
     """
 
     run_id: str
@@ -50,14 +50,14 @@ class PendingWrite:
 
 
 class Selection(Protocol):
-    """What to read of one sort of live state: a frozen value of its provider."""
+    """What to read of one type of live state; a frozen value that a provider defines."""
 
     def merge(self, others: Sequence[Self]) -> Self:
-        """Return one selection of all that this one and the others select."""
+        """Return one selection that covers this one and the others."""
 
 
 Selections = tuple[Selection, ...]
-"""What something reads; several selections of the same class are merged before anything is read."""
+"""Everything to read; selections of the same class are merged before reading."""
 
 _Selected = TypeVar("_Selected", bound=Selection)
 
@@ -66,8 +66,9 @@ _Selected = TypeVar("_Selected", bound=Selection)
 class ExpectedObjects:
     """Objects that should exist; a read waits for those that the system does not show yet.
 
-    objects: what should exist. owned: resources that are owned; those that are also selected are expected.
-    reads_all_names: read the names of all objects as well, because plans count unmanaged ones.
+    objects: the objects that should exist. owned: owned resources, which are expected if they are also
+        selected.
+    reads_all_names: also read the names of all objects, because plans count unmanaged ones.
     await_unverifiable: also wait for objects whose existence cannot be checked.
     """
 
@@ -80,10 +81,11 @@ class ExpectedObjects:
 
 @dataclass(frozen=True, slots=True)
 class CollectResult:
-    """What was read, and what became of expected objects that are missing from it.
+    """The live state that was read, and the expected objects that are missing from it.
 
-    part: of the live state. pending: objects that exist but that no member of the system showed in time.
-    unsettled: objects of which the system did not say, because the client may not ask it.
+    part: the part of the live state. pending: objects that exist but that no member of the system showed in
+        time.
+    unsettled: objects whose existence is unknown, because the client is not authorized to read it.
     """
 
     part: object
@@ -93,17 +95,17 @@ class CollectResult:
 
 @dataclass(frozen=True, slots=True)
 class Collector(Generic[_Selected]):
-    """Reads one sort of live state.
+    """Reads one type of live state.
 
     selection_type: the class of its selections.
-    read: reads all that a selection names in as few requests as possible. What it returns becomes the part
-        of the `LiveState` of its class. Raises Fault when the system does not answer.
-    base_selection: what is read in any case, as it says who the system is; None where nothing is.
-    read_expected: reads as ``read`` does, until what is expected is shown; None where a system shows at once
-        what exists. Raises Fault.
-    find_id: the id of the system, as plans and states are bound to the first that has one; None where it has
-        none, or was not read.
-    codec: keeps its live state in snapshots of fleets; None where audits have nothing to compare with it.
+    read: reads everything that a selection names in as few requests as possible. The result becomes the part
+        of its class in the `LiveState`. Raises Fault if the system does not respond.
+    base_selection: what is always read, because it identifies the system; None if nothing is.
+    read_expected: like ``read``, but repeats the read until the expected objects are shown; None if the
+        system shows existing objects immediately. Raises Fault.
+    find_id: returns the id of the system, or None if it has none or was not read. Plans and states are bound
+        to the first system that has an id.
+    codec: serializes its live state for fleet snapshots; None if audits do not compare it.
     """
 
     selection_type: type[_Selected]
@@ -114,21 +116,21 @@ class Collector(Generic[_Selected]):
     codec: LiveCodec | None = None
 
     def merge(self, selections: Iterable[Selection]) -> _Selected | None:
-        """Merge the selections of this collector's class; None where there are none."""
+        """Merge the selections of this collector's class; None if there are none."""
         own_selections = [selection for selection in selections if isinstance(selection, self.selection_type)]
         if len(own_selections) > 1:
             return own_selections[0].merge(own_selections[1:])
         return own_selections[0] if own_selections else None
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read what is selected; None where nothing is. Raises Fault."""
+        """Read the selected state; None if nothing is selected. Raises Fault."""
         merged = self._merge_with_always(selections)
         return None if merged is None else self.read(connections, merged)
 
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
+        """Read the selected state until expected objects are shown; None if nothing is selected. Raises Fault."""
         merged = self._merge_with_always(selections)
         if merged is None:
             return None
@@ -137,11 +139,11 @@ class Collector(Generic[_Selected]):
         return self.read_expected(connections, merged, expected)
 
     def reads(self, selections: Iterable[Selection]) -> bool:
-        """Whether any of the selections is one that it reads."""
+        """Whether this collector reads any of the selections."""
         return any(isinstance(selection, self.selection_type) for selection in selections)
 
     def identify(self, live: LiveState) -> str | None:
-        """Return the id of the system that was read; None where it has none."""
+        """Return the id of the system that was read; None if it has none."""
         return self.find_id(live) if self.find_id is not None else None
 
     def _merge_with_always(self, selections: Iterable[Selection]) -> _Selected | None:

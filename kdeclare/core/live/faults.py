@@ -1,4 +1,4 @@
-"""What an external system answers where something did not work."""
+"""Faults: errors that an external system reports."""
 
 from enum import StrEnum
 
@@ -7,57 +7,58 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class FaultKind(StrEnum):
-    """What a fault means for whoever asked."""
+    """What a fault means for the caller."""
 
-    REFUSED = "refused"  # nothing happened, and asking again gives the same answer
-    RETRIABLE = "retriable"  # nothing happened, and asking again may work
-    UNKNOWN = "unknown"  # it may have happened: observe before anything else
+    REFUSED = "refused"  # nothing happened; a retry gives the same error
+    RETRIABLE = "retriable"  # nothing happened; a retry may succeed
+    UNKNOWN = "unknown"  # it may have happened; observe the system before anything else
 
 
 class Fault(Exception):
-    """One item, or a whole request, that did not work.
+    """The failure of one item or of a whole request.
 
     error: the Kafka protocol error name (``INVALID_CONFIG``); ``REQUEST_TIMED_OUT`` and
-        ``NETWORK_EXCEPTION`` for what the client itself saw.
-    message: the broker's own words where it gave any.
-    retry_after_s: how long the broker takes no more of this; 0 where it said nothing.
+        ``NETWORK_EXCEPTION`` if the client itself detected the failure.
+    message: the broker's error message, if there is one.
+    retry_after_s: for how long the broker rejects further requests of this type; 0 if it did not say.
     """
 
     def __init__(
         self, error: str, message: str, kind: FaultKind = FaultKind.REFUSED, retry_after_s: float = 0.0
     ) -> None:
         self.error = error
-        self.message = message = SCRUBBER.scrub(message)  # brokers and workers repeat what they were sent
+        self.message = message = SCRUBBER.scrub(message)  # brokers and workers may echo request secrets
         self.kind = kind
         self.retry_after_s = retry_after_s
         super().__init__(f"{error}: {message}" if message else error)
 
     def __reduce__(self) -> tuple[type["Fault"], tuple[str, str, FaultKind, float]]:
-        """What pickling makes it anew from."""
+        """Return the arguments from which pickle recreates the fault."""
         return Fault, (self.error, self.message, self.kind, self.retry_after_s)
 
 
 class FaultCause(StrEnum):
-    """Why a system refused an operation, as far as that changes what is done about it."""
+    """Why a system refused an operation, as far as this affects how kdeclare handles it."""
 
     OTHER = "other"
     NOT_AUTHORIZED = "not authorized"
-    DENIED_BY_POLICY = "denied by policy"  # by one that the system itself is configured with
+    DENIED_BY_POLICY = "denied by policy"  # by a policy configured in the system itself
     OVER_QUOTA = "over quota"
-    EXISTS = "exists"  # what it creates is there, even if no member of the system shows it yet
-    DONE_ALREADY = "done already"  # by an earlier copy of the request, or by someone else
-    GONE_ALREADY = "gone already"  # what it deletes is not there
+    EXISTS = "exists"  # the object already exists, even if no member of the system shows it yet
+    DONE_ALREADY = "done already"  # by an earlier copy of the request, or by another client
+    GONE_ALREADY = "gone already"  # the object to delete does not exist
 
 
 DONE_CAUSES = frozenset({FaultCause.EXISTS, FaultCause.DONE_ALREADY})
-"""What is asked for is there: by an earlier copy of the request, or by someone else."""
+"""The requested state already exists: created by an earlier copy of the request, or by another client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What a fault means for one operation.
 
-    right: of NOT_AUTHORIZED, the right that the operation takes, and on what. hint: what people can do.
+    right: for NOT_AUTHORIZED, the permission that the operation needs, and on which object. hint: what the
+        user can do.
     """
 
     cause: FaultCause = FaultCause.OTHER
@@ -71,14 +72,14 @@ Result = Fault | None
 
 @dataclass(frozen=True, slots=True)
 class CreatedObject:
-    """What a request created, as the system acknowledged it.
+    """A created object, as the system acknowledged it.
 
-    id: tells it from every other object, also from a later one of the same name; empty where the system has
-        no such ids.
+    id: distinguishes the object from every other one, even a later one of the same name; empty if the system
+        has no such ids.
     """
 
     id: str
 
 
 Outcome = Fault | CreatedObject | None
-"""What became of one item; None is success with nothing to say about it."""
+"""The outcome of one item; None means success without further information."""

@@ -1,7 +1,7 @@
-"""Live state as plain data: what a collector brings so that snapshots of fleets keep it.
+"""Live state as plain data: what a collector provides so that fleet snapshots can store it.
 
-A snapshot of a fleet keeps every live object as one row. An audit joins these rows with declared resources on
-(cluster, sort, key), and gives what belongs together to `Kind.diff`, the same function that plans call.
+A fleet snapshot stores each live object as one row. An audit joins these rows with declared resources on
+(cluster, sort, key) and passes matching pairs to `Kind.diff`, the same function that plans use.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ from kdeclare.core.parts import Connections, LiveState
 
 
 class LiveKey(NamedTuple):
-    """Names one live object of a system.
+    """Identifies one live object of a system.
 
-    sort: what sort of object it is; belongs to one collector. Give it the name of the kind that declares such
-    objects, because findings about objects that nobody declared are reported under it.
+    sort: the type of object; each belongs to one collector. Use the name of the kind that declares such
+    objects, because findings about undeclared objects are reported under this name.
     """
 
     sort: str
@@ -26,9 +26,9 @@ class LiveKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """What is so of a live object, as hashes (`hash_fact`).
+    """Facts about a live object, as hashes (`hash_fact`).
 
-    keys: the parts of it that are unmanaged unless they are declared or owned.
+    keys: the parts of the object that are unmanaged unless they are declared or owned.
     """
 
     has: Sequence[int]
@@ -37,11 +37,10 @@ class LiveFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredFacts:
-    """When a live object is as declared, in terms of its `LiveFacts`: a quick test before the diff.
+    """When a live object matches its declaration, in terms of its `LiveFacts`: a quick check before the diff.
 
-    need, forbid: facts that it must have, and must not have. keys: those that are declared. gone: of all
-    other keys, those that the diff has something to say about even where unmanaged parts are of no interest;
-    None where it is every one.
+    need, forbid: facts that the object must have, and must not have. keys: the declared keys. gone: the other
+    keys that the diff reports even if unmanaged parts are not requested; None means all other keys.
     """
 
     need: Sequence[int]
@@ -51,18 +50,18 @@ class DeclaredFacts:
 
 
 def hash_fact(*parts: str) -> int:
-    """Return 64 bits, signed as Spark's BIGINT is; lengths keep apart what reads the same when joined."""
+    """Return a signed 64-bit hash, the range of Spark's BIGINT. Length prefixes separate the parts."""
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveObject:
-    """One live object as a snapshot keeps it.
+    """One live object as a snapshot stores it.
 
-    body: what `LiveCodec.decode` needs of it; None where it cannot be read, for the reason ``error``.
-    facts: None where the diff has to tell whether it is as declared.
-    group: what objects that nobody declared are counted by, where there are too many of them to list each.
+    body: the input of `LiveCodec.decode`; None if the object cannot be read, for the reason ``error``.
+    facts: None if only the diff can decide whether the object matches its declaration.
+    group: the name under which undeclared objects are counted when there are too many to list.
     """
 
     key: LiveKey
@@ -76,8 +75,8 @@ class LiveObject:
 class LiveListing:
     """All live objects of one collector.
 
-    system: what they share (members, versions), for `LiveCodec.decode`. If it has a ``version``, people are
-    shown it. system_id: the id of the system; None where it has none.
+    system: what the objects share (members, versions), for `LiveCodec.decode`. Its ``version``, if it has
+    one, is displayed. system_id: the id of the system; None if it has none.
     """
 
     system: JsonValue
@@ -86,11 +85,12 @@ class LiveListing:
 
 
 class LiveCodec(Protocol):
-    """The live state of one collector as plain data. Everything but `list_objects` is pure.
+    """The live state of one collector as plain data. All methods except `list_objects` are pure.
 
-    name: of the collector. sorts: of its objects. identifies_system: whether a cluster of a fleet is the
-    system that it reads; at most one collector does. groups: whether objects can have a `LiveObject.group`.
-    context: the parts of the `PlanContext` that its kinds get where one resource is compared by itself.
+    name: the name of the collector. sorts: the types of its objects. identifies_system: whether a cluster of
+    a fleet is the system that this collector reads; true for at most one collector. groups: whether objects
+    can have a `LiveObject.group`. context: the parts of the `PlanContext` that its kinds receive when one
+    resource is compared on its own.
     """
 
     name: str
@@ -100,23 +100,23 @@ class LiveCodec(Protocol):
     context: tuple[object, ...]
 
     def __hash__(self) -> int:
-        """Return the hash of the object itself, as every object has it."""
+        """Return the identity hash of the object."""
         return id(self)
 
     def list_objects(self, connections: Connections) -> LiveListing:
-        """Read all there is. Raises Fault; once there is a listing, its objects say what cannot be read."""
+        """Read all live objects. Raises Fault; after that, each object reports whether it could be read."""
 
     def decode(self, system: str, objects: Iterable[tuple[LiveKey, str]]) -> object:
-        """Return the part of the `LiveState` that these objects are, from JSON texts.
+        """Return the part of the `LiveState` that contains these objects, from JSON texts.
 
         The diff of a resource is the same on this part as on what the collector itself reads.
         """
 
     def has_object(self, key: LiveKey, live: LiveState) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return what tells an object from a later one of the same key; None where nothing does."""
+        """Return an id that distinguishes the object from a later one of the same key; None if there is none."""
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether an object that is neither declared nor owned is a finding. body: its JSON text."""
@@ -124,12 +124,12 @@ class LiveCodec(Protocol):
 
 @runtime_checkable
 class CountsObjects(Protocol):
-    """A codec that says what the objects are called that summaries of fleets count.
+    """A codec that names the objects that fleet summaries count.
 
-    Of any other codec, all objects are counted, in the words of their kinds.
-    nouns: of the sorts that are counted, in the singular and the plural.
-    internal_marker: a text that is in the bodies of those objects only that the system keeps for itself; None
-    where it has no such objects.
+    For any other codec, all objects are counted, under the nouns of their kinds.
+    nouns: the singular and plural noun of each type of object that is counted.
+    internal_marker: a text that occurs only in the bodies of the system's internal objects; None if the
+    system has no internal objects.
     """
 
     nouns: Mapping[str, tuple[str, str]]
@@ -138,13 +138,13 @@ class CountsObjects(Protocol):
 
 @runtime_checkable
 class DescribesFields(Protocol):
-    """A codec that says how histories show the fields of its objects.
+    """A codec that describes how histories show the fields of its objects.
 
-    Of any other codec, they are the entries of the bodies, by their names.
+    For any other codec, the fields are the entries of the bodies, by name.
     """
 
     def flatten_body(self, sort: str, body: JsonObject) -> Mapping[str, JsonValue]:
-        """Return the fields of an object by the paths that plans have for them."""
+        """Return the fields of an object by the paths that plans use for them."""
 
     def format_field_name(self, sort: str, path: str) -> str | None:
-        """Return what people read in place of a path; None where that is the path itself."""
+        """Return the name to display instead of a path; None if the path itself is displayed."""

@@ -1,1 +1,1 @@
-"""Operations: what apply executes, what each touches, and how it is undone, retried and cleaned up."""
+"""Operations: the steps that apply executes, what each one touches, and how it is undone and retried."""

@@ -1,7 +1,7 @@
-"""The arguments of operations: frozen values of their provider in memory, JSON in files.
+"""The arguments of operations: frozen provider-defined values in memory, JSON in files.
 
-`bind_arguments` is the only place where JSON from a file becomes arguments. It is strict and closed: an
-argument that this version does not know could mean something.
+Only `bind_arguments` turns JSON from a file into arguments. It is strict and rejects unknown arguments,
+because an argument that this version does not know could change the meaning.
 """
 
 from collections.abc import Mapping, Sized
@@ -23,39 +23,40 @@ def _is_empty(value: Sized) -> bool:
 
 
 OMIT_NONE = Field(exclude_if=_is_none)
-"""Annotates a field with the default None that files leave out where it is None."""
+"""Annotates a field with the default None that is omitted from files when it is None."""
 
 OMIT_EMPTY = Field(exclude_if=_is_empty)
-"""Annotates a field with an empty default that files leave out where it is empty."""
+"""Annotates a field with an empty default that is omitted from files when it is empty."""
 
 _Wanted = TypeVar("_Wanted", bound=Arguments)
 
 
 def get_arguments(op: Operation, arguments_type: type[_Wanted]) -> _Wanted:
-    """Return the arguments of ``op``. Raises TypeError where they are of another class."""
+    """Return the arguments of ``op``. Raises TypeError if they have another class."""
     if not isinstance(op.args, arguments_type):
         raise TypeError(f"operation '{op.id}' has {type(op.args).__name__}, not {arguments_type.__name__}")
     return op.args
 
 
 def bind_arguments(verb: str, json: Mapping[str, JsonValue]) -> Arguments:
-    """Return the arguments that ``json`` holds for an operation of this type.
+    """Return the arguments in ``json`` for an operation of this type.
 
-    `UnboundArguments` where the type is not installed or does not take them: such an operation can be shown.
+    Returns `UnboundArguments` if the type is not installed or rejects them; such an operation can only be
+    shown.
     """
     if verb not in OPERATION_TYPES:
-        return UnboundArguments(json, f"no verb '{verb}' is known")
+        return UnboundArguments(json, f"unknown verb '{verb}'")
     try:
-        # as JSON, since only then strictness takes a list for a tuple
+        # Parsed as JSON, because strict mode accepts a list for a tuple only then.
         return get_adapter(OPERATION_TYPES[verb].arguments).validate_json(dump_json(json))
     except ValidationError as problem:
         return UnboundArguments(json, explain_mismatch(problem, "args"))
 
 
 def explain_mismatch(problem: ValidationError, root_name: str = "") -> str:
-    """Return what is wrong first with JSON from a file, and where in it.
+    """Return the first error in JSON from a file, with its location.
 
-    root_name: what the file calls it.
+    root_name: the name of the JSON value in the file.
     """
     first_error = problem.errors()[0]
     location = ".".join(str(step) for step in (root_name, *first_error["loc"]) if step != "")
@@ -63,7 +64,7 @@ def explain_mismatch(problem: ValidationError, root_name: str = "") -> str:
 
 
 def dump_arguments(args: Arguments) -> Mapping[str, JsonValue]:
-    """Return the arguments as files hold them; the way back from `bind_arguments`."""
+    """Return the arguments as files hold them; the inverse of `bind_arguments`."""
     if isinstance(args, UnboundArguments):
         return args.json
     dumped: Mapping[str, JsonValue] = get_adapter(type(args)).dump_python(args, mode="json")
@@ -74,7 +75,7 @@ _adapters: dict[type[Arguments], TypeAdapter[Arguments]] = {}
 
 
 def get_adapter(value_type: type[Arguments]) -> TypeAdapter[Arguments]:
-    """Return what reads and writes values of a class; making it takes milliseconds, so each is kept."""
+    """Return the adapter that reads and writes values of a class; cached, because building it is slow."""
     adapter = _adapters.get(value_type)
     if adapter is None:
         adapter = _adapters[value_type] = TypeAdapter(value_type)

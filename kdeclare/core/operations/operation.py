@@ -1,6 +1,6 @@
-"""What apply executes: one verb on one resource, what it takes and expects, and what undoes it.
+"""Operations: the steps that apply executes. Each has a verb, arguments, expectations and an inverse.
 
-Arguments are frozen dataclasses of their provider, in whose names and types files keep them.
+Arguments are frozen dataclasses of the provider. Files use the same names and types.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from kdeclare.core.resources.ids import ResourceId
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The base of the arguments of an operation type, and of dataclasses within them.
+    """The base class of an operation's arguments, and of dataclasses within them.
 
-    A frozen dataclass whose fields are plain values, tuples, mappings with texts or numbers as keys, and
-    dataclasses of this base, `SecretRef` among them. Plan files hold it as a JSON object with the same names.
+    A frozen dataclass whose fields are plain values, tuples, mappings with strings or numbers as keys, and
+    dataclasses of this base (including `SecretRef`). Plan files hold it as a JSON object with the same names.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, str | bool]] = {"extra": "forbid", "strict": True}
@@ -25,9 +25,9 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class UnboundArguments(Arguments):
-    """The arguments of an operation that this kdeclare cannot run, as its file holds them.
+    """The arguments of an operation that this version of kdeclare cannot run, as the file holds them.
 
-    problem: why not, in words.
+    problem: why it cannot run the operation.
     """
 
     json: Mapping[str, JsonValue]
@@ -36,7 +36,7 @@ class UnboundArguments(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """The operation that undoes another one, as far as that can be said before it has run.
+    """The operation that undoes another one, as far as it is known before the other one has run.
 
     verb: its operation type.
     """
@@ -47,15 +47,16 @@ class Inverse:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One node of the graph that a plan emits and apply steps through.
+    """One node of the operation graph that a plan contains and apply executes.
 
-    id: unique within its plan, readable, equal for equal inputs.
-    needs: the operation ids that must have ended well before this one begins, each with the reason.
-    follows: those that must be over, however they ended, each with the reason: what tidies up, and
-        batches that take turns.
-    args: what the verb takes; never a secret's value.
-    expect: the live state it touches, as it was when planned (the verb's ``view``).
-    inverse: what undoes it, or None where ``irreversible`` says why there is none.
+    id: unique within the plan, readable, and the same for the same inputs.
+    needs: the ids of operations that must succeed before this one begins, each with the reason.
+    follows: the ids of operations that must have ended, successfully or not, each with the reason; used for
+        cleanup and for batches that run one after another.
+    args: the arguments of the verb; never the value of a secret.
+    expect: the live state that the operation touches, as it was when planned (see
+        `OperationType.compute_view`).
+    inverse: the operation that undoes it; None if there is none, for the reason ``irreversible``.
     """
 
     id: str
@@ -70,24 +71,24 @@ class Operation:
 
     @property
     def after(self) -> Mapping[str, str]:
-        """All that this one comes after, each with the reason."""
+        """All operations that this one runs after, each with the reason."""
         return {**self.follows, **self.needs}
 
 
 DATA_LOSS = "deletes-records"
-"""The code of what `OperationType.announce_losses` says; people read it right before they confirm."""
+"""The code of the diagnostics from `OperationType.announce_losses`, shown right before confirmation."""
 
 HAS_RECORDS = "has-records"
-"""The code of a diagnostic that says that something is not deleted because it holds data by now."""
+"""The code of the diagnostic that an object is not deleted because it now contains data."""
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What undoing one operation comes to.
+    """The result of inverting one operation.
 
-    verb, args: the inverse; args is None when there is nothing to do.
-    conflicts: elements that someone else has changed since; they are left alone.
-    lost: elements that nothing brings back.
+    verb, args: the inverse; args is None if there is nothing to do.
+    conflicts: elements that another client has changed since; they are left unchanged.
+    lost: elements that cannot be restored.
     """
 
     verb: str = ""
@@ -98,9 +99,9 @@ class UndoResult:
 
 @dataclass(frozen=True, slots=True)
 class UnprovenDeletion:
-    """Why nothing is deleted: what is there may be another object than the one that the run created.
+    """Why nothing is deleted: the existing object may not be the one that the run created.
 
-    code: which doubt it is. title, reason, hint: for people; the reason is part of a sentence.
+    code: identifies the kind of doubt. title, reason, hint: for display; the reason is part of a sentence.
     """
 
     code: str

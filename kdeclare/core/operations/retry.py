@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 class Retry:
     """One retry that is about to be made.
 
-    call: the method of the client; attempt: the number of the attempt that failed, from 1;
-    items: how many are sent again, None for a whole request; delay_s: how long it waits before.
+    call: the method of the client; attempt: the number of the failed attempt, from 1;
+    items: how many items are sent again, None for a whole request; delay_s: the delay before the retry.
     """
 
     call: str
@@ -29,20 +29,22 @@ class Retry:
 
 
 def log_retry(retry: Retry) -> None:
-    """Tell those who read the log."""
-    _log.info("%s: %s; attempt %d, again in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s)
+    """Log a retry."""
+    _log.info(
+        "%s: %s; attempt %d failed, retrying in %.1f s", retry.call, retry.fault, retry.attempt, retry.delay_s
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Tries again after a RETRIABLE fault; UNKNOWN and REFUSED ones it lets pass.
+    """Retries after a RETRIABLE fault; UNKNOWN and REFUSED faults are not retried.
 
-    Waits double from ``base_delay_s`` up to ``max_delay_s``, each cut by up to a half at random, so that
-    many clients do not come back at the same time. attempts: counts the first one; jitter: gives numbers
-    from 0 to 1. Safe to use from several threads.
+    The delay doubles from ``base_delay_s`` up to ``max_delay_s``; jitter reduces each delay by up to half, so
+    that clients do not retry at the same time. attempts: includes the first one; jitter: returns numbers from
+    0 to 1. Thread-safe.
 
-    What a quota refuses (one of ``quota_errors``) is not a failed attempt: it is sent again as soon as the
-    system takes more, until nothing has been taken for ``quota_patience_s``.
+    A quota violation (one of ``quota_errors``) does not count as a failed attempt: the request is sent again
+    as soon as the system accepts it, until none has been accepted for ``quota_patience_s``.
     """
 
     attempts: int = 6
@@ -55,12 +57,12 @@ class RetryPolicy:
     quota_errors: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raises ValueError where nothing would ever be tried."""
+        """Raise ValueError if no attempt is allowed."""
         if self.attempts < 1:
             raise ValueError("at least one attempt is needed")
 
     def whole(self, call: str, send: Callable[[], T]) -> T:
-        """What ``send`` gives in the end. Raises its last Fault."""
+        """Return the final result of ``send``. Raises its last Fault."""
         attempts = Attempts(self, call)
         while True:
             try:
@@ -71,7 +73,7 @@ class RetryPolicy:
 
 
 class Attempts:
-    """The attempts at one call."""
+    """The attempts of one call."""
 
     def __init__(self, policy: RetryPolicy, call: str) -> None:
         self._policy = policy
@@ -82,7 +84,7 @@ class Attempts:
         self._items: int | None = None
 
     def goes_on(self, items: int | None, fault: Fault) -> bool:
-        """Whether to try once more after an attempt; if so, after waiting. ``items``: how many are left."""
+        """Wait and return True if another attempt is allowed, else False. ``items``: how many are left."""
         if fault.kind is not FaultKind.RETRIABLE:
             return False
         self._sent += 1
@@ -102,7 +104,7 @@ class Attempts:
         return delay_s * (1 - self._policy.jitter() / 2)
 
     def _compute_quota_delay_s(self, items: int | None, fault: Fault) -> float | None:
-        if items != self._items:  # some have been taken since
+        if items != self._items:  # the system has accepted some since
             self._items, self._delayed_s = items, 0.0
         delay_s = fault.retry_after_s + self._policy.base_delay_s * (1 + self._policy.jitter())
         if self._policy.attempts == 1 or self._delayed_s + delay_s > self._policy.quota_patience_s:
