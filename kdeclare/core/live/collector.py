@@ -130,7 +130,7 @@ class Collector(Generic[_Selected]):
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """Read the selected state until expected objects are shown; None if nothing is selected. Raises Fault."""
+        """Like `collect`, but read until the expected objects are shown. Raises Fault."""
         merged = self._merge_with_always(selections)
         if merged is None:
             return None

@@ -116,7 +116,7 @@ class LiveCodec(Protocol):
         """Whether the object exists."""
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """Return an id that distinguishes the object from a later one of the same key; None if there is none."""
+        """Return an id that distinguishes the object from a later one of the same key, or None."""
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
         """Whether an object that is neither declared nor owned is a finding. body: its JSON text."""

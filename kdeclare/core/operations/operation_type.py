@@ -158,7 +158,7 @@ operation and to resolve a time-out; rollback compares them to find what another
 
 
 IDENTITY = "(id of "
-"""The prefix of view elements that hold the id of an object, which differs for a later one of the same name."""
+"""The prefix of view elements that hold an object's id, which differs for a later one of the same name."""
 
 
 def is_identity(element: str) -> bool:
@@ -205,6 +205,7 @@ class OperationType(Protocol):
     validates: bool = False
     """Whether the system can validate it without executing it (validate-only)."""
     completion: Completion | None = None
+    """How to track work that continues after the request was answered; None if no work continues."""
     contents: str = "data"
     """What is lost with an object that it deletes, for display."""
     awaits: Completion | None = None
@@ -338,11 +339,11 @@ class OperationType(Protocol):
         return str(op.resource)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Return the claims that ``op`` changes; dependent operations are checked for them after it has run."""
+        """Return the claims that ``op`` changes; its dependents are checked for them after it has run."""
         return frozenset(self.claims(op).values())
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """Return the members that the effect has not reached yet, with reasons; for types with `propagates`."""
+        """Return the members that the effect has not reached yet, with reasons; see `propagates`."""
         return ()
 
     def is_repeatable(self, op: Operation) -> bool:
@@ -412,8 +413,8 @@ def with_inverse(operation_type: OperationType, op: Operation) -> Operation:
     """Return ``op`` with its inverse, as far as it is known before it has run."""
     undo_result = operation_type.invert(op, operation_type.expected_state(op), allow_data_loss=False)
     if undo_result.lost or undo_result.args is None:
-        reason = f"Cannot be restored: {', '.join(undo_result.lost)}." if undo_result.lost else "Nothing to
-        undo." return replace(op, irreversible=op.irreversible or reason)
+        lost_elements = ", ".join(undo_result.lost) or "nothing"
+        return replace(op, irreversible=op.irreversible or f"Cannot be restored: {lost_elements}.")
     return replace(op, inverse=Inverse(undo_result.verb, undo_result.args))
 
 

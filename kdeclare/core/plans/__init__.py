@@ -1,1 +1,1 @@
-"""Plans: their values, the context in which kinds plan, the policy gate, runs and states."""
+"""Plans: their values, the hooks and context of planning, the policy gate, runs and states."""

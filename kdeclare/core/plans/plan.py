@@ -1,4 +1,4 @@
-"""The plan: plain data that explain, preview, JSON and apply all read."""
+"""The plan: plain data that explain, preview, JSON output and apply share."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -18,7 +18,7 @@ FORMAT_VERSION = "2.0"
 class ClusterRef:
     """The cluster that the plan is for.
 
-    name: the environment's, for people.
+    name: the name of the environment, for display.
     """
 
     schema_name = "ClusterDocument"
@@ -29,14 +29,14 @@ class ClusterRef:
 
 @dataclass(frozen=True, slots=True)
 class PlanBase:
-    """The state that a plan was made on. The serial is information, not an expectation."""
+    """The state that a plan is based on. The serial is informational; apply does not check it."""
 
     lineage: str | None
     serial: int
 
 
 class VerdictOutcome(StrEnum):
-    """What a policy wants done with a change."""
+    """The result of a policy for a change."""
 
     ALLOW = "allow"
     WARN = "warn"
@@ -44,21 +44,21 @@ class VerdictOutcome(StrEnum):
 
 
 SYSTEM_POLICY = "broker"
-"""The name that stands for the policies that the system itself is configured with."""
+"""The policy name used for policies that are configured in the system itself."""
 
 STALE = "stale"
-"""The code of a diagnostic that says that others have changed something since it was read."""
+"""The code of the diagnostic that another client has changed something since it was read."""
 
-UNEXPLAINED_DENIAL = "A policy of the brokers refuses it and does not say why."
-"""What is said where they deny without a message."""
+UNEXPLAINED_DENIAL = "A policy of the brokers denied the request without giving a reason."
+"""The message for a denial by the brokers that has no message of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy said about one change.
+    """The result of evaluating one policy for one change.
 
-    resource: the change's id. topic: the topic that was judged, where the resource is not the topic itself.
-    override: the reason that somebody gave for having it done all the same; the outcome is then ``warn``.
+    resource: the change's id. topic: the topic that was evaluated, if it is not the resource itself.
+    override: the given reason for overriding a denial; the outcome is then ``warn``.
     """
 
     policy: str
@@ -70,18 +70,18 @@ class Verdict:
 
     @property
     def is_denial(self) -> bool:
-        """Whether the change must not be made."""
+        """Whether the policy denies the change."""
         return self.outcome is VerdictOutcome.DENY
 
 
 def build_system_denial(resource: str, message: str) -> Verdict:
-    """The verdict of the system's own policy, which need not say why."""
+    """Return the verdict of a denial by the system's own policy. An empty message gets a default."""
     return Verdict(SYSTEM_POLICY, resource, VerdictOutcome.DENY, message or UNEXPLAINED_DENIAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of resources; ``reassign`` counts partitions, ``unmanaged_configs`` counts keys."""
+    """Counts of resources; but ``reassign`` counts partitions and ``unmanaged_configs`` counts keys."""
 
     create: int = 0
     update: int = 0
@@ -97,7 +97,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What kdeclare is responsible for on one resource, before and after; None is "nothing"."""
+    """What kdeclare owns of one resource before and after the plan; None means nothing."""
 
     id: ResourceId
     before: OwnedRecord | None
@@ -108,12 +108,12 @@ class Ownership:
 class Plan:
     """Changes, the graph of operations, verdicts and diagnostics.
 
-    ownership: the records of the state that this plan changes, also where no operation is needed.
-    unmanaged_configs: keys that are set and neither declared nor owned, by resource.
+    ownership: the records in the state that this plan changes, even if no operation is needed.
+    unmanaged_configs: keys that are set but neither declared nor owned, by resource.
     undoes: the run that this plan rolls back, if it is a rollback.
-    labels: of topics, those that the state does not have: policies judge by them once more.
-    racks: of brokers, for people; empty where no operation says which replicas go where.
-    max_deletes: the limit of deletions that was given (``25`` or ``10%``); None is the default.
+    labels: topic labels that are not in the state; policies need them when apply evaluates the plan again.
+    racks: the racks of brokers, for display; empty if no operation assigns replicas.
+    max_deletes: the given limit of deletions (``25`` or ``10%``); None means the default.
     """
 
     project: str
@@ -134,15 +134,15 @@ class Plan:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there is anything to do: the one answer that headline and exit code share."""
+        """Whether there is anything to do; used for both the headline and the exit code."""
         return any(c.action is not Action.NO_OP for c in self.changes)
 
     @property
     def has_errors(self) -> bool:
-        """Whether something keeps the plan from being applied at all."""
+        """Whether an error prevents the plan from being applied."""
         return any(d.is_error for d in self.diagnostics)
 
     @property
     def is_stale(self) -> bool:
-        """Whether all that keeps it from being applied is what others changed while it was made."""
+        """Whether the only errors are that other clients changed something while the plan was made."""
         return self.has_errors and all(d.code == STALE for d in self.diagnostics if d.is_error)

@@ -1,8 +1,8 @@
-"""How providers take part in planning: at fixed points of one pipeline, which the engine runs.
+"""How providers take part in planning: through hooks at fixed points of one pipeline, which the engine runs.
 
-The engine collects, diffs, plans operations, orders them, asks the policies, has the systems check the
-result, and assembles the plan. A provider that has more to say than its kinds do, because it looks at all
-resources of a plan at once, offers one `PlanHooks` per plan.
+The engine collects live state, diffs, plans operations, orders them, evaluates policies, lets the systems
+validate the result, and assembles the plan. A provider that must consider all resources of a plan together,
+and not only one at a time as its kinds do, supplies one `PlanHooks` object per plan.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -20,21 +20,21 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 
 class CannotPlanError(Exception):
-    """No operations lead to what is desired; raised by `Kind.plan_operations`."""
+    """No operations lead to the desired state. Raised by `Kind.plan_operations`."""
 
     def __init__(self, problem: Diagnostic) -> None:
-        """Keep what people are told. It blocks its resource."""
+        """Keep the diagnostic to report. It blocks its resource."""
         super().__init__(problem.detail)
         self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What one plan is made from.
+    """The inputs of one plan.
 
     pending: owned objects that exist but that no member of the system shows yet.
-    by_hand: whether a command asks for what is desired, so that nothing comes to be owned.
-    has_preflight: whether the system is going to be asked to check the operations.
+    by_hand: whether the desired state comes from an ad hoc command, so that kdeclare does not take ownership.
+    has_preflight: whether the system will be asked to validate the operations.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -49,7 +49,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """What a step of the pipeline makes of the operations, and what it has to say."""
+    """The result of one step of the pipeline: the operations, and diagnostics about them."""
 
     operations: tuple[Operation, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -57,12 +57,13 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What project files can say for all plans about a provider's system, and again for each environment.
+    """Settings for all plans of a provider's system, which project files can set and environments can
+    override.
 
-    field: its name in the spec of a project and of an environment. model: what stands there.
-    complete: returns the options of a plan, where those that were chosen leave something open by what is
-        stated: the environment's model, then the project's.
-    description, environment_description: what it is for, as editors show it.
+    field: the name of the settings in the spec of a project and of an environment. model: their type.
+    complete: fills in the options of a plan that were left open, from the settings given: first the
+        environment's, then the project's.
+    description, environment_description: what they are for, for editors.
     """
 
     field: str
@@ -73,20 +74,20 @@ class PlanSettings:
 
 
 class PlanHooks:
-    """What a provider does while one plan is made; by default nothing.
+    """What a provider does while one plan is made. The default methods do nothing.
 
-    Plans call the methods from top to bottom. An object serves one plan. Fault says that the system does not
-    answer.
+    The methods are called from top to bottom. An object serves one plan. Methods raise Fault if the system
+    does not respond.
     """
 
     def prepare(self) -> object | None:
-        """Return the part of the `PlanContext` that the provider's kinds share; None for no such part."""
+        """Return the part of the `PlanContext` that the provider's kinds share; None if there is none."""
         return None
 
     def withhold(
         self, resource: ResourceId, desired: DesiredResource | None, owned: OwnedRecord | None
     ) -> Difference | None:
-        """Return what is said in place of a diff, where too little can be seen for one; None where it can."""
+        """Return a result to use instead of a diff if too little is visible for one, else None."""
         return None
 
     def review_difference(
@@ -96,26 +97,26 @@ class PlanHooks:
         owned: OwnedRecord | None,
         difference: Difference,
     ) -> Difference:
-        """Return the diff of one resource, weighed by what people have chosen for this plan."""
+        """Return the diff of one resource, adjusted for the options of this plan."""
         return difference
 
     def review_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Return what loading the manifests said, corrected by what the live system knows better."""
+        """Return the diagnostics from loading the manifests, corrected by what the live state shows."""
         return diagnostics
 
     def refine(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Complete the operations of all resources, before they are ordered and policies judge them.
+        """Complete the operations of all resources before they are ordered and evaluated by policies.
 
-        Here a provider adds edges that follow from names or values, and reports what cannot be planned
-        together. An error or denial about a resource takes its operations out.
+        Here a provider adds dependencies that result from names or values, and reports what cannot be planned
+        together. An error or denial about a resource removes its operations.
         """
         return PlanStep(operations)
 
     def settle(self, operations: tuple[Operation, ...], compared: Sequence[ResourceComparison]) -> PlanStep:
-        """Complete what policies have left, before the system checks it.
+        """Complete the operations that policies have allowed, before the system validates them.
 
-        What depends on which operations remain belongs here: two that would do the same work, and waits for
-        work that is under way.
+        Anything that depends on which operations remain belongs here: merging operations that would do the
+        same work, and waiting for work in progress.
         """
         return PlanStep(operations)
 
@@ -124,18 +125,18 @@ class PlanHooks:
         return ()
 
     def finalize(self, operations: tuple[Operation, ...]) -> PlanStep:
-        """Turn the operations, which are final otherwise, into the steps of a careful operator, in order."""
+        """Split the otherwise final operations into the ordered steps that a careful operator would take."""
         return PlanStep(operations)
 
     def locate_members(self, operations: Sequence[Operation]) -> Mapping[int, str]:
-        """Return where the members of the system are that operations name, by id; for people."""
+        """Return the locations of the system's members that operations name, by id, for display."""
         return {}
 
     def count_unmanaged(self, known: Set[str]) -> int:
-        """Return how many live objects are neither declared nor owned. known: resource ids that are."""
+        """Return how many live objects are neither declared nor owned. known: ids of resources that are."""
         return 0
 
 
 def prepare_context(hooks: Iterable[PlanHooks]) -> PlanContext:
-    """Return what the kinds of all providers share while one plan is made."""
+    """Return the context that the kinds of all providers share while one plan is made."""
     return PlanContext(*(part for hook in hooks if (part := hook.prepare()) is not None))

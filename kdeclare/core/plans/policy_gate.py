@@ -1,4 +1,4 @@
-"""Policies as the engine sees them: they judge operations before these are run."""
+"""The engine's interface to policies, which evaluate operations before they are executed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -14,20 +14,20 @@ from kdeclare.core.resources.kind import DesiredResource
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 Override = Callable[[Verdict], str | None]
-"""The reason for which a denial is to be overridden; None if it is not."""
+"""Returns the reason for overriding a denial, or None if it is not overridden."""
 
 Labels = Mapping[str, Mapping[str, str]]
-"""The labels of what is judged, by name."""
+"""Labels by the name of the evaluated subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEvaluation:
-    """What the policies said.
+    """The results of evaluating policies.
 
-    denied: by resource, the subjects that it must leave alone; where it is one of them itself, nothing of it
-        may be done.
-    needs: by operation id, the operations that it needs, with reasons: it was judged on what they make of
-        its subject, and might have been denied without them.
+    denied: by resource, the subjects that it must not affect; if the resource itself is one of them, none of
+        its operations may be executed.
+    needs: by operation id, the operations that it depends on, with reasons: it was evaluated together with
+        their effect on its subject, and might have been denied without them.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -36,9 +36,9 @@ class PolicyEvaluation:
 
 
 class PolicyGate:
-    """What is asked about operations before they are run; by default it has nothing against anything.
+    """Evaluates operations before they are executed. The default methods allow everything.
 
-    Operations are given in order. Fault says that a system does not answer.
+    Operations are passed in order. Methods raise Fault if a system does not respond.
     """
 
     def evaluate_draft(
@@ -48,7 +48,7 @@ class PolicyGate:
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Judge the operations of a plan that is being made. selections: what was read of the live state."""
+        """Evaluate the operations of a plan in progress. selections: what was read of the live state."""
         return PolicyEvaluation()
 
     def evaluate_plan(
@@ -59,7 +59,7 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Judge operations of a finished plan on the systems as they are now. owned: records of the state."""
+        """Evaluate operations of a finished plan on the current live state. owned: records of the state."""
         return PolicyEvaluation()
 
     def find_labels_to_keep(
@@ -68,13 +68,13 @@ class PolicyGate:
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """Return the labels that neither the state nor the records of the plan have."""
+        """Return the labels that are neither in the state nor in the records of the plan."""
         return {}
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """Return the resources that policies are asked about, each with the subject as verdicts name it.
+        """Return the resources that policies evaluate, each with the subject as verdicts name it.
 
-        The name is empty where the resource is its own subject.
+        The name is empty if the resource is its own subject.
         """
         return frozenset()
 

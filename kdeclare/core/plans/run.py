@@ -15,31 +15,31 @@ class Status(StrEnum):
     """How an operation ended."""
 
     DONE = "done"
-    STARTED = "started"  # a move that goes on in the cluster (--no-wait, or a time-out)
+    STARTED = "started"  # work continues in the cluster (--no-wait, or a time-out)
     FAILED = "failed"
     DENIED = "denied"  # a policy of the system refused it
-    SKIPPED = "skipped"  # something that it needs did not end well
-    STALE = "stale"  # what it touches was changed by someone else
-    UNKNOWN = "unknown"  # sent, no answer, and the cluster could not be observed; the next run settles it
+    SKIPPED = "skipped"  # an operation that it depends on did not succeed
+    STALE = "stale"  # another client changed what it touches
+    UNKNOWN = "unknown"  # no response, and the cluster could not be observed; the next run resolves it
     INTERRUPTED = "interrupted"  # not begun when the run was stopped
 
 
 REQUEST_DEADLINE_S = 90.0
-"""For how long brokers may work on a request that carries no timeout, where the project says nothing else."""
+"""How long brokers may work on a request without its own timeout, unless the project sets another value."""
 
 NOT_PROPAGATED = "not-everywhere"
-"""The error of an operation that has been done, and that not all have followed whom it is for."""
+"""The error of an operation that is done, but whose effect has not reached all members of the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationResult:
     """How one operation ended, and why.
 
-    error: Kafka's error name or a diagnostic code; None when it went well.
-    message: a sentence for people.
-    cause: the id of the operation whose failure made this one be skipped.
-    created_id: of a creation that the system acknowledged, the new object's id; None where nothing proves
-        which object the run created.
+    error: Kafka's error name or a diagnostic code; None if it succeeded.
+    message: a sentence for display.
+    cause: the id of the operation whose failure caused this one to be skipped.
+    created_id: the id of the new object, if the system acknowledged its creation; None if there is no proof
+        of which object the run created.
     """
 
     id: str
@@ -51,25 +51,25 @@ class OperationResult:
 
     @property
     def is_good(self) -> bool:
-        """Whether it was done; a move that goes on counts."""
+        """Whether it succeeded; this includes a reassignment that continues."""
         return self.status in (Status.DONE, Status.STARTED)
 
     @property
     def had_effect(self) -> bool:
-        """Whether anything was changed, as far as is known."""
+        """Whether it changed anything, as far as known."""
         return self.is_good or self.is_partial
 
     @property
     def is_partial(self) -> bool:
-        """Whether it failed, and has changed something all the same."""
+        """Whether it failed after changing something."""
         return self.status is Status.FAILED and self.error == NOT_PROPAGATED
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
-    """A partition in flight, and the brokers whose copies are not in sync yet.
+    """A partition in flight, and the brokers whose replicas are not in sync yet.
 
-    down: those of them that are fenced. stalled: nothing has arrived for a while.
+    down: the fenced brokers among them. stalled: whether no data has arrived for a while.
     """
 
     partition: str
@@ -84,30 +84,31 @@ def _list_stalled(pending_parts: tuple[PendingPart, ...]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class MoveProgress:
-    """How far the work in a system has got. Its parts are the partitions that are moved, for instance.
+    """Progress of ongoing work. Its parts are, for example, the partitions that are being moved.
 
-    rate: bytes a second. waiting: what needs a look, what waits for a broker that is down first; the document
-    names what is stalled. noun, member: what people call a part, and a member of the system that works on it.
+    rate: bytes per second. waiting: parts that need attention, those that wait for a broker that is down
+    first; the document lists only stalled ones. noun, member: the display names of a part, and of a member of
+    the system that works on it.
     """
 
     schema_name = "ProgressDocument"
 
-    partitions: Annotated[int, Field(description="Parts that are done.")]
-    partitions_total: Annotated[int, Field(description="Parts that there are.")]
-    bytes: Annotated[int, Field(description="Copied so far; 0 for work that copies nothing.")]
-    bytes_total: Annotated[int, Field(description="To be copied; 0 for work that copies nothing.")]
+    partitions: Annotated[int, Field(description="Number of parts that are done.")]
+    partitions_total: Annotated[int, Field(description="Total number of parts.")]
+    bytes: Annotated[int, Field(description="Bytes copied so far; 0 for work that copies no data.")]
+    bytes_total: Annotated[int, Field(description="Total bytes to copy; 0 for work that copies no data.")]
     rate: Annotated[
         float | None,
-        Field(description="Lately; null while nothing tells.", serialization_alias="bytes_per_second"),
+        Field(description="Recent copy rate; null while unknown.", serialization_alias="bytes_per_second"),
     ] = None
     left_s: Annotated[
         float | None,
-        Field(description="An estimate; null while nothing tells.", serialization_alias="seconds_left"),
+        Field(description="Estimated time left; null while unknown.", serialization_alias="seconds_left"),
     ] = None
     waiting: Annotated[
         tuple[PendingPart, ...],
         PlainSerializer(_list_stalled),
-        Field(description="Parts of which nothing has arrived lately.", serialization_alias="stalled"),
+        Field(description="Parts for which no data has arrived recently.", serialization_alias="stalled"),
     ] = ()
     noun: Annotated[str, Field(exclude=True)] = "part"
     member: Annotated[str, Field(exclude=True)] = "member"
@@ -115,10 +116,10 @@ class MoveProgress:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What a run did, operation by operation in the order of the plan.
+    """The results of a run, operation by operation in the order of the plan.
 
-    run_id is None when there was nothing to run. plan: without what was denied when it was to be applied.
-    identity: the id of the plan as it was asked for, which the journal has; None where nobody knows it.
+    run_id: None if there was nothing to run. plan: the plan without what was denied when it was applied.
+    identity: the id of the plan as requested, which the journal records; None if it is unknown.
     """
 
     run_id: str | None
@@ -130,7 +131,7 @@ class ApplyResult:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Those of the plan, and what the brokers' own policies have refused meanwhile."""
+        """The verdicts of the plan, and denials by the brokers' own policies during the run."""
         denied_operations = [op for op in self.plan.operations if self._find_status(op.id) is Status.DENIED]
         denials = (
             build_system_denial(str(op.resource), self.results[op.id].message) for op in denied_operations
@@ -143,5 +144,5 @@ class ApplyResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every operation ended well (a move that was not to be waited for counts)."""
+        """Whether every operation succeeded (including a reassignment that the run did not wait for)."""
         return all(r.is_good and r.error is None for r in self.results.values())

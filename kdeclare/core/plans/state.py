@@ -1,4 +1,4 @@
-"""What kdeclare remembers between runs."""
+"""The state: what kdeclare remembers between runs."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -10,7 +10,7 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 PendingCleanup = Mapping[str, JsonValue]
 """What runs have left to be removed later, in sections that operation types read and write.
 
-A section of a provider that is not installed stays as it is.
+The section of a provider that is not installed stays unchanged.
 """
 
 
@@ -18,9 +18,9 @@ A section of a provider that is not installed stays as it is.
 class State:
     """The owned resources of one project in one environment.
 
-    lineage: made once, with the first write; a state that was started anew has another one.
-    serial: goes up by one with every write, and so with every run that has done anything.
-    resources: resource id as text to what was last applied (a kind's ``owned`` record).
+    lineage: created with the first write; a state that was started again from scratch has a different one.
+    serial: increases by one with every write, and so with every run that has changed anything.
+    resources: by resource id (as text), what was last applied (the kind's ownership record).
     """
 
     lineage: str
@@ -32,9 +32,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """Who holds the lock.
+    """The holder of the lock.
 
-    For messages only: the lock itself is the operating system's.
+    For messages only: the lock itself is an operating system lock.
     """
 
     schema_name = "LockDocument"

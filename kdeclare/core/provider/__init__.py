@@ -1,1 +1,1 @@
-"""Providers: what one declares, how they are found, connected to and examined."""
+"""Providers: what a provider declares, how providers are found, and how they connect to their systems."""

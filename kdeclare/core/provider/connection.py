@@ -1,9 +1,9 @@
-"""How providers connect: what an environment says of their system, and what is opened by it.
+"""How providers connect: the connection settings of an environment, and the connections opened with them.
 
-A provider declares one `ConnectionType`. From the settings of an environment it makes a target, a frozen
-value that holds all that leads to the system; a target opens the connection. Generic code decides when: a
-connection is opened when it is first needed, closed once, and kept between the commands of a shell if it can
-be asked whether it still answers.
+A provider declares one `ConnectionType`. It turns the settings of an environment into a target, a frozen
+value with everything needed to reach the system; the target opens the connection. Generic code decides when:
+a connection is opened on first use and closed once. The interactive shell keeps it between commands if it can
+check that the system still responds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,36 +18,36 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.live.faults import Fault
 
 NOT_CONFIGURED = "provider-not-configured"
-"""The code of an error about a system of which the environment says nothing."""
+"""The code of the error that the environment does not configure the system."""
 
 
 class References(Protocol):
-    """Gives the values that references such as ``${env.NAME}`` stand for."""
+    """Resolves references such as ``${env.NAME}``."""
 
     def resolve(self, reference: str) -> str:
-        """Return the value, of a reference as manifests may have it. Raises KdeclareError.
+        """Return the value of a reference as allowed in manifests. Raises KdeclareError.
 
-        Paths are relative to the project's folder; only what the project allows is read.
+        Paths are relative to the project's folder; only sources that the project allows are read.
         """
 
     def resolve_beside(self, file: Path, reference: str) -> str:
-        """Return the value, of a reference in a file of settings. Raises KdeclareError.
+        """Return the value of a reference in a settings file. Raises KdeclareError.
 
-        Paths are relative to the file's folder. What the project allows does not matter: such a file is not
-        part of what is reviewed, and is named by those who run kdeclare.
+        Paths are relative to the file's folder. The project's allow list does not apply: such a file is not
+        reviewed with the manifests, and the user who runs kdeclare names it.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What leads to a system besides its settings.
+    """What is needed to reach a system, besides its settings.
 
     environment: the name of the environment, for messages.
-    folder: of the project file.
+    folder: the folder of the project file.
     environ: the variables of the process.
-    options: what the command line says instead of settings, by the option's name without dashes.
-    timeout_s: how long to wait for a system that does not answer.
-    attempts: how often a request is sent at most that may work the next time; None: as the provider sees fit.
+    options: command-line options that override settings, by option name without dashes.
+    timeout_s: how long to wait for a system that does not respond.
+    attempts: the maximum number of attempts for a retriable request; None lets the provider decide.
     """
 
     environment: str
@@ -60,36 +60,36 @@ class ConnectionContext:
 
 
 class Target(Protocol):
-    """All that leads to one system, with files read and references resolved: a frozen, hashable value.
+    """Everything needed to reach one system, with files read and references resolved; frozen and hashable.
 
-    Two that are equal lead to the same system in the same way.
+    Equal targets reach the same system in the same way.
     """
 
     def open(self, timeout_s: float) -> object:
-        """Open the connection, within this time. Raises KdeclareError, or Fault where the system refuses."""
+        """Open the connection within this time. Raises KdeclareError, or Fault if the system refuses."""
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """A connection that holds something that has to be let go of."""
+    """A connection that holds resources to release."""
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Release the resources. Safe to call twice."""
 
 
 @runtime_checkable
 class Keepable(Protocol):
-    """A connection that can serve the next command of a shell, too. Others are opened again."""
+    """A connection that the next command of the shell can use again. Others are opened again."""
 
     def check(self) -> None:
-        """Ask the system for something small. Raises whatever says that it does not answer."""
+        """Send a small request. Raises an exception if the system does not respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A file that settings lead to.
+    """A file that settings refer to.
 
-    holds_references: whether references can stand in it, which then lead to further files and variables.
+    holds_references: whether the file can contain references, which lead to further files and variables.
     """
 
     path: Path
@@ -108,17 +108,17 @@ class ConnectionType(Generic[_Settings]):
     """How one provider connects to its system.
 
     makes: the class of its connection, by which collectors and operation types find it.
-    settings: the model of what an environment says of the system, under ``providers`` and the provider's
-        name. Where it has no mandatory field, an environment need not say anything. Descriptions of its
-        fields are shown by editors; the value of one of the type `SecretText` is shown nowhere.
-    locate: makes the target of settings. Raises KdeclareError, also where something is missing.
-    environment_fields: the fields of its settings that stand in the environment itself instead.
-    is_always_needed: whether every command connects that looks at systems. It then does so while it still
-        reads files.
+    settings: the model of the environment's settings for the system, under ``providers`` and the provider's
+        name. If it has no mandatory field, an environment may omit the settings. Editors show the
+        descriptions of its fields. Values of type `SecretText` are never displayed.
+    locate: turns settings into a target. Raises KdeclareError, also if something is missing.
+    environment_fields: the fields of its settings that are in the environment itself instead.
+    is_always_needed: whether every command that reads systems connects, and does so while it still reads
+        files.
     find_files: finds the files that connecting reads, given the settings and `ConnectionContext.options`;
-        tasks on other machines are sent them. What has an absolute path that holds on every machine is left
-        out. Raises KdeclareError.
-    explain: what a fault means for people, given what messages call the environment; None where the fault
+        they are sent to tasks on other machines. Files whose absolute path is valid on every machine are
+        omitted. Raises KdeclareError.
+    explain: turns a fault into a diagnostic, given the display name of the environment; None if the fault
         does not come from this system.
     """
 
@@ -135,7 +135,7 @@ class ConnectionType(Generic[_Settings]):
         return self.find_files(self._narrow_settings(settings), options)
 
     def make_target(self, settings: BaseModel, surroundings: ConnectionContext) -> Target:
-        """Return what leads to the system. Raises KdeclareError."""
+        """Return the target of the system. Raises KdeclareError."""
         return self.locate(self._narrow_settings(settings), surroundings)
 
     def _narrow_settings(self, settings: BaseModel) -> _Settings:
@@ -145,7 +145,7 @@ class ConnectionType(Generic[_Settings]):
 
 
 class AnyConnectionType(Protocol):
-    """A `ConnectionType` of whatever settings."""
+    """A `ConnectionType` with any type of settings."""
 
     @property
     def makes(self) -> type[object]:

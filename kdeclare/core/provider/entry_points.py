@@ -1,7 +1,7 @@
-"""The entry points by which installed distributions bring providers, commands and options.
+"""The entry points through which installed distributions contribute providers, commands and options.
 
-`importlib.metadata` finds them, too, but takes a tenth of the time of a ``--help`` to be imported and to read
-them. It is asked only where distributions can be elsewhere than in plain folders.
+`importlib.metadata` can find them, too, but importing and using it takes a tenth of the run time of
+``--help``. It is used only if distributions may be installed outside plain folders.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from kdeclare.core.frozen_dataclass import dataclass
 
 _GROUP_PREFIX = "kdeclare."
-"""What the names of groups begin with that are read."""
+"""The prefix of the entry point groups that are read."""
 
 _FOLDERS = (".dist-info", ".egg-info")
 _SEPARATORS = re.compile("[-_.]+")
@@ -26,8 +26,8 @@ _SEPARATORS = re.compile("[-_.]+")
 class InstalledEntryPoint:
     """One entry point, not imported yet.
 
-    value: ``module:attribute``. distribution, version: of the package that brings it; empty where it has no
-    metadata. Two distributions can bring the same entry point.
+    value: ``module:attribute``. distribution, version: the package that contributes it; empty if it has no
+    metadata. Two distributions can contribute the same entry point.
     """
 
     group: str
@@ -38,28 +38,28 @@ class InstalledEntryPoint:
 
     @property
     def origin(self) -> str:
-        """What a person can uninstall."""
+        """The distribution, which a user can uninstall, or the value if the distribution is unknown."""
         if not self.distribution:
             return self.value
         return f"the distribution {self.distribution} {self.version}"
 
     def load(self) -> object:
-        """Import what it leads to. Raises what the import raises."""
+        """Import the object. Raises whatever the import raises."""
         module, _, attributes = self.value.partition("[")[0].partition(":")
         names = [name for name in attributes.strip().split(".") if name]
         return reduce(getattr, names, importlib.import_module(module.strip()))
 
 
 def find_entry_points(group: str) -> tuple[InstalledEntryPoint, ...]:
-    """Find the entry points of a group. Imports nothing.
+    """Find the entry points of a group, without importing them.
 
-    Of several distributions of one name, the first on the path counts.
+    If several distributions have the same name, the first one on the path counts.
     """
     return tuple(point for point in find_all() if point.group == group)
 
 
 def find_all() -> tuple[InstalledEntryPoint, ...]:
-    """Find the entry points of all groups that are kdeclare's."""
+    """Find the entry points of all of kdeclare's groups, without importing them."""
     return _read_path(tuple(sys.path))
 
 
@@ -102,7 +102,7 @@ def _read_folders(path: tuple[str, ...]) -> Iterator[InstalledEntryPoint]:
 def _list_metadata(folder: str) -> list[str]:
     try:
         return [name for name in os.listdir(folder) if name.lower().endswith(_FOLDERS)]  # noqa: PTH208
-    except OSError:  # Python, too, takes what it cannot list for empty
+    except OSError:  # Python also treats a folder that it cannot list as empty
         return []
 
 
@@ -124,7 +124,7 @@ def _read_distribution(folder: str) -> Iterator[InstalledEntryPoint]:
 
 def _read_text(file: str) -> str:
     try:
-        with open(file, encoding="utf-8") as stream:  # noqa: PTH123  a fifth of the time, for each of hundreds
+        with open(file, encoding="utf-8") as stream:  # noqa: PTH123  five times faster, for hundreds of files
             return stream.read()
-    except OSError:  # most have none
+    except OSError:  # most distributions have no such file
         return ""

@@ -1,6 +1,7 @@
-"""The providers that are installed, found by the entry points of their distributions.
+"""The installed providers, found through the entry points of their distributions.
 
-kdeclare's own are found in the same way. Nothing is imported before a kind or an operation type is asked for.
+kdeclare's own providers are found in the same way. Nothing is imported until a kind or an operation type is
+used.
 """
 
 import re
@@ -14,7 +15,7 @@ from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_
 from kdeclare.core.provider.provider import CONTRACT, ChecksItsProvider, ListedParts, Provider
 
 GROUP = "kdeclare.providers"
-"""The group of entry points. Each leads to a `Provider`; its name is the provider's name."""
+"""The entry point group. Each entry point refers to a `Provider` and has the provider's name."""
 
 _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
 
@@ -23,7 +24,7 @@ _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*")
 class InstalledProvider:
     """One entry point, not imported yet.
 
-    distribution, version: of the package that brings it; empty where it has no metadata.
+    distribution, version: the package that contributes it; empty if it has no metadata.
     reference: ``module:attribute``.
     """
 
@@ -35,7 +36,7 @@ class InstalledProvider:
 
 @cache
 def find_providers() -> tuple[InstalledProvider, ...]:
-    """Find what is installed, by name. Imports nothing."""
+    """Find the installed providers, sorted by name, without importing them."""
     installed = (
         InstalledProvider(point.name, point.distribution, point.version, point.value)
         for point in find_entry_points(GROUP)
@@ -45,7 +46,7 @@ def find_providers() -> tuple[InstalledProvider, ...]:
 
 @dataclass(slots=True)
 class _ProviderChoice:
-    """The providers that this process was told to use; None where it uses what is installed."""
+    """The providers that this process was configured to use; None to use the installed ones."""
 
     providers: tuple[InstalledProvider, ...] | None = None
 
@@ -54,14 +55,15 @@ _provider_choice = _ProviderChoice()
 
 
 def list_providers() -> tuple[InstalledProvider, ...]:
-    """Return what this process uses: what it was told to, else what is installed. Imports nothing."""
+    """Return the providers that this process uses: the configured ones, or else the installed ones."""
     return find_providers() if _provider_choice.providers is None else _provider_choice.providers
 
 
 def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
-    """Return the provider in whose package an exception was raised, or that called what raised it.
+    """Return the provider whose package raised an exception, or called the code that raised it.
 
-    None where no frame is of a provider outside kdeclare. Of several, it is the innermost. Imports nothing.
+    None if no frame belongs to a provider outside kdeclare. If several do, the innermost counts. Imports
+    nothing.
     """
     packages = {
         provider.reference.partition(":")[0].partition(".")[0]: provider for provider in list_providers()
@@ -75,10 +77,10 @@ def find_raising_provider(exception: BaseException) -> InstalledProvider | None:
 
 
 def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
-    """Have this process use these providers and no others; None is what is installed.
+    """Make this process use only these providers; None means the installed ones.
 
-    Tasks of Spark call it with what their driver uses. Raises KdeclareError where a distribution is missing
-    here, or is there in another version: a task with other code would answer something else than its driver.
+    Spark tasks call it with the providers of their driver. Raises KdeclareError if a distribution is missing
+    here or has another version: a task with different code could return different results than its driver.
     """
     selected = None if providers is None else tuple(providers)
     if selected == _provider_choice.providers:
@@ -92,7 +94,7 @@ def use_providers(providers: Sequence[InstalledProvider] | None) -> None:
 def _validate_installed_version(provider: InstalledProvider) -> None:
     if not provider.distribution:
         return
-    from importlib.metadata import PackageNotFoundError, version  # here: only tasks of fleets ask for it
+    from importlib.metadata import PackageNotFoundError, version  # imported here: only fleet tasks need it
 
     try:
         installed_version: str | None = version(provider.distribution)
@@ -104,19 +106,19 @@ def _validate_installed_version(provider: InstalledProvider) -> None:
     raise KdeclareError(
         error(
             "provider-missing",
-            "A provider is missing where a task runs",
-            f"This command uses the provider {_format_provider(provider)}, and "
-            f"the Python of a task {mismatch}.",
+            "Provider missing on an executor",
+            f"This command uses the provider {_format_provider(provider)}, but "
+            f"the Python environment of a task {mismatch}.",
             hint=f"Install {provider.distribution}=={provider.version} on every executor.",
         )
     )
 
 
 def load_provider(installed: InstalledProvider) -> Provider:
-    """Import one. Raises KdeclareError where that fails, or where it is for another contract."""
+    """Import a provider. Raises KdeclareError if that fails or if it implements another contract version."""
     try:
         provider = InstalledEntryPoint(GROUP, installed.name, installed.reference).load()
-    except Exception as cause:  # whatever the code of a provider raises
+    except Exception as cause:  # provider code can raise any exception
         raise KdeclareError(_report_broken_provider(installed, f"{type(cause).__name__}: {cause}")) from cause
     if not isinstance(provider, Provider):
         raise KdeclareError(
@@ -126,34 +128,34 @@ def load_provider(installed: InstalledProvider) -> Provider:
         raise KdeclareError(
             error(
                 "provider-contract",
-                "Provider is for another kdeclare",
-                f"The provider {_format_provider(installed)} is written for "
+                "Incompatible provider",
+                f"The provider {_format_provider(installed)} implements "
                 f"version {provider.contract} of the "
-                f"provider contract; this kdeclare has version {CONTRACT}.",
-                hint="Install a version of the provider for this kdeclare, or uninstall it.",
+                f"provider contract, but this version of kdeclare requires version {CONTRACT}.",
+                hint="Install a version of the provider for this version of kdeclare, or uninstall it.",
             )
         )
     if provider.name != installed.name:
         raise KdeclareError(
-            _report_broken_provider(installed, f"it calls itself '{provider.name}', unlike its entry point")
+            _report_broken_provider(installed, f"its name is '{provider.name}', unlike its entry point")
         )
     if not _API_VERSION.fullmatch(provider.api_version):
-        reason = f"its api_version '{provider.api_version}' is not like flags.example/v1"
+        reason = f"its api_version '{provider.api_version}' does not look like flags.example/v1"
         raise KdeclareError(_report_broken_provider(installed, reason))
     return provider
 
 
 @cache
 def load_providers() -> tuple[Provider, ...]:
-    """Import all; those that others build on come first.
+    """Import all providers, in dependency order.
 
-    Raises KdeclareError, also where two have the same name for something or share an API group.
+    Raises KdeclareError if that fails, also if two providers define the same name or share an API group.
     """
     return load_selected_providers(list_providers())
 
 
 def load_selected_providers(installed: Sequence[InstalledProvider]) -> tuple[Provider, ...]:
-    """Import these, as `load_providers` does with all. Raises KdeclareError."""
+    """Import these providers, as `load_providers` does with all. Raises KdeclareError."""
     _validate_unique_names(
         installed, "provider", {f"{item.distribution}/{item.name}": [item.name] for item in installed}
     )
@@ -185,20 +187,20 @@ def _order_providers(providers: Mapping[str, Provider]) -> list[str]:
     except CycleError as cycle:
         names = " → ".join(cycle.args[1])
         raise KdeclareError(
-            error("provider-cycle", "Providers build on each other", f"The circle is {names}.")
+            error("provider-cycle", "Circular provider dependency", f"The cycle is {names}.")
         ) from None
 
 
 def _validate_api_groups(installed: Sequence[InstalledProvider], providers: Mapping[str, Provider]) -> None:
-    """An API group belongs to one distribution, which may have several providers in it."""
+    """Check that each API group belongs to one distribution, which may contain several of its providers."""
     groups: dict[str, list[str]] = {}
     for item in installed:
-        if item.distribution:  # the others are in no distribution that could be uninstalled
+        if item.distribution:  # without a distribution, there is nothing to uninstall
             group = providers[item.name].api_version.partition("/")[0]
             groups.setdefault(f"{item.distribution}/", []).append(group)
     hint = (
-        "State a group of its own as the provider's api_version, such as flags.example/v1 (the default is "
-        "kdeclare/v1), or uninstall one of them."
+        "Set the provider's api_version to a group of its own, such as flags.example/v1 (the default is "
+        "kdeclare/v1), or uninstall one of the distributions."
     )
     _validate_unique_names(installed, "API group", groups, hint)
 
@@ -219,15 +221,15 @@ def _validate_unique_names(
                 raise KdeclareError(
                     error(
                         "provider-collision",
-                        "Two providers have the same name for something",
-                        f"The {part_name} '{name}' comes from both {origins}.",
+                        "Two providers define the same name",
+                        f"The {part_name} '{name}' is defined by both {origins}.",
                         hint=hint,
                     )
                 )
 
 
 def _describe_origin(installed: Sequence[InstalledProvider], owner: str) -> str:
-    """The distribution of a provider, which is what somebody can uninstall."""
+    """Return the distribution of a provider, which the user can uninstall."""
     distributions = {item.name: item.distribution for item in installed}
     return f"the distribution {distributions.get(owner) or owner.partition('/')[0]}"
 
@@ -237,7 +239,7 @@ def _report_broken_provider(installed: InstalledProvider, reason: str) -> Diagno
         "provider-broken",
         "Provider cannot be loaded",
         f"The provider {_format_provider(installed)} cannot be loaded: {reason}.",
-        hint="Install another version of its distribution, or uninstall it. If you write it yourself, set "
+        hint="Install another version of its distribution, or uninstall it. If you are its author, set "
         "KDECLARE_DEBUG=1 to see where it fails.",
     )
 

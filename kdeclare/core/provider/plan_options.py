@@ -1,9 +1,9 @@
-"""The options of plans that providers declare, for command lines and for programs.
+"""The plan options that providers declare, for the command line and the Python API.
 
-A provider declares one frozen dataclass, whose fields all have defaults. A field that people can choose is
+A provider declares one frozen dataclass whose fields all have defaults. Fields that users can set are
 annotated with a `PlanOption`. The value becomes a part of `PlanOptions`, which the provider finds by its
-class. Entry points lead to the classes, not to the `Provider`: every ``--help`` reads them, so their modules
-import nothing that takes time.
+class. Entry points refer to these classes, not to the `Provider`: every ``--help`` reads them, so their
+modules must be fast to import.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_
 from kdeclare.core.suggestions import format_suggestion
 
 GROUP = "kdeclare.plan_options"
-"""The group of entry points. The name of one is its provider's; it leads to a dataclass of options."""
+"""The entry point group. An entry point has the name of its provider and refers to a dataclass of options."""
 
 _BUILT_IN_PREFIX = "kdeclare."
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOption:
-    """How people choose a field: an annotation of it.
+    """Makes a field an option that users can set; used as an annotation.
 
-    help: what it does, in a sentence. metavar: what stands for the value in a help; empty for a flag.
-    is_about_deletions: whether it matters only where something is deleted. Such an option stands beside the
-        others about deletions, and rollbacks offer it as well.
+    help: a sentence that describes the option. metavar: the placeholder of the value in the help text; empty
+    for a flag. is_about_deletions: whether the option matters only if something is deleted. Such an option is
+    listed with the others about deletions, and is also available for rollbacks.
     """
 
     help: str
@@ -42,8 +42,8 @@ class PlanOption:
 class OfferedOption:
     """One option of an installed provider.
 
-    name: of the field; the command line has dashes for its underscores. annotation: the type of its values.
-    model: the class of the part of `PlanOptions`.
+    name: the name of the field; on the command line, dashes replace its underscores. annotation: the type of
+    its values. model: the class of the part of `PlanOptions`.
     """
 
     name: str
@@ -55,13 +55,13 @@ class OfferedOption:
 
     @property
     def flag(self) -> str:
-        """As a command line has it."""
+        """The option as written on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedOptions:
-    """usable: by name; those of one provider in the order of its fields. problems: why others are not."""
+    """The options by name, in field order per provider (usable), and why others are not usable (problems)."""
 
     usable: Mapping[str, OfferedOption]
     problems: tuple[Diagnostic, ...] = ()
@@ -71,7 +71,7 @@ class OfferedOptions:
 def find_plan_options() -> OfferedOptions:
     """Find the options of all installed providers.
 
-    No plan can be made while one of them cannot be used, or two have the same name; help is shown without it.
+    No plan can be made while an option cannot be used or two have the same name; help is shown without it.
     """
     usable: dict[str, OfferedOption] = {}
     problems: list[Diagnostic] = []
@@ -79,7 +79,7 @@ def find_plan_options() -> OfferedOptions:
     for point in sorted(points, key=lambda point: (not point.value.startswith(_BUILT_IN_PREFIX), point.name)):
         try:
             options = collect_options(point.name, point.load())
-        except Exception as cause:  # noqa: BLE001  whatever the code of a provider raises
+        except Exception as cause:  # noqa: BLE001  provider code can raise any exception
             problems.append(_report_broken_options(point, f"{type(cause).__name__}: {cause}"))
             continue
         problems += [_report_ambiguous_option(option, point) for option in options if option.name in usable]
@@ -88,7 +88,7 @@ def find_plan_options() -> OfferedOptions:
 
 
 def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
-    """Read the options that a dataclass declares. Raises TypeError for a class that declares none."""
+    """Return the options that a dataclass declares. Raises TypeError if the class declares none."""
     if not (isinstance(model, type) and is_dataclass(model)):
         raise TypeError(f"{model!r} is not a dataclass")
     hints = get_type_hints(model, include_extras=True)
@@ -105,18 +105,17 @@ def collect_options(provider: str, model: object) -> tuple[OfferedOption, ...]:
 
 
 def choose_options(**values: object) -> PlanOptions:
-    """Return the options of a plan with these values, by the names that providers gave them.
+    """Return the options of a plan with these values, by option name.
 
-    Each stands for the option of the command line with that name: ``await_reassignments=True`` for
-    ``--await-reassignments``. What is not named stays at its default. Raises KdeclareError for an option that
-    no installed provider has, for a value that is not one of its type, and where the options of a provider
-    cannot be used.
+    Each name stands for the command-line option of that name: ``await_reassignments=True`` for
+    ``--await-reassignments``. Other options keep their defaults. Raises KdeclareError if no installed
+    provider has the option, if a value has the wrong type, or if the options of a provider cannot be used.
     """
     return choose_from_offered(find_plan_options(), values)
 
 
 def choose_from_offered(offered: OfferedOptions, values: Mapping[str, object]) -> PlanOptions:
-    """Return the options of a plan with these values, of those that are offered. Raises KdeclareError."""
+    """Return the options of a plan with these values, out of the offered options. Raises KdeclareError."""
     if offered.problems:
         raise KdeclareError(*offered.problems)
     if not values:
@@ -138,12 +137,12 @@ def _build_options(model: type[object], values: Mapping[str, object]) -> object:
     except ValidationError as problem:
         reason = "; ".join(f"{item['loc'][0]}: {item['msg']}" for item in problem.errors(include_url=False))
         raise KdeclareError(
-            error("bad-plan-option", "Value is not one of the option", f"{reason}."), exit_code=ExitCode.USAGE
+            error("bad-plan-option", "Invalid option value", f"{reason}."), exit_code=ExitCode.USAGE
         ) from None
 
 
 def _report_unknown_option(name: str, usable: Mapping[str, OfferedOption]) -> Diagnostic:
-    hint = format_suggestion(name, usable) or f"The options are {', '.join(usable)}."
+    hint = format_suggestion(name, usable) or f"Use one of the options {', '.join(usable)}."
     return error("unknown-plan-option", "Unknown option", f"No provider has an option '{name}'.", hint=hint)
 
 
@@ -151,7 +150,7 @@ def _report_ambiguous_option(option: OfferedOption, point: InstalledEntryPoint) 
     return error(
         "option-collision",
         "Two options have the same name",
-        f"The option '{option.flag}' of {point.origin} has the name of another provider's.",
+        f"The option '{option.flag}' of {point.origin} has the same name as another provider's option.",
         hint="Uninstall that distribution, or ask its author to rename the option.",
     )
 

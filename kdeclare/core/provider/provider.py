@@ -1,7 +1,7 @@
-"""What a provider is: a package that knows one external system.
+"""The definition of a provider: a package that supports one external system.
 
-Besides what plans need, it can examine its system for `doctor`, say what goes on there right now for
-`status`, and remove what runs left there for work that is over by now.
+Besides what plans need, a provider can examine its system for `doctor`, report ongoing work for `status`, and
+remove what earlier runs left behind for work that has ended.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,19 +29,19 @@ _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
 class CheckStatus(StrEnum):
-    """How one thing stands, from good to bad."""
+    """The result of a check, from best to worst."""
 
     OK = "ok"
-    SKIPPED = "skipped"  # not looked at, or not in use here
-    WARNING = "warning"  # something can not be done that one may want to do
-    FAILED = "failed"  # nothing can be done until it is repaired
+    SKIPPED = "skipped"  # not checked, or not used here
+    WARNING = "warning"  # some functions do not work
+    FAILED = "failed"  # nothing works until it is fixed
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """One check.
 
-    name: what it is. what: how it was found. why: what it is needed for. hint: what a person can do.
+    name: what was checked. what: the finding. why: what it is needed for. hint: what the user can do.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckSection:
-    """Checks that belong together."""
+    """A group of related checks."""
 
     title: str
     checks: tuple[Check, ...]
@@ -61,12 +61,12 @@ class CheckSection:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationRequest:
-    """What is examined.
+    """The inputs of an examination.
 
-    settings: what the environment says of the system; None where the provider has no `ConnectionType`.
-    surroundings: what leads to the system besides; None where the project file cannot be used, so that
-        nothing can be looked at.
-    desired: what the manifests declare, as far as they can be read.
+    settings: the environment's settings for the system; None if the provider has no `ConnectionType`.
+    surroundings: the other inputs of a connection; None if the project file is invalid, so that nothing can
+        be examined.
+    desired: the declared resources, as far as the manifests can be read.
     """
 
     settings: BaseModel | None = None
@@ -74,7 +74,7 @@ class ExaminationRequest:
     desired: Sequence[DesiredResource] = ()
 
     def get_settings(self, model: type[_Settings]) -> _Settings:
-        """Return the settings, which are of the provider's own model."""
+        """Return the settings as the provider's own model. Raises TypeError for another model."""
         if not isinstance(self.settings, model):
             raise TypeError(f"settings of {type(self.settings).__name__}, not {model.__name__}")
         return self.settings
@@ -82,14 +82,14 @@ class ExaminationRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExaminationResult:
-    """What was found. system_id: what states are bound to; None where it was not seen, or there is none."""
+    """The results of an examination. system_id: the id that states are bound to; None if unknown or none."""
 
     sections: tuple[CheckSection, ...] = ()
     system_id: str | None = None
 
 
 def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, purpose: str = "") -> Check:
-    """Return a failure as a check: what was wrong, and what its own hint says."""
+    """Return a failure as a check, with its message and its own hint."""
     hint = next((found.hint for found in problem.diagnostics if found.is_error and found.hint), "")
     return Check(name, standing, summarize_diagnostics(problem.diagnostics), purpose, hint)
 
@@ -98,9 +98,9 @@ def build_error_check(name: str, standing: CheckStatus, problem: KdeclareError, 
 class OngoingWork:
     """One object that the system is working on.
 
-    before, after: what it is, and what it is going to be. run_id: the run that asked for it, if one did.
-    note: what it waits for. verb: the operation whose work this is, where that is known.
-    document: what the JSON document says of it under ``moves``; empty for what is listed under ``work``.
+    before, after: its current and its target value. run_id: the run that requested the work, if one did.
+    note: what the work waits for. verb: the operation that the work belongs to, if known.
+    document: its fields in the JSON document under ``moves``; empty if it is listed under ``work``.
     """
 
     name: str
@@ -114,11 +114,11 @@ class OngoingWork:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What goes on in one system.
+    """The ongoing work in one system.
 
-    headline: phrases in which all is summed up; none where all is quiet. quiet: what does not go on then.
-    title: what stands above the ongoing work. notes: sentences below it.
-    fields: what the JSON document has at its top.
+    headline: phrases that summarize it; empty if there is none. quiet: the phrase for no ongoing work.
+    title: the heading above the ongoing work. notes: sentences below it.
+    fields: top-level fields of the JSON document.
     """
 
     headline: tuple[str, ...] = ()
@@ -132,10 +132,10 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class RecentRuns:
-    """What earlier runs did.
+    """The results of earlier runs.
 
-    cleanup: what they left to be removed. find: yields the latest runs, the last first, each with those of
-    its operations that go on after their request; it reads files.
+    cleanup: what they left to be removed. find: yields the latest runs, the most recent first, each with
+    those of its operations whose work continues after the request; it reads files.
     """
 
     cleanup: PendingCleanup
@@ -143,26 +143,26 @@ class RecentRuns:
 
 
 class ActivityWatch(Protocol):
-    """Looks at one system again and again."""
+    """Observes one system repeatedly."""
 
     def look(self) -> tuple[Diagnostic, ...]:
-        """Read what goes on, and return what could not be seen. Raises Fault.
+        """Read the ongoing work, and return diagnostics about what could not be read. Raises Fault.
 
-        What earlier runs left open is settled after this, so that what work leaves behind is removed after
-        a look has seen its end.
+        What earlier runs left open is settled after this, so that leftovers of work are removed only after an
+        observation has seen the work end.
         """
 
     def describe(self, runs: RecentRuns) -> Activity:
-        """Return what the last look has seen. Raises Fault."""
+        """Return the result of the last observation. Raises Fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupRequest:
-    """What a provider is asked.
+    """The inputs of a cleanup.
 
-    pending: what is to be removed, for all providers.
-    patient: remove nothing until all work is over, so that a command that polls does not start a run each
-        time a part of the work ends.
+    pending: everything that is to be removed, for all providers.
+    patient: remove nothing until all work has ended, so that a polling command does not start a run each time
+        a part of the work ends.
     """
 
     connections: Connections
@@ -173,10 +173,10 @@ class CleanupRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What one provider can remove by now.
+    """What one provider can remove now.
 
-    operations: what removes it. ongoing: names of the work that is not over.
-    pending: what is still to be removed; work that turned out to be over is no longer in it.
+    operations: the operations that remove it. ongoing: names of the work that has not ended.
+    pending: what remains to be removed; it no longer contains work that turned out to have ended.
     """
 
     operations: tuple[Operation, ...]
@@ -190,7 +190,7 @@ def find_pending(pending: PendingCleanup, section: str) -> frozenset[str]:
 
 
 def with_pending(pending: PendingCleanup, section: str, names: Collection[str]) -> PendingCleanup:
-    """Return the same with these names in a section, which goes where there are none."""
+    """Return the pending cleanup with these names in a section; without names, the section is removed."""
     other_sections = {name: value for name, value in pending.items() if name != section}
     return {**other_sections, section: sorted(names)} if names else other_sections
 
@@ -199,34 +199,34 @@ API_VERSION = "kdeclare/v1"
 """The ``apiVersion`` of kdeclare's own documents."""
 
 CONTRACT = 1
-"""The version of the provider contract. It is experimental: a later kdeclare may ask for another one."""
+"""The version of the provider contract. It is experimental: a later kdeclare may require another version."""
 
 
 class AnyCollector(Protocol):
-    """A `Collector` of whatever class of selections."""
+    """A `Collector` with any type of selection."""
 
     def collect(self, connections: Connections, selections: Iterable[Selection]) -> object | None:
-        """Read what is selected; None where nothing is. Raises Fault."""
+        """Read the selected state; None if nothing is selected. Raises Fault."""
 
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """Read what is selected, until what is expected is shown; None where nothing is. Raises Fault."""
+        """Like `collect`, but read until the expected objects are shown. Raises Fault."""
 
     def reads(self, selections: Iterable[Selection]) -> bool:
-        """Whether any of the selections is one that it reads."""
+        """Whether this collector reads any of the selections."""
 
     def identify(self, live: LiveState) -> str | None:
-        """Return the id of the system that was read; None where it has none."""
+        """Return the id of the system that was read; None if it has none."""
 
     @property
     def codec(self) -> LiveCodec | None:
-        """How its live state is kept in snapshots of fleets; None where it is not."""
+        """How its live state is stored in fleet snapshots; None if it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedParts:
-    """What a kind can count on: the kinds of all providers, and what its own provider lists."""
+    """What a kind can refer to: the kinds of all providers, and what its own provider lists."""
 
     kinds: frozenset[str]
     operation_types: tuple[OperationType, ...]
@@ -235,15 +235,15 @@ class ListedParts:
 
 @runtime_checkable
 class ChecksItsProvider(Protocol):
-    """A kind that finds mistakes of its provider's author when the provider is loaded."""
+    """A kind that checks for mistakes of the provider's author when the provider is loaded."""
 
     def find_mistakes(self, listed: ListedParts) -> Iterable[str]:
-        """Return clauses such as ``"its operation type flag.create is not listed"``."""
+        """Return mistakes as clauses, such as ``"its operation type flag.create is not listed"``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionLine:
-    """One line of a `PlanSection`. is_secondary: whether it may stand back, as the head of a table does."""
+    """One line of a `PlanSection`. is_secondary: whether to de-emphasize it, like a table heading."""
 
     text: str
     is_secondary: bool = False
@@ -251,7 +251,7 @@ class SectionLine:
 
 @dataclass(frozen=True, slots=True)
 class PlanSection:
-    """A paragraph about a plan as a whole, which people read below its changes."""
+    """A paragraph about a plan as a whole, displayed below its changes."""
 
     title: str
     lines: tuple[SectionLine, ...]
@@ -259,9 +259,9 @@ class PlanSection:
 
 @dataclass(frozen=True, slots=True)
 class TypedSetting:
-    """A setting in a command line, as a person typed it: ``key=value``.
+    """A setting on a command line as the user typed it: ``key=value``.
 
-    command: the words that the line begins with. option: whose value it is in; empty where it is an argument.
+    command: the first words of the line. option: the option that contains it; empty if it is an argument.
     """
 
     command: tuple[str, ...]
@@ -275,36 +275,38 @@ class Provider:
     """What one package adds to kdeclare.
 
     kinds, operation_types: in the order in which they are listed.
-    api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. A group belongs to one
-        distribution, and the group ``kdeclare`` to kdeclare, so that other providers state one of their own.
-    builds_on: names of providers whose resources this one's refer to; they are listed first.
-    connection: how it connects to its system; None where it needs no connection of its own.
-    examine: looks at its system for `doctor`, and raises nothing that a check can say. None: `doctor` only
-        tries to connect, where an environment says how.
+    api_version: the ``apiVersion`` of its kinds' manifests, GROUP/VERSION. Each group belongs to one
+        distribution. The group ``kdeclare`` belongs to kdeclare, so other providers use a group of their own.
+    builds_on: names of providers that the resources of this one refer to; those are listed first.
+    connection: how it connects to its system; None if it needs no connection of its own.
+    examine: checks its system for `doctor`, and raises nothing that a check can report. None: `doctor` only
+        tries to connect, if the environment has the settings.
     collectors: how its live state is read.
-    plan_settings: what project files can say for all of its plans; None where they say nothing.
-    start_plan: makes the hooks of one plan; None where its kinds say all there is to say.
+    plan_settings: settings in project files for all of its plans; None if it has none.
+    start_plan: creates the hooks of one plan; None if its kinds are sufficient.
     find_invisible: returns the acknowledged writes that the system does not show yet; None for a system that
-        shows every write at once. Raises Fault.
-    shows_all: tells, without a look at each write, whether its system shows all that was acknowledged. It is
-        given the operation types of the writes, each with the kind of a resource that it wrote to. None, or
-        False where it cannot tell: `find_invisible` looks at each. Raises Fault.
+        shows every write immediately. Raises Fault.
+    shows_all: reports, without checking each write, whether its system shows everything that was
+        acknowledged. It receives the operation types of the writes, each with the kind of a resource that it
+        wrote to. If it is None, or returns False because it cannot tell, `find_invisible` checks each write.
+        Raises Fault.
     find_principal: returns the principal that kdeclare is authenticated as, for policies about its kinds and
-        for the record of overrides. None where its system has none. Raises Fault.
-    auxiliary_kinds: names under which auxiliary operations of several resources stand. No resource of them is
-        ever declared or owned.
-    watch: begins to watch what goes on in its system, for `status`; None where nothing goes on by itself.
-    find_cleanup: finds what can be removed now of what earlier runs left behind; returns None if they left
-        nothing for this provider. Raises Fault.
-    describe_plan: says what the operations of a plan come to as a whole; None where the changes say all.
-    is_secret_setting: says whether the value of a typed setting must stay out of histories and messages; None
-        for a setting that it does not know. The value of a setting that no provider knows stays out.
-    may_hold_secret: says whether what a manifest says under a key may be secret, so that nobody is shown the
-        line; fields that a spec types as secret need not be named.
-    check_declared: finds mistakes between declared resources that all commands which load manifests report,
-        such as names that the system takes for the same.
-    find_contradictions: finds declared resources that cannot all be as declared whatever the system has,
-        beyond what `SharesSettings` says.
+        for the record of overrides. None if its system has no principals. Raises Fault.
+    auxiliary_kinds: names under which auxiliary operations of several resources are listed. No resource of
+        these kinds is ever declared or owned.
+    watch: starts observing ongoing work in its system, for `status`; None if its system does no work on its
+        own.
+    find_cleanup: finds which leftovers of earlier runs can be removed now; returns None if there are none for
+        this provider. Raises Fault.
+    describe_plan: describes the combined effect of a plan's operations; None if the changes are sufficient.
+    is_secret_setting: returns whether to hide the value of a typed setting from histories and messages, or
+        None for a setting that it does not know. The value of a setting that no provider knows is hidden.
+    may_hold_secret: returns whether the value of a key in a manifest may be secret, so that the line is never
+        displayed; fields that a spec declares as secret need not be named.
+    check_declared: finds mistakes across declared resources that all commands which load manifests report,
+        such as names that the system treats as the same.
+    find_contradictions: finds declared resources that can never all be as declared, whatever the live state
+        is, in addition to contradictions found through `SharesSettings`.
     contract: the version of the contract that it was written for.
     """
 

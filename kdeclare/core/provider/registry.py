@@ -1,8 +1,8 @@
-"""All kinds and operation types of the installed providers, by name; and what is asked of every provider.
+"""All kinds and operation types of the installed providers by name, and functions that query every provider.
 
-A verb that is not among them has a type that can be shown and never run: a run of a provider that is not
-installed, or of a newer kdeclare, must not keep `status`, `history` and the recovery of later commands from
-working.
+An unknown verb gets an operation type that can be displayed but never executed: a run of a provider that is
+not installed, or of a newer version of kdeclare, must not break `status`, `history` or the recovery in later
+commands.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _EFFECT = "effect"
 
 
 class UnknownOperationType(OperationType):
-    """Sees nothing, does nothing, and cannot be undone."""
+    """Reads nothing, does nothing, and cannot be undone."""
 
     arguments = UnboundArguments
 
@@ -46,31 +46,31 @@ class UnknownOperationType(OperationType):
         self.name = name
 
     def select(self, op: Operation) -> Selections:
-        """Nothing."""
+        """Return no selections."""
         return ()
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Unknown, as nothing installed knows this type of operation."""
+        """Return an unknown effect, because no installed provider defines this operation type."""
         return {_EFFECT: "unknown"}
 
     def expected_state(self, op: Operation) -> View:
-        """That it was done, which nobody can tell."""
+        """Return that it is done, which never equals `compute_view`."""
         return {_EFFECT: "done"}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """None that could be told."""
+        """Return no fields, because they are unknown."""
         return ()
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """Itself."""
+        """Return one claim for the operation itself."""
         return {_EFFECT: f"operation/{op.id}"}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Itself."""
+        """Return the operation's own id."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Nothing that could be told."""
+        """Return no claims, because they are unknown."""
         return frozenset()
 
     def execute(
@@ -81,20 +81,20 @@ class UnknownOperationType(OperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """A fault for each."""
-        text = f"This kdeclare has no verb '{self.name}'."
+        """Return a fault for each operation."""
+        text = f"This version of kdeclare does not know the operation type '{self.name}'."
         return {op.id: Fault("UNKNOWN_VERB", text, FaultKind.REFUSED) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """It cannot be undone here."""
-        return UndoResult(lost=(f"what {self.name} did",))
+        """Return that it cannot be undone."""
+        return UndoResult(lost=(f"the changes made by {self.name}",))
 
 
 _Value = TypeVar("_Value", covariant=True)
 
 
 class _ProviderMapping(Mapping[str, _Value]):
-    """A mapping that is made of the providers in use when it is first looked at, and again for others."""
+    """A mapping built from the providers in use, on first access and again after they change."""
 
     def __init__(self, build_mapping: Callable[[Sequence[Provider]], Mapping[str, _Value]]) -> None:
         self._make = build_mapping
@@ -108,7 +108,7 @@ class _ProviderMapping(Mapping[str, _Value]):
 
     def __getitem__(self, name: str) -> _Value:
         cached_mapping = self._made
-        if cached_mapping is not None and cached_mapping[0] is load_providers():  # a plan asks for thousands
+        if cached_mapping is not None and cached_mapping[0] is load_providers():  # called very often
             return cached_mapping[1][name]
         return self._load()[name]
 
@@ -123,7 +123,7 @@ class _ProviderMapping(Mapping[str, _Value]):
 
 
 class _OperationTypes(dict[str, OperationType]):
-    """By name. A name that is not there (``in`` says so) stands for an operation type that does nothing."""
+    """Operation types by name. A missing name (see ``in``) yields an operation type that does nothing."""
 
     def __missing__(self, name: str) -> OperationType:
         return UnknownOperationType(name)
@@ -138,13 +138,13 @@ OPERATION_TYPES: Mapping[str, OperationType] = _ProviderMapping(
 CODECS: Mapping[str, LiveCodec] = _ProviderMapping(
     lambda providers: {sort: codec for codec in _find_codecs(providers) for sort in codec.sorts}
 )
-"""The codecs of live state, by the sorts of their objects."""
+"""The codecs of live state, by the types of their objects."""
 
 
 def get_operation_type(op: Operation) -> OperationType:
     """Return the type of an operation.
 
-    One that does nothing where its provider is not installed, or knows other arguments.
+    If its provider is not installed or does not accept the arguments, return a type that does nothing.
     """
     if isinstance(op.args, UnboundArguments):
         return UnknownOperationType(op.verb)
@@ -152,13 +152,13 @@ def get_operation_type(op: Operation) -> OperationType:
 
 
 def find_provider(kind: str) -> Provider | None:
-    """Return the provider of a kind; None where none that is installed brings it."""
+    """Return the provider of a kind; None if no installed provider defines it."""
     owning_providers = (p for p in load_providers() if any(known.name == kind for known in p.kinds))
     return next(owning_providers, None)
 
 
 def find_api_version(kind: str) -> str:
-    """Return the ``apiVersion`` of manifests of a kind; kdeclare's own for all that no provider brings."""
+    """Return the ``apiVersion`` of a kind's manifests; kdeclare's own if no provider defines the kind."""
     provider = find_provider(kind)
     return provider.api_version if provider is not None else API_VERSION
 
@@ -169,7 +169,7 @@ def list_api_versions() -> tuple[str, ...]:
 
 
 def find_connection_settings() -> Mapping[str, type[BaseModel]]:
-    """Return the models of what environments say under ``providers``, by the provider's name."""
+    """Return the models of the settings under ``providers`` in environments, by provider name."""
     connections = {provider.name: provider.connection for provider in load_providers()}
     return {
         name: connection.settings
@@ -179,7 +179,7 @@ def find_connection_settings() -> Mapping[str, type[BaseModel]]:
 
 
 def find_connected_providers(connections: Connections) -> Iterator[Provider]:
-    """Find the providers that these connections lead to; others have nothing to say about their systems."""
+    """Find the providers that these connections serve; the others take no part."""
     for provider in load_providers():
         if _is_connected(provider, connections):
             yield provider
@@ -190,21 +190,21 @@ def _is_connected(provider: Provider, connections: Connections) -> bool:
 
 
 def find_plan_settings() -> tuple[PlanSettings, ...]:
-    """Return what project files can say for all plans, of all installed providers."""
+    """Return the settings that project files can have for all plans, of all installed providers."""
     return tuple(provider.plan_settings for provider in load_providers() if provider.plan_settings)
 
 
 def load_collectors() -> tuple[AnyCollector, ...]:
-    """Return the collectors of all installed providers. Raises KdeclareError where one cannot be used."""
+    """Return the collectors of all installed providers. Raises KdeclareError if one cannot be used."""
     return tuple(collector for provider in load_providers() for collector in provider.collectors)
 
 
 def find_collectors(
     connections: Connections, selections: Sequence[Selection] = ()
 ) -> tuple[AnyCollector, ...]:
-    """Return the collectors of all providers that are connected, and any other that reads a selection.
+    """Return the collectors of all connected providers, and any other that reads one of the selections.
 
-    The latter is of a system that the environment does not name; reading it says so.
+    The latter belong to systems that the environment does not configure; reading them raises an error.
     """
     collectors: list[AnyCollector] = []
     for provider in load_providers():
@@ -216,17 +216,17 @@ def find_collectors(
 
 
 def find_connected_kinds(connections: Connections) -> Mapping[str, Kind]:
-    """Return the kinds of all providers that are connected, by name."""
+    """Return the kinds of all connected providers, by name."""
     return {kind.name: kind for provider in find_connected_providers(connections) for kind in provider.kinds}
 
 
 def find_auxiliary_kinds() -> frozenset[str]:
-    """Return the names under which auxiliary operations of several resources stand."""
+    """Return the names under which auxiliary operations of several resources are listed."""
     return frozenset(name for provider in load_providers() for name in provider.auxiliary_kinds)
 
 
 def load_codecs() -> tuple[LiveCodec, ...]:
-    """Return how the live state of all installed providers is kept in snapshots."""
+    """Return the codecs that store the live state of all installed providers in snapshots."""
     return _find_codecs(load_providers())
 
 
@@ -236,14 +236,14 @@ def _find_codecs(providers: Sequence[Provider]) -> tuple[LiveCodec, ...]:
 
 
 def find_codecs(connections: Connections) -> tuple[LiveCodec, ...]:
-    """Return the codecs of all providers that are connected."""
+    """Return the codecs of all connected providers."""
     return tuple(c.codec for c in find_collectors(connections) if c.codec is not None)
 
 
 def build_snapshot_connections(codecs: Collection[LiveCodec]) -> Connections:
-    """Return connections that cannot be opened, to the systems of which a snapshot has the live state.
+    """Return connections that cannot be opened, to the systems whose live state is in a snapshot.
 
-    Hooks of plans are those of connected providers.
+    They mark the providers of these systems as connected, so that their plan hooks take part.
     """
 
     def reject_connection() -> object:
@@ -262,7 +262,7 @@ def _has_codec(provider: Provider, codecs: Collection[LiveCodec]) -> bool:
 def start_plan(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
     """Return the hooks of all connected providers for one plan.
 
-    An audit of a fleet has read everything before, and is connected to nothing: then of all providers.
+    A fleet audit has already read everything and has no connections; it gets the hooks of all providers.
     """
     participating_providers = (
         load_providers() if inputs.connections.is_empty else find_connected_providers(inputs.connections)
@@ -283,7 +283,8 @@ def find_invisible(connections: Connections, writes: Sequence[PendingWrite]) -> 
 
 
 def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str, str]]) -> bool:
-    """Tell, without a look at each write, whether systems show all that was written. Raises Fault.
+    """Report, without checking each write, whether the systems show everything that was written. Raises
+    Fault.
 
     written_kinds: operation types, each with the kind of a resource that it wrote to.
     """
@@ -297,9 +298,10 @@ def is_all_visible(connections: Connections, written_kinds: Collection[tuple[str
 
 
 def find_principal(connections: Connections, kind: str) -> str | None:
-    """Return the principal that kdeclare is authenticated as where resources of a kind are. Raises Fault.
+    """Return the principal that kdeclare is authenticated as in the system of a kind's resources. Raises
+    Fault.
 
-    None if their system does not say, or is not connected: who kdeclare is to another system says nothing.
+    None if that system does not report it or is not connected; principals of other systems are not used.
     """
     provider = find_provider(kind)
     if provider is None or provider.find_principal is None or not _is_connected(provider, connections):
@@ -308,12 +310,12 @@ def find_principal(connections: Connections, kind: str) -> str | None:
 
 
 def start_watches(connections: Connections) -> tuple[ActivityWatch, ...]:
-    """Begin to watch what goes on in the systems of all providers that are connected."""
+    """Start observing ongoing work in the systems of all connected providers."""
     return tuple(p.watch(connections) for p in find_connected_providers(connections) if p.watch is not None)
 
 
 def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
-    """Yield what providers say of the operations of a plan as a whole."""
+    """Yield the descriptions by providers of a plan's operations as a whole."""
     for provider in load_providers():
         section = provider.describe_plan(operations) if provider.describe_plan is not None else None
         if section is not None:
@@ -321,14 +323,14 @@ def describe_plan(operations: Sequence[Operation]) -> Iterator[PlanSection]:
 
 
 def is_secret_setting(setting: TypedSetting) -> bool | None:
-    """Whether the value of a typed setting is secret to any provider; None where none knows it."""
+    """Whether any provider treats the value of a typed setting as secret; None if no provider knows it."""
     answers = [p.is_secret_setting(setting) for p in load_providers() if p.is_secret_setting is not None]
     definite_answers = [answer for answer in answers if answer is not None]
     return any(definite_answers) if definite_answers else None
 
 
 def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
-    """Return what all installed providers can remove; each starts from what the one before left pending."""
+    """Return what all connected providers can remove; each starts from what the previous one left pending."""
     cleanups: list[Cleanup] = []
     for provider in find_connected_providers(request.connections):
         cleanup = provider.find_cleanup(request) if provider.find_cleanup else None
@@ -339,7 +341,7 @@ def find_cleanups(request: CleanupRequest) -> tuple[Cleanup, ...]:
 
 
 def may_hold_secret(key: str) -> bool:
-    """Return whether what a manifest says under a key may be secret, as any provider or spec has it."""
+    """Whether the value of a key in a manifest may be secret according to any provider or spec."""
     providers = load_providers()
     return any(key in find_secret_fields(kind.spec) for kind in KINDS.values()) or any(
         provider.may_hold_secret(key) for provider in providers if provider.may_hold_secret
@@ -347,14 +349,14 @@ def may_hold_secret(key: str) -> bool:
 
 
 def check_declared(desired: Sequence[DesiredResource]) -> Iterator[Diagnostic]:
-    """Yield the mistakes between declared resources that providers find without their systems."""
+    """Yield the mistakes across declared resources that providers find without their systems."""
     for provider in load_providers():
         if provider.check_declared is not None:
             yield from provider.check_declared(desired)
 
 
 def find_contradictions(desired: Sequence[DesiredResource]) -> list[Diagnostic]:
-    """Find declared resources that cannot all be as declared whatever the systems have."""
+    """Find declared resources that can never all be as declared, whatever the live state is."""
     diagnostics: list[Diagnostic] = []
     for provider in load_providers():
         if provider.find_contradictions is not None:

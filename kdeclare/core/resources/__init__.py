@@ -1,1 +1,1 @@
-"""Resources: kinds, their changes and what a kind may offer besides."""
+"""Resources: kinds, their changes, and optional capabilities of kinds."""

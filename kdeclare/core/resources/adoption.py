@@ -1,7 +1,7 @@
-"""Adoption: a manifest declares what exists and was never applied by this project.
+"""Adoption: a manifest declares a resource that exists and was never applied by this project.
 
-What equals its manifest is taken over by the first apply, without a request. What differs is taken over and
-changed only where that is allowed, because it may belong to another team.
+A resource that matches its manifest is adopted by the first apply, without a request. A resource that differs
+is adopted and changed only if that is allowed, because it may belong to another team.
 """
 
 from collections.abc import Collection, Iterable
@@ -21,17 +21,17 @@ _MAX_NAMED = 5
 
 
 class SettingsLifecycle(BaseModel):
-    """What may happen to settings of something that always exists."""
+    """What kdeclare may do with settings of something that always exists."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     adopt: Annotated[
         bool,
-        Field(description="Whether settings that differ and were never applied are taken over and changed."),
+        Field(description="Whether to take over and change settings that differ and were never applied."),
     ] = False
 
 
 def allow_adoption(desired: DesiredResource) -> DesiredResource:
-    """Return the resource as if its manifest said ``lifecycle: {adopt: true}``."""
+    """Return the resource as if its manifest contained ``lifecycle: {adopt: true}``."""
     body = desired.body
     if not is_dataclass(body) or isinstance(body, type) or not hasattr(body, "adopt") or body.adopt:
         return desired  # some kinds own nothing, so they adopt nothing
@@ -45,10 +45,10 @@ def report_adoption(
     settings: bool = False,
     recreated: bool = False,
 ) -> Diagnostic:
-    """Return what to say of the adoption of a resource that differs from its manifest.
+    """Return the diagnostic about adopting a resource that differs from its manifest.
 
-    fields: those that differ. settings: they are of something that always exists, such as a broker.
-    recreated: the resource of that name that was applied is gone, and this is another one.
+    fields: the fields that differ. settings: whether they belong to something that always exists, such as a
+    broker. recreated: whether the applied resource of that name is gone and this is a different one.
     """
     resource = str(desired.id)
     field_names = _format_field_names(fields)
@@ -68,9 +68,9 @@ def report_adoption(
     return denied(
         ADOPTION,
         "Adoption not allowed",
-        f"{detail} It may belong to someone else, so it is left unchanged.",
-        hint="Make the manifest equal to what exists (kdeclare import writes it), or pass --adopt or set "
-        "lifecycle.adopt: true to take it over and change it.",
+        f"{detail} It may belong to another team, so it is left unchanged.",
+        hint="Change the manifest to match what exists (kdeclare import writes such a manifest), or pass "
+        "--adopt or set lifecycle.adopt: true to take it over and change it.",
         place=desired.source,
         resource=resource,
     )
@@ -83,10 +83,10 @@ def adopt_settings(
     drifted: Collection[str],
     otherwise: Reason,
 ) -> tuple[Change, Diagnostic]:
-    """Return the change of settings, of which some are adopted, and what to say of that.
+    """Return the change of settings, some of which are adopted, and the diagnostic about the adoption.
 
-    The other fields get reasons of their own, as they are owned or were unset. adopted, drifted: paths.
-    otherwise: the reason of fields that are neither.
+    The other fields get reasons of their own, because they are owned or were unset. adopted, drifted: paths.
+    otherwise: the reason for fields that are neither.
     """
     adoption = report_adoption(desired, (f for f in change.fields if f.path in adopted), settings=True)
     fields = tuple(

@@ -1,4 +1,4 @@
-"""What a kind says about its findings in audits of fleets, beyond what its diff says."""
+"""How a kind adds to its findings in fleet audits, beyond its diff."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
@@ -14,10 +14,10 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a set-like resource, which is one live object.
+    """One element of a set-like resource; it is one live object.
 
-    body, owned: of the resource as if it had this element alone; None where it is not declared, or not owned.
-    An element that left a resource which is still declared has a body without any element.
+    body, owned: those of the resource as if it had only this element; None if it is not declared, or not
+    owned. An element that was removed from a resource that is still declared has a body without elements.
     """
 
     key: LiveKey
@@ -27,7 +27,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class ImpossibleField:
-    """A declared value that no operation leads to."""
+    """A declared value that no operation can reach."""
 
     path: str
     before: JsonValue
@@ -44,41 +44,39 @@ class UnmanagedField:
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
-    """What audits say about resources of one kind beyond what its diff says. By default nothing.
+    """What audits report about resources of one kind in addition to its diff. By default nothing.
 
-    identity_field: where a record of ownership has what `LiveCodec.find_identity` returns; None where records
-    do not have it. replaced, orphan_replaced: what to say of an object that is another one than what was
-    applied, and of one that is no longer declared. impossible: codes of diagnostics that mean that a manifest
-    has to change.
+    identity_field: the field of the ownership record that holds the result of `LiveCodec.find_identity`; None
+    if records have no such field. replaced, orphan_replaced: the messages for an object that has replaced the
+    applied one, if it is declared or no longer declared. impossible: codes of diagnostics that require a
+    change of the manifest.
     """
 
     identity_field: str | None = None
-    replaced: str = (
-        "It was deleted and created again outside kdeclare since it was last applied: it is another object."
-    )
+    replaced: str = "It was deleted and created again outside kdeclare since it was last applied: it is a different object."
     orphan_replaced: str = (
-        "The object that was applied is gone and no longer declared. Another one has its name and is kept."
+        "The applied object is gone and no longer declared. A different object has its name and is kept."
     )
     impossible: frozenset[str] = field(default_factory=frozenset)
 
     def find_impossible(self, desired: DesiredResource, live: LiveState) -> ImpossibleField | None:
-        """Return the field that a diagnostic of `impossible` is about."""
+        """Return the field that a diagnostic in `impossible` is about."""
         return None
 
     def list_unmanaged(
         self, resource: ResourceId, names: Sequence[str], live: LiveState
     ) -> Iterable[UnmanagedField]:
-        """Return the fields that `Difference.unmanaged` names, with their values."""
+        """Return the fields in `Difference.unmanaged`, with their values."""
         return [UnmanagedField(name) for name in names]
 
     def is_set_by_others(self, path: str, desired: DesiredResource, owned: OwnedRecord | None) -> bool:
-        """Whether a field that is to change was neither declared nor owned, so that others have set it."""
+        """Whether a field to be changed was neither declared nor owned, so that others have set it."""
         return False
 
     def describe_pending(self, resource: ResourceId, unset: Sequence[str]) -> str | None:
-        """Return what to add where fields are not applied yet. unset: paths of those without a value."""
+        """Return a note about fields that are not applied yet. unset: paths of those without a value."""
         return None
 
 
 NO_RULES = AuditRules()
-"""The rules of a kind that has none."""
+"""The rules of a kind without rules."""

@@ -1,4 +1,4 @@
-"""What a person reads in a plan: one resource, its action and its fields."""
+"""The changes that a plan displays: one resource, its action and its fields."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -20,31 +20,31 @@ class Action(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a resource is not in order; apart from the action, as one action can have several reasons."""
+    """Why a resource needs a change. One action can have several reasons, so this is a separate value."""
 
     DECLARED = "declared"  # in the manifests, not in the cluster, never owned
-    CHANGED = "changed"  # the manifests say something else than was last applied
-    DRIFTED = "drifted"  # the cluster has something else than was last applied
-    MISSING = "missing"  # applied before, gone from the cluster
+    CHANGED = "changed"  # the manifests differ from what was last applied
+    DRIFTED = "drifted"  # the cluster differs from what was last applied
+    MISSING = "missing"  # applied before, no longer in the cluster
     ORPHANED = "orphaned"  # owned, no longer in the manifests
     FORGOTTEN = "forgotten"  # released by --forget
     ROLLBACK = "rollback"  # a run is being undone
-    ASKED = "asked"  # the command itself says so, no manifest does
-    ADOPT = "adopt"  # it exists and was never owned: kdeclare takes it over
+    ASKED = "asked"  # requested by an ad hoc command, not by a manifest
+    ADOPT = "adopt"  # exists, never owned; kdeclare takes it over
     RECREATED = "recreated"  # deleted and created again under the same name since it was applied
 
 
 class Risk(StrEnum):
-    """The worst that a change can do, from harmless to final."""
+    """The worst possible effect of a change, from harmless to permanent."""
 
     SAFE = "safe"
     DISRUPTIVE = "disruptive"  # moves data or changes how brokers work
     DESTRUCTIVE = "destructive"  # can lose records
-    IRREVERSIBLE = "irreversible"  # no rollback brings it back
+    IRREVERSIBLE = "irreversible"  # a rollback cannot restore it
 
 
 class FieldOp(StrEnum):
-    """How a field changes: a KIP-339 op for a config, ``change`` for anything else."""
+    """How a field changes: a KIP-339 operation for a config, ``change`` for anything else."""
 
     SET = "SET"
     DELETE = "DELETE"
@@ -58,10 +58,11 @@ class FieldChange:
     """One field of one resource.
 
     path: ``partitions``, ``configs.retention.ms``, ``replicas.orders-0`` …
-    before, after: the whole value as it is and as it will be; None is "not set".
+    before, after: the whole current and future value; None means not set.
     value: the elements of an APPEND or SUBTRACT, else None.
-    risk: the worst that this field's change can do. cause: why, in a sentence; empty for a safe one.
-    reason: why the field changes, where that is not the reason of the whole change.
+    risk: the worst possible effect of changing this field. cause: the reason, in a sentence; empty if it is
+        safe.
+    reason: why the field changes, if it differs from the reason of the whole change.
     """
 
     path: str
@@ -76,10 +77,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One resource that is not in order, or an orphan (action ``no-op``).
+    """One resource that needs a change, or an orphan (action ``no-op``).
 
-    risk: the highest of all risks that it has, its fields' included.
-    blocked: the code of the diagnostic that keeps it from being applied, if one does.
+    risk: the highest risk of the change, including its fields.
+    blocked: the code of the diagnostic that prevents it from being applied, if there is one.
     """
 
     id: ResourceId
@@ -92,7 +93,7 @@ class Change:
 
     @property
     def risks(self) -> tuple[Risk, ...]:
-        """All risks that the change has, from the highest down, each once."""
+        """The distinct risks of the change, highest first."""
         present_risks = {self.risk, *(field.risk for field in self.fields)}
         if len(present_risks) == 1:
             return (self.risk,)
@@ -100,6 +101,6 @@ class Change:
 
 
 def find_highest_risk(fields: Iterable[FieldChange], minimum: Risk = Risk.SAFE) -> Risk:
-    """Return the highest risk of these fields, and no lower than ``minimum``."""
+    """Return the highest risk of these fields, but at least ``minimum``."""
     order = list(Risk)
     return max((minimum, *(field.risk for field in fields)), key=order.index)

@@ -1,4 +1,4 @@
-"""Names of resources."""
+"""Ids of resources."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class ResourceId:
 
     @classmethod
     def parse(cls, text: str) -> "ResourceId":
-        """Read ``Kind/name``. Raises ValueError when there is no kind or no name."""
+        """Parse ``Kind/name``. Raises ValueError if the kind or the name is missing."""
         kind, slash, name = text.partition("/")
         if not (kind and slash and name):
             raise ValueError(f"'{text}' is not of the form KIND/NAME")

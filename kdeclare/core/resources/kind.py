@@ -1,4 +1,4 @@
-"""What a resource kind is: the one place to look before adding another."""
+"""The interface of resource kinds; read this before adding a kind."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -16,17 +16,17 @@ from kdeclare.core.resources.ids import ResourceId
 from kdeclare.core.resources.owned_record import OwnedRecord
 
 SpecPath = tuple[str | int, ...]
-"""Where in a spec: keys and list indexes from ``spec`` down."""
+"""A position in a spec: keys and list indexes, starting below ``spec``."""
 
 NAME: SpecPath = ("metadata", "name")
-"""The one path that is not in the spec: the resource's name."""
+"""The only path outside the spec: the resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecProblem:
-    """A diagnostic without its place; whoever has the file turns ``path`` (within ``spec``) into one.
+    """A diagnostic without a position. The code that has the file converts ``path`` (within ``spec``) to one.
 
-    offset: of the character that it is about, from 0, where ``path`` leads to a text.
+    offset: the index of the affected character, from 0, if ``path`` refers to a string.
     """
 
     path: SpecPath
@@ -38,20 +38,20 @@ _Narrowed = TypeVar("_Narrowed")
 
 
 def narrow(value: object, expected_type: type[_Narrowed]) -> _Narrowed:
-    """Return a spec or a body as what its kind made it. Raises TypeError where it is of another class."""
+    """Return a spec or body as the class that its kind created. Raises TypeError if it has another class."""
     if not isinstance(value, expected_type):
         raise TypeError(f"{type(value).__name__} where {expected_type.__name__} belongs")
     return value
 
 
 def narrow_optional(value: object | None, expected_type: type[_Narrowed]) -> _Narrowed | None:
-    """Return what `narrow` does, and None for None."""
+    """Return the result of `narrow`, or None for None."""
     return None if value is None else narrow(value, expected_type)
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredResource:
-    """One declared resource: ``body`` is the kind's own frozen value, plain and picklable."""
+    """One declared resource. ``body`` is the kind's own frozen value, plain and picklable."""
 
     id: ResourceId
     body: object
@@ -59,20 +59,20 @@ class DesiredResource:
     source: SourcePosition | None = None
 
     def get_body(self, body_type: type[_Narrowed]) -> _Narrowed:
-        """Return the body as what its kind made it. Raises TypeError where it is of another class."""
+        """Return the body as the class that its kind created. Raises TypeError if it has another class."""
         return narrow(self.body, body_type)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the diff of one resource says.
+    """The result of diffing one resource.
 
-    change: None when the resource is in order.
-    owned: the record of ownership once the change is applied; None where nothing is owned.
+    change: None if the resource needs no change.
+    owned: the ownership record after the change is applied; None if nothing is owned.
     unmanaged: override keys that are neither declared nor owned.
-    drifted: paths (``configs.KEY``, ``partitions`` …) where live is no longer what was last applied.
-    diagnostics: what stands in the way (error) or should be known (warning).
-    deferred: whether part of it has to wait until something else of this plan has been applied.
+    drifted: paths (``configs.KEY``, ``partitions`` …) whose live value differs from what was last applied.
+    diagnostics: what prevents the change (error) or what users should know (warning).
+    deferred: whether part of the change must wait until another part of this plan has been applied.
     """
 
     change: Change | None
@@ -83,7 +83,7 @@ class Difference:
     drifted: tuple[str, ...] = ()
 
     def with_diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> "Difference":
-        """Return the same with other diagnostics, which may block the change no longer."""
+        """Return a copy with other diagnostics; the change is unblocked if none of them blocks it."""
         change = self.change
         if change is not None and change.blocked:
             change = replace(change, blocked=next((d.code for d in diagnostics if d.is_blocking), None))
@@ -91,20 +91,21 @@ class Difference:
 
 
 class Kind(Protocol):
-    """One kind of resource: what every kind must say. Capabilities are the rest: `plan_capabilities`,
-    `fleet_capabilities`, `manifest_capabilities`."""
+    """One kind of resource: the mandatory methods. `plan_capabilities`, `fleet_capabilities` and
+    `manifest_capabilities` define the optional ones.
+    """
 
     name: str
     spec: type[BaseModel]
     record: type[OwnedRecord]
-    """The class of its records of ownership; `NoRecord` where it owns nothing."""
+    """The class of its ownership records; `NoRecord` if it owns nothing."""
 
     def __hash__(self) -> int:
-        """Return the hash of the object itself, as every object has it."""
+        """Return the identity hash of the object."""
         return id(self)
 
     def parse(self, name: str, spec: BaseModel) -> tuple[object, tuple[SpecProblem, ...]]:
-        """Return the body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
+        """Return the body of a valid spec, and any problems beyond its schema. Offline and pure."""
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
         """Return what must be read to diff this resource."""
@@ -117,10 +118,10 @@ class Kind(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> Difference:
-        """Compare what is desired, live and owned. Pure and picklable: it serves one resource and a fleet.
+        """Compare the desired, live and owned resource. Pure and picklable; plans and fleet audits use it.
 
-        ``desired`` is None for a resource that is owned and no longer declared: the change is then
-        what deleting it would mean. ``context`` has what its provider prepared for the plan.
+        ``desired`` is None for a resource that is owned and no longer declared; the change then describes its
+        deletion. ``context`` contains what its provider prepared for the plan.
         """
 
     def plan_operations(
@@ -131,9 +132,9 @@ class Kind(Protocol):
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """Return the operations of a change, with the edges among them.
+        """Return the operations of a change, with the dependencies among them.
 
-        Raises `CannotPlanError` where none lead to what is desired.
+        Raises `CannotPlanError` if no operations lead to the desired state.
         """
 
     def merge_ownership(
@@ -143,12 +144,12 @@ class Kind(Protocol):
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """Return the record of ownership when of the operations only ``done`` ended well."""
+        """Return the ownership record if only the operations in ``done`` succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceComparison:
-    """One resource in scope: what is declared, what is owned, and what the diff says of the two."""
+    """One resource in scope: its declaration, its ownership record, and the result of the diff."""
 
     id: ResourceId
     desired: DesiredResource | None
@@ -157,7 +158,7 @@ class ResourceComparison:
 
     @property
     def change(self) -> Change | None:
-        """The change, if the resource is not in order."""
+        """The change, if the resource needs one."""
         return self.difference.change
 
 
@@ -165,13 +166,13 @@ CONTRADICTION = "contradiction"
 
 
 def report_contradiction(first: DesiredResource, second: DesiredResource, description: str) -> Diagnostic:
-    """Report that two declared resources cannot both be as they are declared."""
+    """Return the error that two declared resources cannot both be as declared."""
     position_suffix = f" ({second.source})" if second.source else ""
     return error(
         CONTRADICTION,
         "Two resources contradict each other",
-        f"{first.id} and {second.id}{position_suffix} want different things: {description}.",
-        hint="Let one of them say it.",
+        f"{first.id} conflicts with {second.id}{position_suffix}: {description}.",
+        hint="Declare this setting in only one of the two resources.",
         place=first.source,
         resource=str(first.id),
     )

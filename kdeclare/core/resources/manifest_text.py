@@ -1,4 +1,4 @@
-"""The text of manifests, as imports and scaffolds write them."""
+"""The text of manifests, as written by imports and scaffolds."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _RESERVED_WORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", 
 
 
 def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequence[str] = ()) -> str:
-    """Return a manifest with ``comments`` above it; ``spec`` are its lines, not yet indented."""
+    """Return a manifest preceded by ``comments``; ``spec`` contains its lines without indentation."""
     return "\n".join(
         [
             *(f"# {line}" for line in comments),
@@ -27,7 +27,7 @@ def render_manifest(kind: str, name: str, spec: Sequence[str], comments: Sequenc
 
 
 def scalar(value: str, *, text: bool = False) -> str:
-    """Return a YAML scalar for a text; ``text`` keeps what looks like a number a string."""
+    """Return a YAML scalar for a string; ``text`` keeps a string that looks like a number a string."""
     is_plain = _PLAIN.fullmatch(value) is not None and (
         value in ("true", "false") or value.lower() not in _RESERVED_WORDS
     )
@@ -40,7 +40,7 @@ def scalar(value: str, *, text: bool = False) -> str:
 def quote_scalar(text: str) -> str:
     """Return a YAML scalar in double quotes; references in it stay references.
 
-    What cannot be seen is written as an escape: it could mislead whoever reads it, or be no YAML.
+    Nonprintable characters are escaped: they could mislead readers, or be invalid in YAML.
     """
     encoded = json.dumps(text, ensure_ascii=False)
     return (
@@ -54,5 +54,5 @@ def _escape(letter: str) -> str:
 
 
 def render_flow_map(values: Mapping[int, Sequence[int]]) -> list[str]:
-    """Return the lines of a mapping from a number to a list of numbers."""
+    """Return the lines of a mapping from numbers to lists of numbers."""
     return [f"  {n}: [{', '.join(str(item) for item in items)}]" for n, items in values.items()]

@@ -1,4 +1,4 @@
-"""The names that a project may declare, change or import (``spec.scope`` of its file)."""
+"""The names that a project may declare, change or import (``spec.scope`` in its project file)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -15,7 +15,7 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """Names or ``/patterns/`` (RE2, of whole names) by kind; a kind without an entry is not limited."""
+    """Names or ``/patterns/`` (RE2, matching whole names) by kind; a kind without an entry is not limited."""
 
     entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -32,7 +32,7 @@ class NameScope:
         )
 
     def find_forbidden(self, resources: Iterable[ResourceId]) -> list[ResourceId]:
-        """Return what of these resources the project must not touch, in order."""
+        """Return which of these resources the project must not touch, sorted."""
         return [id_ for id_ in sorted(resources) if not self.permits(id_)] if self.entries else []
 
 
@@ -42,7 +42,7 @@ def report_out_of_scope(
     scope: NameScope,
     place: SourcePosition | None = None,
 ) -> Diagnostic:
-    """Return the error about what a project must not touch; ``resource`` is what would touch it."""
+    """Return the error about resources outside the scope; ``resource`` is the one that would affect them."""
     forbidden_ids = list(forbidden)
     kind = forbidden_ids[0].kind
     names = [str(id_) for id_ in forbidden_ids if id_.kind == kind]
@@ -50,7 +50,7 @@ def report_out_of_scope(
     allowed_names = ", ".join(scope.entries.get(kind, ())) or "none"
     detail = f"This project must not declare or change {', '.join(names[:_MAX_NAMED])}{more_text}"
     if resource is not None and resource not in forbidden_ids:
-        detail += f", which {resource} is about"
+        detail += f", which {resource} would affect"
     return error(
         OUT_OF_SCOPE,
         "Outside the scope of the project",

@@ -1,7 +1,8 @@
-"""Objects of systems that can be read in one piece: how they are read, written and kept in snapshots.
+"""Objects of systems whose whole state is read at once: how they are read, written and stored in snapshots.
 
-Where everything that a system has comes in one answer, a provider says what that answer is (`SystemObjects`)
-and what gives it (`ObjectConnection`); a kind needs its name and its spec then.
+If one response contains everything in a system, a provider defines the type of this response
+(`SystemObjects`) and the connection that returns it (`ObjectConnection`). A kind then needs only its name and
+its spec.
 """
 
 import json
@@ -25,19 +26,20 @@ from kdeclare.core.resources.owned_record import OwnedRecord
 from kdeclare.core.secrets.secret_refs import UNKNOWN_HASH, Secret
 
 OBJECT_EXISTS = "OBJECT_EXISTS"
-"""The error of a `Fault`: what a write creates is there already."""
+"""The error of a `Fault`: the object to create already exists."""
 OBJECT_MISSING = "OBJECT_MISSING"
-"""The error of a `Fault`: what a write changes or deletes is not there."""
+"""The error of a `Fault`: the object to change or delete does not exist."""
 
 _CAUSES = {OBJECT_EXISTS: FaultCause.EXISTS, OBJECT_MISSING: FaultCause.GONE_ALREADY}
 
 
 @dataclass(frozen=True, slots=True)
 class SystemObjects:
-    """All objects of one system, as they were read. Each provider has a subclass, by which its own are found.
+    """All objects of one system, as they were read. Each provider has its own subclass, by which it finds
+    them.
 
-    objects: their fields; a secret is as `hide` returns it. system_id: what states are bound to; None where a
-    system has none. ongoing: objects on which the system is still working.
+    objects: the fields of the objects; a secret is in the form that `hide` returns. system_id: the id that
+    states are bound to; None if the system has none. ongoing: objects that the system is still working on.
     """
 
     objects: Mapping[ResourceId, Fields]
@@ -46,14 +48,14 @@ class SystemObjects:
     _by_kind: Mapping[str, Mapping[str, Fields]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # once: a plan asks for the objects of a kind as often as it has resources
+        # Computed once, because a plan needs the objects of a kind once per resource.
         by_kind: dict[str, dict[str, Fields]] = {}
         for id_, fields in self.objects.items():
             by_kind.setdefault(id_.kind, {})[id_.name] = fields
         object.__setattr__(self, "_by_kind", by_kind)
 
     def get_kind(self, kind: str) -> Mapping[str, Fields]:
-        """Return the objects of one kind by name; none where there are none."""
+        """Return the objects of one kind by name; empty if there are none."""
         return self._by_kind.get(kind, {})
 
 
@@ -61,23 +63,24 @@ class ObjectConnection(Protocol):
     """A connection to such a system."""
 
     def read(self) -> SystemObjects:
-        """Return all of it, in the provider's own subclass. Raises Fault."""
+        """Return the whole state, in the provider's own subclass. Raises Fault."""
 
     def write(self, writes: Sequence[ObjectWrite], *, validate_only: bool) -> Sequence[Outcome]:
-        """Make all writes, each for itself, or only check them; return an outcome for each. Raises Fault.
+        """Execute each write independently, or only validate it; return an outcome for each. Raises Fault.
 
-        The error of an outcome is `OBJECT_EXISTS` or `OBJECT_MISSING` where that is so.
+        The error of an outcome is `OBJECT_EXISTS` or `OBJECT_MISSING` in these two cases.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectSystem:
-    """What kinds and collector of one provider have in common.
+    """What the kinds and the collector of one provider share.
 
-    name: of the collector. connection: the class of its connection. objects: its own `SystemObjects`.
+    name: the name of the collector. connection: the class of its connection. objects: its own
+        `SystemObjects`.
     is_thread_safe: whether several threads may read and write at the same time. Runs send requests from
-        several threads; by default, they take turns, because two read-modify-write cycles at once would lose
-        one of the changes.
+        several threads. By default they take turns, because two concurrent read-modify-write cycles would
+        lose one of the changes.
     """
 
     name: str
@@ -87,14 +90,14 @@ class ObjectSystem:
     _turn: Lock = field(default_factory=Lock, init=False, repr=False, compare=False)
 
     def read(self, connections: Connections) -> SystemObjects:
-        """Read everything. Raises Fault."""
+        """Read the whole state. Raises Fault."""
         with self._acquire_turn():
             return connections.get(self.connection).read()
 
     def write(
         self, connections: Connections, writes: Sequence[ObjectWrite], *, validate_only: bool
     ) -> Sequence[Outcome]:
-        """Write as `ObjectConnection.write` does. Raises Fault."""
+        """Write like `ObjectConnection.write`. Raises Fault."""
         with self._acquire_turn():
             return connections.get(self.connection).write(writes, validate_only=validate_only)
 
@@ -114,7 +117,7 @@ class _AllObjects:
 
 
 class SystemObjectKind(ObjectKind):
-    """A kind of objects of an `ObjectSystem`."""
+    """A kind of objects in an `ObjectSystem`."""
 
     def __init__(
         self,
@@ -152,7 +155,7 @@ class ObjectCollector:
     """The collector of an `ObjectSystem`. See `AnyCollector`."""
 
     def __init__(self, system: ObjectSystem, kinds: Sequence[ObjectKind]) -> None:
-        """Read the system, and keep objects of these kinds in snapshots."""
+        """Read the system, and store objects of these kinds in snapshots."""
         self._system = system
         self.codec: LiveCodec | None = ObjectCodec(
             system.name,
@@ -169,7 +172,7 @@ class ObjectCollector:
     def collect_expected(
         self, connections: Connections, selections: Iterable[Selection], expected: ExpectedObjects
     ) -> CollectResult | None:
-        """See `AnyCollector`. A system that is read in one piece shows what it has."""
+        """See `AnyCollector`. A system that is read at once shows all its objects immediately."""
         part = self.collect(connections, selections)
         return None if part is None else CollectResult(part)
 
@@ -184,13 +187,13 @@ class ObjectCollector:
 
 
 _SECRET_MARK = {"secret": UNKNOWN_HASH}
-"""What a row keeps of a secret: that there is one."""
+"""What a row stores for a secret: only that there is one."""
 
 
 class ObjectCodec:
     """The `LiveCodec` of a collector that reads objects.
 
-    Secrets do not leave the process that read them, not even as hashes: an audit does not compare them.
+    Secrets do not leave the process that read them, not even as hashes. Audits therefore do not compare them.
     """
 
     identifies_system = False
@@ -205,11 +208,11 @@ class ObjectCodec:
         restore: Callable[[Mapping[LiveKey, Fields]], object],
         find_id: Callable[[LiveState], str | None] | None = None,
     ) -> None:
-        """Keep the objects of these kinds.
+        """Store the objects of these kinds.
 
-        name: of the collector. read: reads all objects, as the collector's part of the live state; raises
-        Fault. restore: makes this part again from the fields of some objects. find_id: see
-            `Collector`.
+        name: the name of the collector. read: reads all objects, as the collector's part of the live state;
+        raises Fault. restore: recreates this part from the fields of some objects. find_id: see
+        `Collector`.
         """
         self.name = name
         self.sorts = frozenset(kind.name for kind in kinds)
@@ -240,11 +243,11 @@ class ObjectCodec:
         return key.key in self._kinds[key.sort].read(live)
 
     def find_identity(self, key: LiveKey, live: LiveState) -> str | None:
-        """None: an object that was created again with the same name is the same resource."""
+        """Return None: an object that was created again with the same name is the same resource."""
         return None
 
     def is_reported(self, key: LiveKey, body: str) -> bool:
-        """Every object."""
+        """Report every object."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""Records of ownership: what was last applied to one resource, and is kdeclare's to undo."""
+"""Ownership records: what kdeclare last applied to one resource, and is responsible for."""
 
 from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
@@ -10,25 +10,26 @@ from kdeclare.core.operations.operation import Arguments
 
 @dataclass(frozen=True, slots=True)
 class OwnedRecord(Arguments):
-    """The base of the records of a kind: what was last applied to one resource, and is kdeclare's to undo.
+    """The base class of ownership records: what kdeclare last applied to one resource, and is responsible
+    for.
 
-    Its fields are named and typed as files hold them. ``labels`` and ``preventDestroy``, where a record has
-    them, are the resource's labels, and whether nothing may delete it.
+    The fields have the names and types that files use. The optional fields ``labels`` and ``preventDestroy``
+    are the resource's labels, and whether the resource must not be deleted.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NoRecord(OwnedRecord):
-    """The class that a kind names which owns nothing. No record of it is ever made."""
+    """The record class of a kind that owns nothing. It is never instantiated."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedRecord(OwnedRecord):
-    """A record that reads and writes itself, for a kind of which one state holds thousands."""
+    """A record with its own serialization, for a kind with thousands of records in one state."""
 
     @classmethod
     def from_json(cls, json: JsonObject) -> Self:
-        """Return the record that a file holds. Raises ValueError, with what is wrong and where."""
+        """Return the record in a file. Raises ValueError with the error and its location."""
         raise NotImplementedError
 
     def to_json(self) -> JsonObject:
@@ -38,11 +39,11 @@ class CodedRecord(OwnedRecord):
 
 @dataclass(frozen=True, slots=True)
 class UnboundRecord(OwnedRecord):
-    """A record that this kdeclare cannot read, as its file holds it. It is kept as it is.
+    """A record that this version of kdeclare cannot read, exactly as the file contains it.
 
-    Its kind is not installed, or is of another version.
+    Its kind is not installed, or has another version.
 
-    problem: why not, in words.
+    problem: why it cannot be read.
     """
 
     json: JsonValue
@@ -54,7 +55,7 @@ _Field = TypeVar("_Field")
 
 
 def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
-    """Return a record as what its kind made it; None where nothing is owned. Raises TypeError for another."""
+    """Return a record as the class of its kind, or None. Raises TypeError if it has another class."""
     if owned is None:
         return None
     if not isinstance(owned, record_type):
@@ -65,13 +66,13 @@ def narrow_record(owned: object, record_type: type[_Record]) -> _Record | None:
 def merge_fields(
     before: Mapping[str, _Field], after: Mapping[str, _Field], names: Collection[str]
 ) -> dict[str, _Field]:
-    """Return what is owned where only the fields of these names became what was planned."""
+    """Return the owned fields if only the fields of these names were changed as planned."""
     kept_fields = {name: value for name, value in before.items() if name not in names}
     return kept_fields | {name: value for name, value in after.items() if name in names}
 
 
 def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
-    """Return what a record says under a name that files have; None where it does not say it."""
+    """Return a field of a record by its name in files; None if the record does not have it."""
     if isinstance(record, UnboundRecord):
         return record.json.get(name) if isinstance(record.json, Mapping) else None
     value: JsonValue = getattr(record, name, None)
@@ -79,7 +80,7 @@ def get_record_field(record: OwnedRecord | None, name: str) -> JsonValue:
 
 
 def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
-    """Return the labels of a resource as they were when it was last applied; none where it does not say."""
+    """Return the labels of a resource when it was last applied; empty if the record has none."""
     labels = get_record_field(record, "labels")
     if not isinstance(labels, Mapping):
         return {}
@@ -87,5 +88,5 @@ def get_owned_labels(record: OwnedRecord | None) -> Mapping[str, str]:
 
 
 def is_protected(record: OwnedRecord | None) -> bool:
-    """Whether nothing may delete the resource, by what was last applied."""
+    """Whether the resource must not be deleted, according to what was last applied."""
     return bool(get_record_field(record, "preventDestroy"))

@@ -1,7 +1,7 @@
-"""What policies see of resources, whatever their kind: requests, and how kinds say what is in them.
+"""How policies see resources of any kind: policy requests, and how kinds provide their content.
 
-A kind whose resources policies can judge is a `PolicySubject`. One that shows more than plain values, because
-it reads single facts only when a policy asks for them, makes the requests itself: `MakesPolicyRequests`.
+A kind whose resources policies can evaluate is a `PolicySubject`. A kind that offers more than plain values,
+because it reads some facts only when a policy uses them, creates the requests itself: `MakesPolicyRequests`.
 """
 
 import re
@@ -28,7 +28,7 @@ LabelSet = Mapping[str, str]
 
 
 class PolicyAction(StrEnum):
-    """What is done to what a policy judges."""
+    """What is done to the resource that a policy evaluates."""
 
     CREATE = "CREATE"
     MODIFY = "MODIFY"
@@ -36,43 +36,43 @@ class PolicyAction(StrEnum):
 
 
 class PolicyViolation(Exception):
-    """Raised by a policy; its message is what people are told. It denies the request."""
+    """Raised by a policy to deny a request. Its message is displayed to the user."""
 
 
 class UnavailableError(BaseException):
-    """A policy asks for what is not there to be told. No policy is meant to catch this."""
+    """A policy uses a value that is not available. Policies are not meant to catch this."""
 
 
 class UnavailableOffline(UnavailableError):
-    """A policy asks for what only a system can tell."""
+    """A policy uses a value that only a system can provide."""
 
 
 class UnavailableTracker:
-    """What was withheld from whoever reads a request; a policy that catches everything hides it."""
+    """Records which value was unavailable to a policy, in case the policy catches every exception."""
 
     def __init__(self) -> None:
         self._first: UnavailableError | None = None
 
     def withhold(self, what: UnavailableError) -> NoReturn:
-        """Raise it, and keep it in mind."""
+        """Record the error and raise it."""
         self._first = self._first or what
         raise what
 
     def forget(self) -> None:
-        """Begin again: another policy is asked."""
+        """Forget recorded errors, before another policy is evaluated."""
         self._first = None
 
     def tell(self) -> None:
-        """Raise again what was withheld first, if anything was."""
+        """Raise the first recorded error again, if there is one."""
         if self._first is not None:
             raise self._first
 
 
 class OfflineRequest:
-    """What is the same for all requests that are foreseen from manifests alone; fields are their dataclass's.
+    """The shared part of all requests that are derived from manifests alone. Dataclasses define the fields.
 
-    created: as if the resource were not there yet; otherwise only its system knows whether it is.
-    withholding: what the policy that is being asked was not told.
+    created: whether to assume that the resource does not exist yet; otherwise only its system knows.
+    withholding: the values that were unavailable to the current policy.
     """
 
     __slots__ = ()
@@ -81,17 +81,17 @@ class OfflineRequest:
 
     @property
     def action(self) -> PolicyAction:
-        """Whether the resource is there already, only its system knows."""
+        """CREATE if the resource is assumed not to exist; otherwise only its system knows."""
         return PolicyAction.CREATE if self.created else self._raise_unavailable()
 
     @property
     def principal(self) -> str | None:
-        """Nobody is connected yet."""
+        """Always unavailable, because there is no connection yet."""
         self._raise_unavailable()
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """None on CREATE."""
+        """Empty on CREATE."""
         return {} if self.created else self._raise_unavailable()
 
     @property
@@ -107,12 +107,12 @@ class OfflineRequest:
 class PolicyField:
     """One field of the states that policies see.
 
-    value_type: int, float, str, bool, or a list or dict of these; ``object`` where it can be several.
-    read: reads it of a state; by default the item of its name.
-    keys: of a mapping: the keys that are known, with the types of their values, to find misspelt ones. A key
-        that is not among them may exist, too.
-    elements: of a mapping: what its keys stand for, in the plural. nullable: whether it can be unset; it is
-    null then. Collections that are unset are empty.
+    value_type: int, float, str, bool, or a list or dict of these; ``object`` if several types are possible.
+    read: reads the field from a state; by default the item of its name.
+    keys: for a mapping, the known keys with the types of their values, to detect misspelled keys. Other keys
+        may exist, too.
+    elements: for a mapping, what its keys are called, in the plural. nullable: whether it can be unset, and
+    is null then. Unset collections are empty.
     """
 
     value_type: type
@@ -133,7 +133,7 @@ _DICTS: Mapping[type, type] = {
 
 
 def build_policy_field(annotation: object) -> PolicyField:
-    """Return what the annotation of a model's field comes to; what rules cannot type is an object."""
+    """Return the policy field for an annotation of a model; types that rules cannot express become object."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         member_types = [argument for argument in arguments if argument is not type(None)]
@@ -152,16 +152,16 @@ def build_policy_field(annotation: object) -> PolicyField:
 
 
 def is_text_mapping(policy_field: PolicyField) -> bool:
-    """Whether a field is a mapping of names, so that each of its keys changes for itself."""
+    """Whether a field is a mapping with string keys, each of which changes on its own."""
     return get_origin(policy_field.value_type) is dict and get_args(policy_field.value_type)[0] is str
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyWords:
-    """What a rule about a kind can speak of.
+    """What a rule about a kind can refer to.
 
-    fields: of its states, by name. subject: another name of ``resource.name``. before, after: other names of
-    the two states. is_name: whether a resource can have a name.
+    fields: the fields of its states, by name. subject: another name for ``resource.name``. before, after:
+    other names for the two states. is_name: whether a resource can have a given name.
     """
 
     fields: Mapping[str, PolicyField]
@@ -171,7 +171,7 @@ class PolicyWords:
     is_name: Callable[[str], bool] = bool
 
     def has_field(self, changed: str) -> bool:
-        """Whether a request can be about this: a field, or ``field.key`` of a mapping."""
+        """Whether a request can change this: a field, or ``field.key`` of a mapping."""
         name, dot, key = changed.partition(".")
         policy_field = self.fields.get(name)
         return (
@@ -180,7 +180,7 @@ class PolicyWords:
 
 
 class PolicyRequest(Protocol):
-    """One request about one resource. What is not read costs nothing."""
+    """One request about one resource. Values are read only when they are used."""
 
     @property
     def action(self) -> PolicyAction:
@@ -192,27 +192,27 @@ class PolicyRequest(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """Who asks, as the system knows them; None without authentication."""
+        """The principal who sends the request, as the system knows it; None without authentication."""
 
     @property
     def labels(self) -> LabelSet:
-        """The labels of its manifest; of a deletion those that it had when it was last applied."""
+        """The labels of its manifest; for a deletion, those that it had when it was last applied."""
 
     @property
     def labels_before(self) -> LabelSet:
-        """The labels that it had when it was last applied; empty if it never was."""
+        """The labels that it had when it was last applied; empty if it was never applied."""
 
     @property
     def changed(self) -> frozenset[str]:
-        """The fields that the request is about; of a creation all that is stated."""
+        """The fields that the request changes; for a creation, all declared fields."""
 
     @property
     def pre_request_state(self) -> object | None:
-        """The resource as it is, read with the kind's `PolicyField`s; None of a creation."""
+        """The current resource, read with the kind's `PolicyField`s; None for a creation."""
 
     @property
     def post_request_state(self) -> object | None:
-        """The resource as it will be; None of a deletion."""
+        """The resource after the request; None for a deletion."""
 
 
 class ResourceRequest(PolicyRequest, Protocol):
@@ -220,57 +220,57 @@ class ResourceRequest(PolicyRequest, Protocol):
 
     @property
     def pre_request_state(self) -> Mapping[str, object] | None:
-        """The resource as it is, by field; None of a creation."""
+        """The current resource, by field; None for a creation."""
 
     @property
     def post_request_state(self) -> Mapping[str, object] | None:
-        """The resource as it will be, by field; None of a deletion."""
+        """The resource after the request, by field; None for a deletion."""
 
 
 class ResourcePolicy(ABC):
     """A policy in Python about resources of the `PolicySubject` that the project file names.
 
-    An instance is made without arguments and configured once. ``validate`` is called for one resource at a
-    time; not necessarily from the thread that configured it, nor always from the same one.
+    It is instantiated without arguments and configured once. ``validate`` is called for one resource at a
+    time, but not necessarily from the thread that configured it, nor always from the same thread.
     """
 
-    def configure(self, configs: Mapping[str, JsonValue]) -> None:  # noqa: B027  most have nothing to set
-        """Take the settings from the project file. Whatever this raises is shown to people."""
+    def configure(self, configs: Mapping[str, JsonValue]) -> None:  # noqa: B027  most have no settings
+        """Apply the settings from the project file. Any exception raised here is displayed to the user."""
 
     @abstractmethod
     def validate(self, request: ResourceRequest) -> None:
-        """Return if the request is in order.
+        """Return if the request is allowed.
 
-        Raises PolicyViolation if it is not. Anything else that it raises denies the request as well, and so
-        does anything that it returns.
+        Raises PolicyViolation to deny it. Any other exception denies the request as well, and so does any
+        return value other than None.
         """
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what ``configure`` or ``validate`` took."""
+        """Release the resources that ``configure`` or ``validate`` acquired."""
 
 
 class UncertainRequest(PolicyRequest, Protocol):
-    """A request of which not everything is known."""
+    """A request of which some values are unknown."""
 
     @property
     def withholding(self) -> UnavailableTracker:
-        """What the policy that is being asked was not told."""
+        """The values that were unavailable to the current policy."""
 
 
 class PolicyEffect(Protocol):
-    """What an operation makes of one resource; whoever says it knows what else it holds."""
+    """The effect of an operation on one resource. Implementations may hold more."""
 
     @property
     def created(self) -> bool:
-        """Whether the resource is there only afterwards."""
+        """Whether the operation creates the resource."""
 
     @property
     def deleted(self) -> bool:
-        """Whether the resource is there only before."""
+        """Whether the operation deletes the resource."""
 
 
 def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
-    """Return what is done to a resource, by what becomes of it."""
+    """Return what is done to a resource, given the effects on it."""
     if any(effect.created for effect in effects):
         return PolicyAction.CREATE
     return PolicyAction.DELETE if any(effect.deleted for effect in effects) else PolicyAction.MODIFY
@@ -278,11 +278,12 @@ def find_policy_action(effects: Sequence[PolicyEffect]) -> PolicyAction:
 
 @dataclass(frozen=True, slots=True)
 class ReviewInputs:
-    """What the requests about all resources of one kind that are judged together are made from.
+    """The inputs of the requests about all resources of one kind that are evaluated together.
 
-    subjects: their names, by what is done to them. live: what has been read already, as ``selections`` asked
-    for it; None where nothing has. labels: as they will be, by name, judged or not; applied: as they were
-    when last applied. desired: what is declared, and owned: the records of ownership, by name.
+    subjects: their names, by what is done to them. live: the live state that has already been read for
+    ``selections``; None if none has. labels: the future labels of all resources by name, evaluated or not;
+    applied: the labels when last applied. desired: the declared resources, and owned: the ownership records,
+    by name.
     """
 
     connections: Connections
@@ -296,55 +297,56 @@ class ReviewInputs:
 
 
 class Review(Protocol):
-    """Makes the requests about all resources of one kind that are judged together."""
+    """Creates the requests about all resources of one kind that are evaluated together."""
 
     @property
     def fault(self) -> Fault | None:
-        """What the system answered instead, if a policy asked for something that could not be read."""
+        """The fault of the system, if a policy used something that could not be read."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether the system is being asked for something; any thread may look."""
+        """Whether a read from the system is in progress; can be called from any thread."""
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PolicyRequest:
-        """Return what these effects ask for, on what has been accepted before."""
+        """Return the request for these effects, on top of those accepted before."""
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Keep what was not denied; what is judged later is judged on it."""
+        """Add effects that were not denied; later requests are based on them."""
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PolicyRequest:
-        """Return a request for a live resource as it is: created so, or modified without any effect.
+        """Return a request for the current live resource: as if creating it, or modifying it without an
+        effect.
 
-        among: all resources of which the same is asked.
+        among: all resources for which the same request is made.
         """
 
 
 class DeclaredSubject(Protocol):
-    """What a manifest says of one resource that policies judge."""
+    """What a manifest declares for one resource that policies evaluate."""
 
     def make_request(self, labels: LabelSet, *, created: bool) -> UncertainRequest:
-        """Return what applying the manifest asks for; with ``created`` as if the resource were not there."""
+        """Return the request to apply the manifest; with ``created``, as if the resource did not exist."""
 
 
 @runtime_checkable
 class HasPolicyWords(Protocol):
-    """A kind that rules can speak of."""
+    """A kind that rules can refer to."""
 
     @property
     def policy_words(self) -> PolicyWords:
-        """What a rule about the kind can speak of."""
+        """What a rule about the kind can refer to."""
 
 
 @runtime_checkable
 class PolicySubject(HasPolicyWords, Protocol):
-    """A kind whose resources policies can judge.
+    """A kind whose resources policies can evaluate.
 
-    States are mappings by the names of the fields. They hold no value of anything that is or may be secret.
-    What operations make of a state is told by `OperationType.fields`.
+    States are mappings by field name. They contain no value that is or may be secret. `OperationType.fields`
+    reports how operations change a state.
     """
 
     def describe_declared(self, desired: DesiredResource) -> Mapping[str, object]:
-        """Return what a manifest states; a field that it leaves out is not known before a plan."""
+        """Return what a manifest declares; a field that it omits is unknown before a plan."""
 
     def describe_live(
         self,
@@ -353,49 +355,50 @@ class PolicySubject(HasPolicyWords, Protocol):
         live: LiveState,
         owned: OwnedRecord | None,
     ) -> Mapping[str, object] | None:
-        """Return the resource as it is, all fields; None where it does not exist."""
+        """Return the current resource with all fields; None if it does not exist."""
 
 
 @runtime_checkable
 class ListedForPolicies(Protocol):
-    """A kind of which policies can judge what the system has, declared or not."""
+    """A kind whose live resources policies can evaluate, declared or not."""
 
     def select_every(self) -> Selections:
-        """Return what must be read to see all resources of the kind, beyond the names of all objects."""
+        """Return what must be read to see all resources of the kind, besides the names of all objects."""
 
     def list_live(self, live: LiveState) -> Collection[str]:
-        """Return the names of all, but for those that only the system itself may change. Raises Fault.
+        """Return the names of all resources except those that only the system itself may change. Raises
+        Fault.
 
-        Of a kind whose resources are not named after their objects, the keys of the objects
-        (`FleetComparable.find_live_key`): what is declared or owned is then known by its own name.
+        If the kind's resources are not named after their objects, return the keys of the objects
+        (`FleetComparable.find_live_key`); declared or owned resources are then known by their own names.
         """
 
 
 @runtime_checkable
 class MakesPolicyRequests(HasPolicyWords, Protocol):
-    """A kind that makes the requests about its resources itself."""
+    """A kind that creates the requests about its resources itself."""
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, DeclaredSubject]:
-        """Return what a resource of any kind says of which resources of this one."""
+        """Return what a resource of any kind declares for resources of this kind."""
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PolicyEffect]:
-        """Return what an operation makes of which resources of this kind."""
+        """Return the effects of an operation on resources of this kind."""
 
     def start_review(self, inputs: ReviewInputs) -> Review:
-        """Begin to make requests about resources that are judged together."""
+        """Start creating requests about resources that are evaluated together."""
 
 
 @runtime_checkable
 class JudgedInSnapshots(Protocol):
-    """A kind of which policies can judge what a snapshot of a system has."""
+    """A kind whose resources policies can evaluate in a snapshot of a system."""
 
     def start_snapshot_review(
         self, live: LiveState, names: Sequence[str], labels: Mapping[str, LabelSet]
     ) -> Review:
-        """Begin to make requests about live resources as they are; no system is asked for anything.
+        """Start creating requests about live resources in a snapshot, without sending requests to any system.
 
-        names: of those that are judged. labels: of all that have some. Where a policy asks for what no
-        snapshot holds, its review has a fault.
+        names: the resources to evaluate. labels: of all resources that have labels. If a policy uses
+        something that snapshots do not contain, the review has a fault.
         """
 
 
@@ -405,16 +408,16 @@ def _find_snapshot_capability(kind: object) -> JudgedInSnapshots | None:
 
 
 def find_snapshot_subject(kind: str) -> JudgedInSnapshots | None:
-    """Return the kind of this name, if policies can judge what a snapshot has of it."""
+    """Return the kind of this name, if policies can evaluate its resources in snapshots."""
     return _find_snapshot_capability(KINDS.get(kind))
 
 
 @runtime_checkable
 class HasFieldSubjects(Protocol):
-    """A kind whose resources can change several others that policies judge, each with fields of its own."""
+    """A kind whose resources can change several other policy subjects, each with fields of its own."""
 
     def find_field_subject(self, path: str) -> str | None:
-        """Return what a field is about, as verdicts name it; None if it is about the resource as a whole."""
+        """Return the subject of a field, as verdicts name it; None if it is the resource as a whole."""
 
 
 @cache
@@ -423,7 +426,7 @@ def _find_field_subject_capability(kind: object) -> HasFieldSubjects | None:
 
 
 def find_field_subject(kind: str, path: str) -> str | None:
-    """Return what a field of a change is about, as verdicts name it; None: the changed resource itself."""
+    """Return the subject of a changed field, as verdicts name it; None if it is the resource itself."""
     capability = _find_field_subject_capability(KINDS.get(kind))
     return capability.find_field_subject(path) if capability is not None else None
 
@@ -434,18 +437,18 @@ def _find_words_capability(kind: object) -> HasPolicyWords | None:
 
 
 def find_policy_words(kind: str) -> PolicyWords | None:
-    """Return what rules about a kind can speak of; None where policies cannot judge it."""
+    """Return what rules about a kind can refer to; None if policies cannot evaluate the kind."""
     capability = _find_words_capability(KINDS.get(kind))
     return capability.policy_words if capability is not None else None
 
 
 def list_policy_kinds() -> tuple[str, ...]:
-    """Return the kinds that policies can judge."""
+    """Return the kinds that policies can evaluate."""
     return tuple(name for name, kind in KINDS.items() if _find_words_capability(kind) is not None)
 
 
 def make_field_reader(name: str, policy_field: PolicyField) -> Callable[[object], object]:
-    """Return what reads a field of a state."""
+    """Return a function that reads a field from a state."""
     return policy_field.read if policy_field.read is not None else partial(_read_item, name)
 
 
@@ -454,5 +457,5 @@ def _read_item(name: str, state: object) -> object:
 
 
 def format_kind(kind: str) -> str:
-    """Return a kind in the words of a sentence: ``broker config`` for ``BrokerConfig``."""
+    """Return a kind as words in a sentence: ``broker config`` for ``BrokerConfig``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()

@@ -1,4 +1,4 @@
-"""Fields of specs whose scalars are read as the text that the manifest has, not as what YAML makes of it."""
+"""Spec fields whose scalars keep the text of the manifest instead of the value that YAML parses."""
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -11,12 +11,12 @@ _SCALARS = ["string", "number", "boolean"]
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """Marks a field whose scalars stay text as written, at any depth: 1.10 is not 1.1, and true is a text.
+    """Marks a field whose scalars stay text as written, at any depth: 1.10 is not 1.1, and true is a string.
 
-    ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` is what settings of another system
-    usually are. Null stays null.
+    ``properties: Annotated[dict[str, str], RawText(may_be_secret=True)]`` suits the settings of most other
+    systems. Null stays null.
 
-    may_be_secret: whether no message may repeat a value, because some of them are secrets.
+    may_be_secret: whether messages must not repeat values, because some of them are secrets.
     """
 
     may_be_secret: bool = False
@@ -24,7 +24,7 @@ class RawText:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema for editors, in which a number or a truth value may stand for its text."""
+        """Return the schema for editors, which also accepts numbers and Booleans instead of strings."""
         return _allow_scalars(handler(schema))
 
 

@@ -1,7 +1,7 @@
-"""Records of ownership: frozen values of their provider in memory, JSON in files.
+"""Ownership records: frozen provider-defined values in memory, JSON in files.
 
-`bind_record` is the only place where JSON from a file becomes a record, as `bind_arguments` is for what
-operations take.
+Only `bind_record` turns JSON from a file into a record, just as `bind_arguments` does for the arguments of
+operations.
 """
 
 from pydantic import ValidationError
@@ -13,14 +13,14 @@ from kdeclare.core.resources.owned_record import CodedRecord, OwnedRecord, Unbou
 
 
 def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
-    """Return the record that ``json`` holds for a resource of a kind; None for None.
+    """Return the record in ``json`` for a resource of a kind; None for None.
 
-    `UnboundRecord` where the kind does not take it, or is not installed.
+    Returns `UnboundRecord` if the kind rejects it or is not installed.
     """
     if json is None:
         return None
     if kind not in KINDS:
-        return UnboundRecord(json, f"no kind '{kind}' is installed")
+        return UnboundRecord(json, f"kind '{kind}' is not installed")
     record = KINDS[kind].record
     if issubclass(record, CodedRecord):
         try:
@@ -28,7 +28,7 @@ def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
         except (TypeError, ValueError) as problem:
             return UnboundRecord(json, str(problem))
     try:
-        # as JSON, since only then strictness takes a list for a tuple
+        # Parsed as JSON, because strict mode accepts a list for a tuple only then.
         bound = get_adapter(record).validate_json(dump_json(json))
     except ValidationError as problem:
         return UnboundRecord(json, explain_mismatch(problem))
@@ -36,7 +36,7 @@ def bind_record(kind: str, json: JsonValue) -> OwnedRecord | None:
 
 
 def dump_record(record: OwnedRecord | None) -> JsonValue:
-    """Return the record as files hold it; the way back from `bind_record`."""
+    """Return the record as files contain it; the inverse of `bind_record`."""
     if record is None:
         return None
     if isinstance(record, UnboundRecord):
@@ -48,5 +48,5 @@ def dump_record(record: OwnedRecord | None) -> JsonValue:
 
 
 def protect_record(kind: str, record: OwnedRecord | None) -> OwnedRecord | None:
-    """Return the record of a resource that nothing may delete."""
+    """Return the record with protection against deletion."""
     return bind_record(kind, {**as_object(dump_record(record) or {}), "preventDestroy": True})

@@ -1,1 +1,1 @@
-"""Secrets: references to them, their hashes, and keeping them out of messages."""
+"""Secrets: references, hashes, and removal of secret values from messages."""

@@ -1,7 +1,7 @@
-"""Known secret values of this process, and how they are taken out of text.
+"""The known secret values of this process, and their removal from text.
 
-Brokers, workers and libraries repeat what they were sent. What resolves a secret registers it here; the last
-common places before output and the journal scrub their text.
+Brokers, workers and libraries may echo what they receive. Code that resolves a secret registers it here; text
+is scrubbed at the last common points before output and the journal.
 """
 
 import json
@@ -14,27 +14,27 @@ from kdeclare.core.jsontypes import JsonValue
 
 SCRUBBED = "(sensitive)"
 MIN_SECRET_LENGTH = 6
-"""A shorter value is left alone: it cannot be told from ordinary text, and `5` would be in every line."""
+"""Shorter values are not scrubbed: they look like ordinary text, and `5` would occur in every line."""
 _MIN_ANYWHERE_LENGTH = 12
-"""A value of this length is replaced anywhere; a shorter one only where it is a word of its own."""
+"""Values of at least this length are replaced anywhere; shorter ones only if they are whole words."""
 
 
 class Scrubber:
-    """Replaces registered values, also where they are escaped or quoted. It only ever grows."""
+    """Replaces registered values, even if they are escaped or quoted. Values are never removed."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without any values."""
         self._values: set[str] = set()
         self._forms: set[str] = set()
         self._lengths: dict[str, tuple[int, ...]] = {}
         self._lock = Lock()
 
     def register(self, value: str) -> None:
-        """Remember a secret value, and each line of one that has several (a key in PEM)."""
+        """Register a secret value, and each line of a multi-line value (such as a PEM key)."""
         for text in {value, value.strip(), *value.splitlines()}:
             if len(text) < MIN_SECRET_LENGTH or text in self._values or text in SCRUBBED:
                 continue
-            with self._lock:  # secrets are resolved by several threads
+            with self._lock:  # several threads resolve secrets
                 self._values.add(text)
                 for form in _list_escaped_forms(text):
                     self._forms.add(form)
@@ -43,7 +43,7 @@ class Scrubber:
                     self._lengths[start] = tuple(sorted(lengths, reverse=True))
 
     def scrub(self, text: str) -> str:
-        """The text without any value that is known; the time does not depend on how many are."""
+        """Return the text without any registered value; the time does not depend on their number."""
         lengths_by_start = self._lengths
         if not lengths_by_start or len(text) < MIN_SECRET_LENGTH:
             return text
@@ -64,7 +64,7 @@ class Scrubber:
         return "".join((*pieces, text[end:])) if pieces else text
 
     def scrub_json(self, value: JsonValue) -> JsonValue:
-        """The same for all texts within plain data."""
+        """Scrub all strings within plain data."""
         if not self._lengths:
             return value
         if isinstance(value, str):
@@ -76,7 +76,7 @@ class Scrubber:
         return value
 
     def clear(self) -> None:
-        """Forget all values; for tests."""
+        """Forget all values; for tests only."""
         self._values.clear()
         self._forms.clear()
         self._lengths.clear()
@@ -90,9 +90,9 @@ class Scrubber:
 
 
 def _list_escaped_forms(text: str) -> set[str]:
-    """The text as URLs, JSON, Python and shells write it."""
+    """Return the text as it is escaped in URLs, JSON, Python and shells."""
     in_json = {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    error_handler = "surrogateescape"  # a variable of the environment may hold any bytes
+    error_handler = "surrogateescape"  # environment variables may contain any bytes
     in_urls = {
         quote(text, errors=error_handler),
         quote(text, safe="", errors=error_handler),
@@ -103,4 +103,4 @@ def _list_escaped_forms(text: str) -> set[str]:
 
 
 SCRUBBER = Scrubber()
-"""The one of this process."""
+"""The scrubber of this process."""

@@ -1,7 +1,7 @@
-"""Hashes of secrets: what plans and states keep to see that a value has changed (decision 21).
+"""Hashes of secrets: plans and states store them to detect changed values (decision 21).
 
-``pbkdf2$<salt>$<hex>`` is slow on purpose; ``hmac$<key id>$<salt>$<hex>`` takes a key that no file holds.
-A hash is compared with its own salt and key, so that those made by earlier versions stay comparable.
+``pbkdf2$<salt>$<hex>`` is intentionally slow; ``hmac$<key id>$<salt>$<hex>`` uses a key that is in no file.
+A hash is compared using its own salt and key, so that hashes from earlier versions stay comparable.
 """
 
 import hashlib
@@ -16,30 +16,30 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
 
 KEY_VARIABLE = "KDECLARE_SECRET_KEY"
-"""Environment variable: the key that hashes are made with. Whoever has the state alone can test no guess."""
+"""Environment variable: the key for new hashes. An attacker who has only the state cannot test guesses."""
 OLD_KEY_VARIABLE = "KDECLARE_OLD_SECRET_KEY"
-"""Environment variable: the key before, with which hashes are compared until they are made anew."""
+"""Environment variable: the previous key, used to compare hashes until they are replaced."""
 KEY_MISSING = "secret-key-missing"
-"""Code of the error that says that no key is given, although hashes were made with one."""
+"""The code of the error that no key is set, although hashes were made with one."""
 
 OTHER_KEY = "secret-key-changed"
-"""Code of the error that says that a hash was made with another key than the one that is given."""
+"""The code of the error that a hash was made with a different key than the one that is set."""
 
-_ITERATIONS = 100_000  # some 25 ms
+_ITERATIONS = 100_000  # about 25 ms
 _SALT_LENGTH = 32
-"""Hexadecimal digits. The salts of 0.1 have 16: they followed from the resource and the key alone."""
+"""Hexadecimal digits. Salts of version 0.1 have 16: they were derived from the resource and the key alone."""
 _SHORTEST_KEY = 16
 _MARK_LENGTH = 8
 
 
 class _KeyRing:
-    """Keys of this process by id. Which one a hash needs, the hash says itself."""
+    """The keys of this process, by id. A hash made with a key contains its id."""
 
     def __init__(self) -> None:
         self._keys: dict[str, bytes] = {}
 
     def add(self, key: str) -> str:
-        """Keep a key; its id."""
+        """Store a key and return its id."""
         raw = _encode_text(key)
         key_id = hmac.digest(raw, b"kdeclare key id", "sha256").hex()[:8]
         self._keys[key_id] = raw
@@ -48,11 +48,11 @@ class _KeyRing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key was given."""
+        """Whether no key is set."""
         return not self._keys
 
     def find(self, key_id: str) -> bytes | None:
-        """The key, if it was given."""
+        """Return the key if it is set, else None."""
         return self._keys.get(key_id)
 
 
@@ -61,23 +61,23 @@ _KEYS = _KeyRing()
 
 @dataclass(frozen=True, slots=True)
 class SecretHasher:
-    """Makes new hashes.
+    """Creates new hashes.
 
-    scope: where the secrets belong: a state's lineage, or what is known before there is one.
-    key_id: of the key to make them with; None for PBKDF2.
+    scope: what the secrets belong to: the lineage of a state, or what is known before a state exists.
+    key_id: the id of the key to use; None for PBKDF2.
     """
 
     scope: str
     key_id: str | None = None
 
     def make_hash(self, resource: str, key: str, value: str) -> str:
-        """The hash of the value of one config. Equal values elsewhere have other hashes."""
+        """Return the hash of the value of one config. The same value elsewhere has a different hash."""
         salt_input = f"kdeclare/2/{self.scope}/{resource}/{key}"
         salt = hashlib.sha256(salt_input.encode()).hexdigest()[:_SALT_LENGTH]
         return _hash_with(f"pbkdf2${salt}" if self.key_id is None else f"hmac${self.key_id}${salt}", value)
 
     def is_current(self, stored_hash: str) -> bool:
-        """Whether a hash is of the kind that is made now; the salt may be of an earlier scope."""
+        """Whether a hash has the format used for new hashes; its salt may be from an earlier scope."""
         scheme, *key_id, salt, _ = stored_hash.split("$")
         return (scheme, key_id) == self._scheme and len(salt) == _SALT_LENGTH
 
@@ -87,9 +87,9 @@ class SecretHasher:
 
 
 def read_keys(environ: Mapping[str, str]) -> str | None:
-    """Take the keys from the environment; the id of the one for new hashes, if there is one.
+    """Read the keys from the environment; return the id of the key for new hashes, if there is one.
 
-    Raises KdeclareError for a key that could be guessed.
+    Raises KdeclareError if a key is short enough to guess.
     """
     given_keys = {name: environ.get(name, "").strip() for name in (KEY_VARIABLE, OLD_KEY_VARIABLE)}
     ids = {name: _KEYS.add(_validate_key(name, key)) for name, key in given_keys.items() if key}
@@ -97,7 +97,7 @@ def read_keys(environ: Mapping[str, str]) -> str | None:
 
 
 def require_key(hashes: Iterable[str]) -> None:
-    """Raise KdeclareError where hashes were made with a key, and none at all is given."""
+    """Raise KdeclareError if hashes were made with a key, and no key is set."""
     incomparable = [known for known in hashes if not can_compare(known)] if _KEYS.is_empty else []
     if not incomparable:
         return
@@ -109,10 +109,10 @@ def require_key(hashes: Iterable[str]) -> None:
     raise KdeclareError(
         error(
             KEY_MISSING,
-            "The key for hashes of secrets is missing",
-            f"{subject} made with a key, and {KEY_VARIABLE} is not set.",
-            hint=f"Set {KEY_VARIABLE}. If the key is lost, set a new one: then all secrets are set again. "
-            f"To replace the key, set the new one, and the old one as {OLD_KEY_VARIABLE}.",
+            "Key for secret hashes is missing",
+            f"{subject} made with a key, but {KEY_VARIABLE} is not set.",
+            hint=f"Set {KEY_VARIABLE}. If the key is lost, set a new one; all secrets are then set again. "
+            f"To replace the key, set {KEY_VARIABLE} to the new key and {OLD_KEY_VARIABLE} to the old one.",
         )
     )
 
@@ -122,39 +122,39 @@ def _validate_key(name: str, key: str) -> str:
         raise KdeclareError(
             error(
                 "weak-key",
-                "The key for hashes of secrets is too short",
-                f"{name} has {len(key)} characters; it needs {_SHORTEST_KEY} at least.",
-                hint="Use a random one: openssl rand -hex 32",
+                "Key for secret hashes is too short",
+                f"{name} has {len(key)} characters; at least {_SHORTEST_KEY} are required.",
+                hint="Generate a random key with: openssl rand -hex 32",
             )
         )
     return key
 
 
 def can_compare(stored_hash: str) -> bool:
-    """Whether the key that a hash was made with is there, if it needs one."""
+    """Whether the key of a hash is set, or the hash needs none."""
     scheme, *fields = stored_hash.split("$")
     return scheme != "hmac" or _KEYS.find(fields[0]) is not None
 
 
 def hash_like(stored_hash: str, value: str) -> str | None:
-    """The hash of ``value`` made as ``stored_hash`` was made; None where its key is not there."""
+    """Return the hash of ``value``, made like ``stored_hash``; None if the key of that hash is not set."""
     return _hash_with(stored_hash.rpartition("$")[0], value) if can_compare(stored_hash) else None
 
 
 def is_hash_of(stored_hash: str, value: str) -> bool:
-    """Whether ``value`` is the one that the hash ``stored_hash`` was made of.
+    """Whether ``stored_hash`` is the hash of ``value``.
 
-    No, where its key is not there.
+    False if its key is not set.
     """
     computed = hash_like(stored_hash, value)
     return computed is not None and hmac.compare_digest(computed, stored_hash)
 
 
 def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) -> str:
-    """Return what stands for a secret in views: a mark that tells it from other values.
+    """Return a mark that represents a secret in views and distinguishes it from other values.
 
-    place, key: what it is a value of. known_hashes: hashes of what it may be, whose marks are to be the same.
-    Raises KdeclareError where they were made with a key, and none is given.
+    place, key: identify the setting. known_hashes: hashes of possible values; equal values get the same mark.
+    Raises KdeclareError if these hashes were made with a key, and no key is set.
     """
     require_key(known_hashes)
     matching_hash = next((one for one in known_hashes if is_hash_of(one, value)), None)
@@ -163,21 +163,21 @@ def mark_value(place: str, key: str, value: str, known_hashes: Sequence[str]) ->
 
 
 def mark_hash(secret_hash: str) -> str:
-    """Return the mark of the secret that a hash was made of.
+    """Return the mark of the secret with this hash.
 
-    It is the end of the slow hash: enough to see a change by, too little to test guesses with.
+    It is the end of the slow hash: long enough to detect a change, too short to test guesses.
     """
     return f"{SENSITIVE_MASK} #{secret_hash[-_MARK_LENGTH:]}"
 
 
 def is_mark(value: JsonValue) -> bool:
-    """Whether a value of a view stands for a secret."""
+    """Whether a value in a view represents a secret."""
     return isinstance(value, str) and value.startswith(SENSITIVE_MASK)
 
 
 @lru_cache(maxsize=65_536)
 def _hash_with(prefix: str, value: str) -> str:
-    """how: a hash without its last part. Kept, as it is asked for again whenever workers are watched."""
+    """Return the hash with this prefix (all but the last part); cached for when workers are watched."""
     scheme, *key_id, salt = prefix.split("$")
     if scheme == "hmac":
         key = _KEYS.find(key_id[0])
@@ -187,5 +187,5 @@ def _hash_with(prefix: str, value: str) -> str:
 
 
 def _encode_text(text: str) -> bytes:
-    """The bytes of a text that may come from a variable which holds no UTF-8."""
+    """Encode a text that may come from an environment variable that is not valid UTF-8."""
     return text.encode("utf-8", "surrogateescape")

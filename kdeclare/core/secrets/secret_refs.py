@@ -1,4 +1,4 @@
-"""Sensitive values, text that came from outside the manifests, and what plans and states keep of them."""
+"""Sensitive values, values that references resolve to, and what plans and states store about them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,22 +18,23 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 
 class Referenced(str):
-    """Text that ``${env.NAME}`` or ``${file.PATH}`` stood for; ``reference`` is the scalar as written.
+    """A string that was resolved from ``${env.NAME}`` or ``${file.PATH}``; ``reference`` is the scalar as
+    written.
 
-    Where the field turns out to be sensitive, only the reference and a hash leave the process.
+    If its field turns out to be sensitive, only the reference and a hash leave the process.
     """
 
     __slots__ = ("reference",)
     reference: str
 
     def __new__(cls, value: str, reference: str) -> "Referenced":
-        """Text ``value`` that was written as ``reference``."""
+        """Create the string ``value``, written as ``reference``."""
         self = super().__new__(cls, value)
         self.reference = reference
         return self
 
     def __reduce__(self) -> tuple[type["Referenced"], tuple[str, str]]:
-        """What copying and pickling make it anew from."""
+        """Return the arguments from which copy and pickle recreate the string."""
         return Referenced, (str(self), self.reference)
 
     def __repr__(self) -> str:
@@ -41,21 +42,21 @@ class Referenced(str):
 
 
 SENSITIVE_MASK = "(sensitive)"
-"""What stands for a sensitive value wherever people or files would see it."""
+"""Replaces a sensitive value wherever it would be displayed or written to a file."""
 
 UNKNOWN_HASH = "untold"
-"""The hash of a secret of which nothing but its existence is known."""
+"""The hash of a secret about which only its existence is known."""
 
 EARLIER_ARGUMENT = "was"
-"""The argument of an operation under which the record of an earlier secret is kept, for the way back.
+"""The operation argument that stores the record of the previous secret, for the rollback.
 
-Sending the operation does not need its value, which need not be there any more.
+Executing the operation does not require the previous value, which may no longer be available.
 """
 
 HIDDEN_FIELD = "hidden"
-"""The field of a value that has the same value as a `Secret`, in case the system turns out to hide it.
+"""The field for a `Secret` with the same value as another field, in case the system hides that value.
 
-It has the place of the value that it stands beside.
+It has the same path as the value beside it.
 """
 
 _SENSITIVE_KEY = re.compile(
@@ -63,17 +64,17 @@ _SENSITIVE_KEY = re.compile(
     r"|ssl\.keystore\.key|ssl\.keystore\.certificate\.chain|ssl\.truststore\.certificates)$",
     re.IGNORECASE,
 )
-"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and what plug-ins are likely to call theirs."""
+"""Keys of type PASSWORD (SslConfigs, SaslConfigs), and likely names of secrets in plug-ins."""
 
 _NEVER_SECRET = frozenset({str, Referenced, int, bool, float, NoneType})
 
 ValuePath = tuple[str | int, ...]
-"""Where in a value: names of fields, keys and indexes."""
+"""A position in a value: field names, keys and indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretRef(Arguments):
-    """What plans and states keep of a secret.
+    """What plans and states store about a secret.
 
     secret: its salted hash. reference: the scalar that it is resolved from, None for a literal.
     """
@@ -82,18 +83,19 @@ class SecretRef(Arguments):
     reference: str | None
 
     def as_json(self) -> JsonObject:
-        """Return it as files hold it."""
+        """Return the JSON form used in files."""
         return {"secret": self.secret, "reference": self.reference}
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A sensitive value in memory; of one that was decoded from JSON, ``value`` is empty.
+    """A sensitive value in memory; ``value`` is empty if it was decoded from JSON.
 
     reference: the scalar as written, None for a literal.
-    digest: its hash; empty until it is sealed (`engine.planning.sealing`), since a salt needs the state.
-    stored: the state's own hash of it, where that was made of the same value; otherwise empty.
-    doubtful: whether only the cluster can tell if it is sensitive at all.
+    digest: its hash; empty until it is sealed (`engine.planning.sealing`), because the salt depends on the
+        state.
+    stored: the hash in the state, if it was made from the same value; otherwise empty.
+    doubtful: whether only the cluster can tell if it is sensitive.
     """
 
     value: str = field(repr=False)
@@ -104,57 +106,57 @@ class Secret:
 
     @property
     def stated(self) -> JsonObject:
-        """What is sent to where it is compared, sealed or not: its hash as the state has it, if it does."""
+        """The JSON form for comparisons, sealed or not. It prefers the hash from the state."""
         return {"secret": self.stored or self.digest, "reference": self.reference}
 
     @property
     def ref(self) -> SecretRef:
-        """What plan and state keep. It must be sealed."""
+        """What the plan and the state store. The secret must be sealed."""
         assert self.digest, "a secret that was not sealed"
         return SecretRef(self.digest, self.reference)
 
     def as_json(self) -> JsonObject:
-        """What plan and state keep, as files hold it. It must be sealed."""
+        """Return what the plan and the state store, in JSON form. The secret must be sealed."""
         return self.ref.as_json()
 
 
 def is_sensitive_key(key: str) -> bool:
-    """Whether the value of a setting must not be seen, as far as its name tells."""
+    """Whether the value of a setting must be hidden, judging by its name."""
     return _SENSITIVE_KEY.search(key) is not None
 
 
 def hide(value: str) -> Secret:
-    """Return the secret that a system has; no message and no log repeats its value from here on."""
+    """Return a secret that was read from a system; no message or log repeats its value from now on."""
     SCRUBBER.register(value)
     return Secret(value, None)
 
 
 class SecretSource(Protocol):
-    """Gives the value of a secret again, at apply."""
+    """Resolves the values of secrets again during apply."""
 
     def reveal(self, secret: SecretRef) -> str:
-        """The value. Raises KdeclareError when it cannot be had or its hash is not the planned one."""
+        """Return the value. Raises KdeclareError if it is unavailable or its hash is not the planned one."""
 
 
 _RECORD_KEYS = {"secret", "reference"}
-"""The keys of a record of a secret; a mapping with other keys has fields that are called so."""
+"""The keys of the record of a secret; a mapping with other keys is ordinary data."""
 
 
 def is_secret(value: object) -> TypeGuard[JsonObject]:
-    """Whether a value of a change or of an owned record stands for a secret."""
+    """Whether a value in a change or ownership record represents a secret."""
     return isinstance(value, Mapping) and value.keys() == _RECORD_KEYS
 
 
 def bind_secret_ref(value: JsonObject) -> SecretRef:
-    """Return what plain data, for which `is_secret` holds, keeps of a secret."""
+    """Return the record of a secret from plain data for which `is_secret` holds."""
     reference = value["reference"]
     return SecretRef(as_text(value["secret"]), None if reference is None else as_text(reference))
 
 
 def find_records(value: object) -> Sequence[tuple[ValuePath, SecretRef]]:
-    """Find the records of secrets in arguments or plain data, each with where it is.
+    """Find the records of secrets in arguments or plain data, each with its path.
 
-    No `EARLIER_ARGUMENT` ones.
+    Records under `EARLIER_ARGUMENT` are not included.
     """
     records: list[tuple[ValuePath, SecretRef]] = []
     _collect_records(value, (), records)
@@ -162,7 +164,7 @@ def find_records(value: object) -> Sequence[tuple[ValuePath, SecretRef]]:
 
 
 def _collect_records(value: object, path: ValuePath, records: list[tuple[ValuePath, SecretRef]]) -> None:
-    # All of a state is looked through, and hardly anything in it is secret: for most of it, no call.
+    # This visits a whole state, which contains few secrets, so it avoids calls for most values.
     parts: Iterable[tuple[str | int, object]]
     if isinstance(value, SecretRef):
         records.append((path, value))
@@ -193,11 +195,11 @@ def _collect_records(value: object, path: ValuePath, records: list[tuple[ValuePa
             _collect_records(inner, (*path, step), records)
 
 
-_argument_fields_by_type: dict[type, tuple[str, ...] | None] = {SecretRef: None}  # it is what is looked for
+_argument_fields_by_type: dict[type, tuple[str, ...] | None] = {SecretRef: None}  # not searched any further
 
 
 def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
-    """The fields of `Arguments` that can hold the record of a secret; None for other classes."""
+    """Return the fields of `Arguments` that can hold the record of a secret; None for other classes."""
     try:
         return _argument_fields_by_type[arguments]
     except KeyError:
@@ -206,7 +208,7 @@ def _list_argument_fields(arguments: type) -> tuple[str, ...] | None:
 
 
 def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: ValuePath = ()) -> JsonValue:
-    """Plain data with other records at these places, which `find_records` found."""
+    """Return plain data with other records at these paths, which `find_records` returned."""
     if path in new:
         return new[path].as_json()
     if isinstance(value, Mapping):
@@ -217,7 +219,7 @@ def replace_records(value: JsonValue, new: Mapping[ValuePath, SecretRef], path: 
 
 
 def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
-    """The secrets in a value made of models, dataclasses, mappings and sequences, each with where it is."""
+    """Yield the secrets within models, dataclasses, mappings and sequences, each with its path."""
     pending: list[tuple[ValuePath, object]] = [((), value)]
     while pending:
         path, item = pending.pop()
@@ -225,14 +227,12 @@ def find_secrets(value: object) -> Iterator[tuple[ValuePath, Secret]]:
             yield path, item
             continue
         for step, inner in _list_parts(item):
-            if (
-                inner.__class__ not in _NEVER_SECRET
-            ):  # all of a fleet is looked through, and most of it are texts
+            if inner.__class__ not in _NEVER_SECRET:  # this visits a whole fleet, and most values are strings
                 pending.append((path if step == HIDDEN_FIELD else (*path, step), inner))
 
 
 def replace_secrets(value: object, new: Mapping[ValuePath, Secret]) -> object:
-    """The value with other secrets at these places."""
+    """Return the value with other secrets at these paths."""
     return _replace_below(value, new, ())
 
 
@@ -248,7 +248,7 @@ def _list_parts(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def has_secret(value: object) -> bool:
-    """Whether `find_secrets` finds any in a value."""
+    """Whether `find_secrets` finds a secret in a value."""
     if isinstance(value, Secret):
         return True
     if names := _list_secret_fields(value.__class__):
@@ -262,7 +262,7 @@ _secret_fields_by_type: dict[type, tuple[str, ...]] = {}
 
 
 def _list_secret_fields(model: type) -> tuple[str, ...]:
-    """The fields that can hold a secret, or the record of one, by their annotations."""
+    """Return the fields that can hold a secret, or the record of one, according to their annotations."""
     names = _secret_fields_by_type.get(model)
     if names is None:
         names = _secret_fields_by_type[model] = _find_secret_field_names(model)
@@ -273,7 +273,7 @@ def _find_secret_field_names(model: type) -> tuple[str, ...]:
     if is_dataclass(model):
         try:
             hints = get_type_hints(model)
-        except NameError:  # of a name that only type checkers import: any field may hold one
+        except NameError:  # a name imported only for type checkers: any field may hold a secret
             hints = {}
         return tuple(item.name for item in fields(model) if _can_hold_secret(hints.get(item.name, object)))
     return tuple(model.model_fields) if issubclass(model, BaseModel) else ()
@@ -313,7 +313,7 @@ def _replace_below(value: object, new: Mapping[ValuePath, Secret], path: ValuePa
 
 @cache
 def find_secret_fields(model: type[BaseModel]) -> frozenset[str]:
-    """Return the names of the fields that hold a secret, in a model and in all models below it."""
+    """Return the names of the fields that hold a secret, in a model and all models nested in it."""
     field_names: set[str] = set()
     pending: list[object] = [model]
     visited: set[object] = set()
@@ -374,7 +374,7 @@ SecretText = Annotated[
         lambda _schema, _handler: {"type": "string"},
     ),
 ]
-"""The type of a field of a spec that holds a secret: a text in the manifest, a `Secret` from then on.
+"""The type of a spec field that holds a secret: a string in the manifest, a `Secret` after parsing.
 
-No message about a manifest repeats what stands in such a field, whatever is wrong with it.
+No message about a manifest repeats the content of such a field, whatever the error is.
 """
