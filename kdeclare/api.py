@@ -1,12 +1,12 @@
-"""kdeclare from Python: the use-cases that the command line itself consists of.
+"""The Python API of kdeclare: the use cases that the command line consists of.
 
-Nothing here prints, asks or exits. What there is to log goes to the logger ``kdeclare``, and from there only
-where the program sends it. A command that client properties name (``${command.LINE}``) is run without input,
-and has the program's standard error.
+Nothing here prints, prompts or exits. Log messages go to the logger ``kdeclare``, and from there only where
+the program sends them. A command named in client properties (``${command.LINE}``) runs without input and with
+the program's standard error.
 
-What goes wrong in a way that a person can act on is a `KdeclareError` with the diagnostics and the exit code
-that the command would have had. What is listed in ``__all__`` keeps its meaning within a major version; all
-other modules are kdeclare's own, but for `kdeclare.policy`, which is there for those who write policies.
+Failures that a user can act on are raised as `KdeclareError`, with the diagnostics and the exit code that the
+command would have. The names in ``__all__`` keep their meaning within a major version. All other modules are
+internal, except `kdeclare.policy`, which is for policy authors.
 """
 
 import logging
@@ -114,7 +114,7 @@ _DEPRECATED = {
     "RunResult": "ApplyResult",
     "Scope": "PlanScope",
 }
-"""Names of 0.1, each with the name that replaces it; they go in 0.3."""
+"""Names from version 0.1 with their replacements; they will be removed in 0.3."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Finding a Java that Kafka and Spark run on."""
+"""Find a Java installation for Kafka and Spark."""
 
 import os
 import re
@@ -17,22 +17,22 @@ _HINT = f"Install a Java runtime, version {MINIMUM_VERSION} or later, and put it
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """The path of a ``java``, and its major version."""
+    """The path of a ``java`` executable, and its major version."""
 
     path: str
     version: int
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> str:
-    """The path of a ``java`` of version 17 or later, from JAVA_HOME, else from PATH.
+    """Return the path of a ``java`` of version 17 or later, from JAVA_HOME or else from PATH.
 
-    Raise KdeclareError ``java-missing`` or ``java-too-old``.
+    Raises KdeclareError ``java-missing`` or ``java-too-old``.
     """
     return get_installed_java(environment).path
 
 
 def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
-    """That ``java`` with its version: asking takes a Java that starts. Raises as ``find_java``."""
+    """Return the ``java`` of `find_java` with its version. Starts Java; raises as `find_java` does."""
     environment = os.environ if environment is None else environment
     java = _find_candidate(environment)
     version = _read_version(java)
@@ -41,7 +41,7 @@ def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
             error(
                 "java-too-old",
                 "Java is too old",
-                f"Kafka needs Java {MINIMUM_VERSION} or later, and {java} is Java {version}.",
+                f"Kafka requires Java {MINIMUM_VERSION} or later, but {java} is Java {version}.",
                 hint=_HINT,
             )
         )
@@ -49,7 +49,7 @@ def get_installed_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def parse_major_version(text: str) -> int | None:
-    """The major version in what ``java -version`` prints (``"1.8.0_402"`` is 8), or None."""
+    """Return the major version in the output of ``java -version`` (``"1.8.0_402"`` is 8), or None."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 
@@ -60,22 +60,22 @@ def _find_candidate(environment: Mapping[str, str]) -> str:
         java = Path(home) / "bin" / "java"
         if os.access(java, os.X_OK):
             return str(java)
-        raise _build_missing_error(f"Java was not found: JAVA_HOME is {home}, which has no bin/java.")
+        raise _build_missing_error(f"JAVA_HOME is {home}, which has no executable bin/java.")
     path = shutil.which("java", path=environment.get("PATH"))
     if path is None:
-        raise _build_missing_error("Java was not found: there is no java on PATH and JAVA_HOME is not set.")
+        raise _build_missing_error("There is no java on PATH, and JAVA_HOME is not set.")
     return path
 
 
 def _read_version(java: str) -> int:
     try:
-        # A stub that only offers to install Java answers too, but names no version.
+        # A stub that only offers to install Java also responds, but prints no version.
         process = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _build_missing_error(f"Java was not found: {java} does not run ({problem}).") from problem
+        raise _build_missing_error(f"{java} could not be run ({problem}).") from problem
     version = parse_major_version(process.stderr + process.stdout)
     if process.returncode != 0 or version is None:
-        raise _build_missing_error(f"Java was not found: {java} does not say which version it is.")
+        raise _build_missing_error(f"{java} does not report its version.")
     return version
 
 

@@ -1,3 +1,3 @@
-"""The version, apart from the package so that reading it imports nothing."""
+"""The version, in a module that imports nothing."""
 
 VERSION = "0.2.0"

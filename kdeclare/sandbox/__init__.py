@@ -1,6 +1,7 @@
-"""Real Kafka clusters on this machine, each in one folder, on the loopback address.
+"""Kafka clusters on this machine, for development and tests. Each has its own folder and uses the loopback
+address.
 
-KRaft brokers and, where they are asked for, Connect workers.
+A cluster consists of KRaft brokers and, on request, Connect workers.
 """
 
 from kdeclare.sandbox.control import (

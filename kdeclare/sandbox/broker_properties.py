@@ -1,4 +1,4 @@
-"""The text of a broker's ``server.properties``. Pure: settings in, text out."""
+"""The content of a broker's ``server.properties``. Pure: settings in, text out."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ _BROKER = "PLAINTEXT"
 
 
 def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path) -> dict[str, str]:
-    """The settings of one broker. Topic defaults stay Kafka's own, so that plans read as elsewhere."""
+    """Return the settings of one broker. Topic defaults stay Kafka's own, so that plans look as elsewhere."""
     is_controller = broker_id in settings.controller_ids
     replication_factor = str(min(3, settings.brokers))
     min_isr = str(min(2, settings.brokers))
@@ -36,7 +36,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "log.dirs": ",".join(map(str, log_dirs)),
         "auto.create.topics.enable": "false",
         "delete.topic.enable": "true",
-        # Internal topics: as many copies as there are brokers for, few partitions.
+        # Internal topics: few partitions, and three replicas or as many as there are brokers.
         "offsets.topic.replication.factor": replication_factor,
         "offsets.topic.num.partitions": "5",
         "transaction.state.log.replication.factor": replication_factor,
@@ -46,7 +46,7 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "share.coordinator.state.topic.min.isr": min_isr,
         "share.coordinator.state.topic.num.partitions": "5",
         "group.initial.rebalance.delay.ms": "0",
-        # Small: several brokers share one machine with whoever uses them.
+        # Small values, because several brokers share one machine with other programs.
         "num.network.threads": "2",
         "num.io.threads": "4",
         "background.threads": "4",
@@ -55,24 +55,24 @@ def broker_properties(settings: SandboxSettings, broker_id: int, *log_dirs: Path
         "share.coordinator.threads": "1",
         "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
         "log.cleaner.io.buffer.size": str(128 * 1024),
-        # By default the controller writes a record that says nothing twice a second: a third of what an
-        # idle broker costs.
+        # By default the controller writes a no-op record twice a second, which accounts for a third of the
+        # load of an idle broker.
         "metadata.max.idle.interval.ms": "5000",
     }
 
 
 def _format_protocol_map(names: Iterable[str]) -> str:
-    """Listeners are called what they speak."""
+    """Map each listener to the security protocol of the same name."""
     return ",".join(f"{name}:{name}" for name in names)
 
 
 def _get_internal_protocol(settings: SandboxSettings) -> str:
-    """What brokers and controllers speak with each other."""
+    """Return the security protocol between brokers and controllers."""
     return "SSL" if settings.secure else _BROKER
 
 
 def render(properties: dict[str, str]) -> str:
-    """Java properties: Latin-1 with everything else escaped, as ``java.util.Properties`` reads it."""
+    """Return the text of a Java properties file: Latin-1, with all other characters escaped."""
     return "".join(f"{key}={_escape_value(value)}\n" for key, value in properties.items())
 
 
@@ -80,5 +80,5 @@ def _escape_value(value: str) -> str:
     utf_16 = value.replace("\\", "\\\\").encode("utf-16-be")
     units = (int.from_bytes(utf_16[i : i + 2], "big") for i in range(0, len(utf_16), 2))
     text = "".join(chr(u) if 0x20 <= u < 0x7F else f"\\u{u:04x}" for u in units)
-    # A leading blank would be dropped.
+    # java.util.Properties would drop a leading space.
     return "\\" + text if text.startswith(" ") else text

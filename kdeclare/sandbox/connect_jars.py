@@ -1,4 +1,4 @@
-"""The jars of Kafka Connect, pinned and cached like the brokers' own, and the plug-in made with them."""
+"""The jars of Kafka Connect, pinned and cached like the brokers' jars, and the plug-in built with them."""
 
 import os
 import re
@@ -31,15 +31,15 @@ DEPENDENCIES = (
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
 )
 
-# sha256 of each jar by file name; written by pin.py.
+# SHA-256 of each jar by file name; written by pin.py.
 PINS = Path(__file__).with_name("connect_jars.json")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectJars(KafkaJars):
-    """A Connect to run: the worker's class path, and the jar of the FileStream connectors.
+    """The jars of Kafka Connect: the worker's class path, and the jar of the FileStream connectors.
 
-    The latter belongs into a folder of ``plugin.path``: Kafka leaves it out of the class path too.
+    The latter belongs in a folder of ``plugin.path``; Kafka also keeps it out of the class path.
     """
 
     file_connectors: Path
@@ -48,10 +48,10 @@ class ConnectJars(KafkaJars):
 def resolve_connect_jars(
     progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> ConnectJars:
-    """Connect's jars: those of KAFKA_HOME if it is set, else the pinned ones, from the cache or downloaded.
+    """Return Connect's jars: those in KAFKA_HOME if it is set, else the pinned ones, cached or downloaded.
 
-    Raise KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one
-    of those of Java and Ivy.
+    Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
+    of Java or Ivy.
     """
     environment = os.environ if environment is None else environment
     home = environment.get(HOME_VARIABLE)
@@ -70,9 +70,9 @@ def _split_connectors(version: str, paths: tuple[Path, ...]) -> ConnectJars:
         raise KdeclareError(
             error(
                 "kafka-home",
-                "KAFKA_HOME is not a Kafka that can be used",
-                f"{HOME_VARIABLE} has Kafka {version} without the jars of Kafka Connect.",
-                hint=f"Correct {HOME_VARIABLE}, or unset it to have Kafka {KAFKA_VERSION} downloaded.",
+                "KAFKA_HOME cannot be used",
+                f"{HOME_VARIABLE} contains Kafka {version} without the jars of Kafka Connect.",
+                hint=f"Correct {HOME_VARIABLE}, or unset it to download Kafka {KAFKA_VERSION}.",
             )
         )
     return ConnectJars(version, tuple(p for p in paths if p != connectors), connectors)
@@ -84,36 +84,37 @@ _HINT = f"Install a JDK, version {MINIMUM_VERSION} or later, and put its javac o
 def build(
     out: Path, progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> Path:
-    """Compile the plug-in into a jar in the folder ``out``, which is made, and return the jar's path.
+    """Compile the plug-in into a jar in the folder ``out``, which is created if needed; return the jar's
+    path.
 
-    Raise KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or what Java and Connect's
-    jars raise.
+    Raises KdeclareError ``javac-missing``, ``plugin-build``, ``plugin-folder``, or an error of Java or
+    Connect's jars.
     """
     variables = os.environ if environment is None else environment
     return plugin.build(out, lambda: find_compiler(progress, variables), progress)
 
 
 def install(plugin_path: Path, progress: Progress = ignore_progress) -> plugin.InstalledPlugin:
-    """Build the plug-in and put it into a folder of ``plugin.path``.
+    """Build the plug-in and copy it into a folder of ``plugin.path``.
 
-    Raise KdeclareError as ``build`` does, ``plugin-folder`` for this folder, too.
+    Raises KdeclareError as `build` does, with ``plugin-folder`` also for this folder.
     """
     with tempfile.TemporaryDirectory() as scratch:
         return plugin.install(plugin_path.expanduser().absolute(), build(Path(scratch), progress))
 
 
 def find_compiler(progress: Progress, environment: Mapping[str, str]) -> plugin.Compiler:
-    """Find a ``javac``, and Connect's jars, which may be downloaded. Raise KdeclareError."""
+    """Find a ``javac`` and Connect's jars, which may be downloaded. Raises KdeclareError."""
     javac = find_javac(environment)
     jars = resolve_connect_jars(progress, environment)
     return plugin.Compiler(javac, jars.classpath, jars.version)
 
 
 def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
-    """The path of a ``javac`` of version 17 or later. Raise KdeclareError ``javac-missing``.
+    """Return the path of a ``javac`` of version 17 or later. Raises KdeclareError ``javac-missing``.
 
-    Beside the ``java`` that is found for Kafka, else on PATH: a runtime alone has none.
-    java: that one, where it has been found already.
+    Searches next to the ``java`` that Kafka uses, then on PATH; a Java runtime has no ``javac``.
+    java: that ``java``, if it is already known.
     """
     adjacent_javac = Path(java or find_java(environment)).resolve().with_name("javac")
     javac = (
@@ -123,20 +124,20 @@ def find_javac(environment: Mapping[str, str], java: str | None = None) -> str:
     )
     if javac is None:
         raise _build_compiler_error(
-            "There is no javac beside java or on PATH: this is a Java runtime, not a JDK."
+            "There is no javac next to java or on PATH. The installed Java is a runtime, not a JDK."
         )
     try:
         completed = subprocess.run(
             [javac, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _build_compiler_error(f"{javac} does not run ({problem}).") from problem
+        raise _build_compiler_error(f"{javac} could not be run ({problem}).") from problem
     match = re.search(r"javac (\S+)", completed.stdout + completed.stderr)
     version = parse_major_version(f'version "{match.group(1)}"') if match else None
     if version is None or version < MINIMUM_VERSION:
-        raise _build_compiler_error(f"{javac} is of version {version or 'unknown'}.")
+        raise _build_compiler_error(f"The version of {javac} is {version or 'unknown'}.")
     return javac
 
 
 def _build_compiler_error(detail: str) -> KdeclareError:
-    return KdeclareError(error("javac-missing", "A Java compiler was not found", detail, hint=_HINT))
+    return KdeclareError(error("javac-missing", "Java compiler not found", detail, hint=_HINT))

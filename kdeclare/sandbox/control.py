@@ -1,4 +1,4 @@
-"""Stopping and resetting a sandbox, and its single brokers and workers."""
+"""Stop and reset a sandbox, and control its individual brokers and workers."""
 
 import shutil
 import signal
@@ -16,22 +16,22 @@ from kdeclare.sandbox.startup import TIMEOUT_SECONDS, SandboxStartup, start_proc
 from kdeclare.sandbox.status import SandboxStatus, observe_sandbox, running_process, status
 from kdeclare.sandbox.workers.worker_startup import build_worker_startup
 
-# Enough to close the files of thousands of partitions.
+# Long enough to close the files of thousands of partitions.
 _STOP_PATIENCE_SECONDS = 60.0
 
-# Connect gives its tasks five seconds, and its REST server's open connections longer than anybody waits.
+# Connect gives its tasks five seconds, but waits much longer for open connections of its REST server.
 _WORKER_PATIENCE_SECONDS = 30.0
 
-# The active controller takes 5 s to give up its office. A broker that has not said good-bye to the
-# controllers before most of them are gone would wait for minutes; its data is safe all the same.
+# The active controller takes 5 s to resign. A broker whose controlled shutdown has not finished before most
+# controllers are gone would wait for minutes, although its data is safe.
 _LAST_PATIENCE_SECONDS = 7.0
 
 
 def stop(folder: Path) -> SandboxStatus:
-    """Stop all workers and brokers; their data stays. Does nothing where none runs.
+    """Stop all workers and brokers; their data stays. Does nothing if none is running.
 
-    Only processes that are this sandbox's own are touched. What does not end is killed, a
-    worker after half a minute, a broker after a minute at the latest.
+    Only processes of this sandbox are stopped. A process that does not end is killed: a worker after half a
+    minute, a broker after a minute at most.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():
@@ -42,16 +42,16 @@ def stop(folder: Path) -> SandboxStatus:
 
 
 def reset(folder: Path) -> SandboxStatus:
-    """Stop the sandbox and delete what is its own in the folder; the folder too if that empties it.
+    """Stop the sandbox and delete its files from the folder, and the folder itself if it is then empty.
 
-    Does nothing, and deletes nothing, where the folder is not a sandbox.
+    Does nothing, and deletes nothing, if the folder is not a sandbox.
     """
     layout = resolve_layout(folder)
     if not layout.marker.exists():
         return status(folder)
     with claim_folder(layout, ignore_progress):
         if read_marker(layout) is not None:
-            _stop_processes(layout, patience=0.0)  # no need to let them tidy up what is deleted next
+            _stop_processes(layout, patience=0.0)  # no clean shutdown, because the data is deleted next
             for folder in (layout.connect.folder, layout.security.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             shutil.rmtree(layout.brokers, ignore_errors=True)
@@ -63,14 +63,14 @@ def reset(folder: Path) -> SandboxStatus:
 
 
 def kill_broker(folder: Path, broker_id: int) -> SandboxStatus:
-    """Kill one broker at once, as a crash would (SIGKILL). Does nothing if it does not run."""
+    """Kill one broker immediately, like a crash (SIGKILL). Does nothing if it is not running."""
     layout, marker = _require_broker(folder, broker_id)
     _kill_process(layout.broker(broker_id))
     return observe_sandbox(layout, marker)
 
 
 def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
-    """Kill one Connect worker at once, as ``kill_broker`` does a broker.
+    """Kill one Connect worker immediately, like `kill_broker`.
 
     Its group notices after ten seconds (``session.timeout.ms``).
     """
@@ -80,7 +80,7 @@ def kill_worker(folder: Path, worker_id: int) -> SandboxStatus:
 
 
 def start_broker(folder: Path, broker_id: int, *, timeout: float = TIMEOUT_SECONDS) -> SandboxStatus:
-    """Start one broker of a sandbox again, and return when it can be used. Raises as ``start`` does."""
+    """Start one broker of a sandbox again, and return when it is ready. Raises as `start` does."""
     layout, marker = _require_broker(folder, broker_id)
     with claim_folder(layout, ignore_progress):
         if running_process(layout.broker(broker_id)) is None:
@@ -100,9 +100,9 @@ def start_worker(
     overrides: Mapping[str, str | None] | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> SandboxStatus:
-    """Start one Connect worker again, and return when it can be used. Raises as ``start`` does.
+    """Start one Connect worker again, and return when it is ready. Raises as `start` does.
 
-    ``overrides``: worker settings that are others until it is started the next time; None takes one out.
+    ``overrides``: worker settings that apply until its next start; None removes a setting.
     """
     layout, marker = _require_worker(folder, worker_id)
     with claim_folder(layout, ignore_progress):
@@ -119,12 +119,12 @@ def start_worker(
 
 
 def issue_certificate(folder: Path, worker_id: int, file: str, *, days: int = CERTIFICATE_DAYS) -> Path:
-    """Make a keystore with a new key and certificate of a Connect worker, for it to be rotated to.
+    """Create a keystore with a new key and certificate for a Connect worker, to rotate to.
 
-    The sandbox's authority signs it, for so many days. It stands under that name in the worker's folder,
-    where ``${env:WORKER_FOLDER}`` leads to in a worker's configuration; its password is
-    ``${env:KEYSTORE_PASSWORD}``. Return its path. Raise KdeclareError ``sandbox-missing``,
-    ``sandbox-certificates``, or what Java raises.
+    The sandbox's authority signs the certificate for this number of days. The keystore gets this file name in
+    the worker's folder, which ``${env:WORKER_FOLDER}`` refers to in a worker's configuration; its password is
+    ``${env:KEYSTORE_PASSWORD}``. Returns its path. Raises KdeclareError ``sandbox-missing``,
+    ``sandbox-certificates``, or an error of Java.
     """
     layout, _ = _require_worker(folder, worker_id)
     keystore = layout.connect.worker(worker_id).folder / file
@@ -151,7 +151,7 @@ def _require_worker(folder: Path, worker_id: int) -> tuple[Layout, Marker]:
     layout = resolve_layout(folder)
     marker = read_marker(layout)
     if marker is None or worker_id not in marker.settings(layout.folder).worker_ids:
-        hint = "Start the sandbox with that many first: --connect-workers."
+        hint = "Start the sandbox with at least this number of workers first: --connect-workers."
         raise _build_missing_error(layout, f"Connect worker {worker_id}", hint)
     return layout, marker
 
@@ -160,15 +160,15 @@ def _build_missing_error(layout: Layout, member: str, hint: str) -> KdeclareErro
     return KdeclareError(
         error(
             "sandbox-missing",
-            f"There is no {member}",
-            f"There is no sandbox with a {member} in {layout.folder}.",
+            "Sandbox member not found",
+            f"There is no sandbox with {member} in {layout.folder}.",
             hint=hint,
         )
     )
 
 
 def _stop_processes(layout: Layout, patience: float = _STOP_PATIENCE_SECONDS) -> None:
-    # The workers first: without brokers they could not leave their group, and would wait for it.
+    # Workers first: without brokers they could not leave their group, and would wait for that.
     worker_patience = min(patience, _WORKER_PATIENCE_SECONDS)
     processes.terminate(_read_records(layout.connect.workers), worker_patience, worker_patience)
     processes.terminate(_read_records(layout.brokers), patience, _LAST_PATIENCE_SECONDS)

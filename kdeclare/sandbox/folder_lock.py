@@ -1,4 +1,4 @@
-"""Having a folder to oneself: a lock file that dies with its holder, and what is refused in the folder."""
+"""Exclusive use of a folder: a lock file that the system releases when its holder ends, and folder checks."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,9 +11,9 @@ from kdeclare.sandbox.layout import Layout
 
 @contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file; call ``on_wait`` once if somebody else has it, then wait.
+    """Hold the lock file; if another process has it, call ``on_wait`` once and wait.
 
-    Its folder has to exist. The holder may delete the file.
+    The folder of the file must exist. The holder may delete the file.
     """
     descriptor = _acquire_lock(path, on_wait)
     try:
@@ -23,7 +23,7 @@ def hold_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def _acquire_lock(path: Path, on_wait: Callable[[], None]) -> int:
-    import fcntl  # where Kafka runs, it exists; elsewhere the rest of the package should import
+    import fcntl  # imported here because it exists only on POSIX; the package must import elsewhere
 
     has_reported = False
     while True:
@@ -41,7 +41,7 @@ def _acquire_lock(path: Path, on_wait: Callable[[], None]) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        # Whoever held it has deleted the file: what is locked now is nobody's.
+        # The previous holder has deleted the file, so the lock on it has no effect.
         os.close(descriptor)
 
 
@@ -56,15 +56,15 @@ Progress = Callable[[str], None]
 
 
 def ignore_progress(_: str) -> None:
-    """A progress callback that says nothing."""
+    """Discard progress reports."""
     return
 
 
 @contextmanager
 def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
-    """Make the folder if need be and hold its lock; ``sandbox-folder`` if it cannot be used.
+    """Create the folder if needed and hold its lock. Raises ``sandbox-folder`` if it cannot be used.
 
-    Where the block fails before anything else is in a folder that was made here, the folder goes again.
+    If the block fails while a folder created here is still empty, the folder is deleted again.
     """
     with ExitStack() as stack:
         try:
@@ -83,37 +83,37 @@ def claim_folder(layout: Layout, progress: Progress) -> Iterator[None]:
 
 
 def _list_missing_folders(folder: Path) -> list[Path]:
-    """The folders that have to be made for this one, it among them, the deepest first."""
+    """Return the folders that must be created for this one, including itself, deepest first."""
     return [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 def _remove_unused(layout: Layout, created_folders: list[Path]) -> None:
-    """Remove folders in which there is nothing but the lock."""
+    """Remove folders that contain nothing but the lock."""
     if [path for path in layout.folder.iterdir() if path != layout.lock]:
         return
     layout.lock.unlink(missing_ok=True)
     for path in created_folders:
         try:
             path.rmdir()
-        except OSError:  # someone else has put something there: it stays
+        except OSError:  # another process has created a file there, so the folder stays
             return
 
 
 def require_empty_folder(layout: Layout) -> None:
-    """Raise KdeclareError ``sandbox-folder`` where the folder, which is claimed, holds anything."""
+    """Raise KdeclareError ``sandbox-folder`` if the folder, which is claimed, is not empty."""
     foreign_files = sorted(p.name for p in layout.folder.iterdir() if p != layout.lock)
     if foreign_files:
         layout.lock.unlink(missing_ok=True)
-        raise build_folder_error(layout, f"it is not empty and not a sandbox (it holds {foreign_files[0]})")
+        raise build_folder_error(layout, f"it is not a sandbox, but contains {foreign_files[0]}")
 
 
 def build_folder_error(layout: Layout, reason: str) -> KdeclareError:
-    """The error of a folder in which no sandbox can be."""
+    """Return the error about a folder that cannot be used for a sandbox."""
     return KdeclareError(
         error(
             "sandbox-folder",
-            "The sandbox folder cannot be used",
+            "Sandbox folder cannot be used",
             f"The folder {layout.folder} cannot be used for a sandbox: {reason}.",
-            hint="Choose an empty or new folder that can be written to.",
+            hint="Choose a new or empty folder that is writable.",
         )
     )

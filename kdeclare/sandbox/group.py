@@ -1,4 +1,4 @@
-"""Several clusters in one folder: sandboxes in subfolders, that are started, stopped and reset together."""
+"""Several clusters in one folder: sandboxes in subfolders that are started, stopped and reset together."""
 
 import json
 from collections.abc import Callable
@@ -21,41 +21,41 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The clusters of a folder. One that was reset by itself, or never made, does not ``exists``."""
+    """The clusters in a folder. ``exists`` is false for one that was reset on its own or never created."""
 
     settings: GroupSettings
     clusters: tuple[SandboxStatus, ...]
 
     @property
     def folder(self) -> Path:
-        """What all of them are in."""
+        """The folder that contains all clusters."""
         return self.settings.folder
 
     @property
     def exists(self) -> bool:
-        """Always: where there are not several clusters, there is no such status."""
+        """Always true: this status is created only for several clusters."""
         return True
 
     @property
     def running(self) -> bool:
-        """Whether any process of any of them runs."""
+        """Whether any process of any cluster is running."""
         return any(cluster.running for cluster in self.clusters)
 
     @property
     def ready(self) -> bool:
-        """Whether all brokers of all of them can be used."""
+        """Whether all brokers of all clusters are ready."""
         return all(cluster.ready for cluster in self.clusters)
 
     @property
     def brokers(self) -> tuple[BrokerStatus, ...]:
-        """The brokers of all of them."""
+        """The brokers of all clusters."""
         return tuple(broker for cluster in self.clusters for broker in cluster.brokers)
 
 
 def group_settings(folder: Path) -> GroupSettings | None:
-    """What the clusters in the folder were made as; None where there are not several.
+    """Return the settings of the clusters in the folder; None if it does not contain several clusters.
 
-    Raise KdeclareError ``sandbox-unreadable``.
+    Raises KdeclareError ``sandbox-unreadable``.
     """
     layout = resolve_layout(folder)
     try:
@@ -69,18 +69,18 @@ def group_settings(folder: Path) -> GroupSettings | None:
     except OSError as problem:
         raise build_marker_error(layout.group_marker, str(problem.strerror)) from problem
     except (ValueError, KeyError, TypeError) as problem:
-        raise build_marker_error(layout.group_marker, "it is not kdeclare's") from problem
+        raise build_marker_error(layout.group_marker, "kdeclare did not write it") from problem
 
 
 def group_status(settings: GroupSettings) -> GroupStatus:
-    """The state of all clusters. Raise KdeclareError ``sandbox-unreadable``."""
+    """Return the status of all clusters. Raises KdeclareError ``sandbox-unreadable``."""
     return GroupStatus(settings, _run_for_each(settings, status))
 
 
 def start_group(
     settings: GroupSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> GroupStatus:
-    """Bring all clusters up side by side; to each applies what ``start`` says, and it raises the same."""
+    """Start all clusters in parallel. For each, the same applies and is raised as for `start`."""
     layout = resolve_layout(settings.folder)
     settings = replace(settings, folder=layout.folder)
     validate_group(settings)
@@ -103,7 +103,7 @@ def stop_group(settings: GroupSettings) -> GroupStatus:
 
 
 def reset_group(settings: GroupSettings) -> None:
-    """Stop all clusters and delete what is theirs; the folder too if that empties it."""
+    """Stop all clusters and delete their files, and the folder itself if it is then empty."""
     layout = resolve_layout(settings.folder)
     with claim_folder(layout, ignore_progress):
         _run_for_each(settings, control.reset)
@@ -138,8 +138,8 @@ def _build_mismatch_error(difference: str, settings: GroupSettings) -> KdeclareE
     return KdeclareError(
         error(
             "sandbox-differs",
-            "The sandbox has other settings",
+            "Sandbox has different settings",
             f"The sandbox in {settings.folder} {difference}, not {_format_settings(settings)}.",
-            hint="Start it with its own settings, or remove it and its data first: kdeclare sandbox reset.",
+            hint="Start it with its existing settings, or run kdeclare sandbox reset to delete it first.",
         )
     )

@@ -1,7 +1,7 @@
-"""Whether brokers and Connect workers can be used: one Metadata request, one REST request.
+"""Readiness checks of brokers and Connect workers: one Metadata request, one REST request.
 
-A client library would do it too, at the price of importing it and of its retries and time-outs.
-Only unfenced brokers are in the answer, which makes it the test of readiness.
+A client library could do the same, but adds its import time, retries and time-outs. The Metadata response
+contains only unfenced brokers, so it shows readiness.
 """
 
 import http.client
@@ -13,23 +13,23 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.sandbox.settings import HOST
 
 _METADATA = 3
-# The last version before the flexible encoding; brokers serve it since 1.0.
+# The last version before the flexible encoding; supported by brokers since 1.0.
 _VERSION = 5
 _CLIENT_ID = b"kdeclare-sandbox"
-# A sandbox answers in some 500 bytes.
+# The response of a sandbox has about 500 bytes.
 _MAX_RESPONSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One broker's view of the cluster: its id and the ids of the brokers that are unfenced."""
+    """One broker's view of the cluster: the cluster id, and the ids of all unfenced brokers."""
 
     cluster_id: str | None
     broker_ids: frozenset[int]
 
 
 def ask(host: str, port: int, timeout: float) -> ClusterView | None:
-    """What the broker at this address says within ``timeout`` seconds, or None if it does not answer."""
+    """Return the view of the broker at this address; None if it does not respond within ``timeout`` s."""
     try:
         with socket.create_connection((host, port), timeout=timeout) as connection:
             connection.sendall(build_request())
@@ -42,14 +42,14 @@ def ask(host: str, port: int, timeout: float) -> ClusterView | None:
 
 
 def build_request() -> bytes:
-    """A Metadata request for no topics, with its length before it."""
+    """Return a Metadata request for no topics, preceded by its length."""
     header = struct.pack(">hhih", _METADATA, _VERSION, 1, len(_CLIENT_ID)) + _CLIENT_ID
-    body = struct.pack(">i?", 0, False)  # no topics, and none is to be created
+    body = struct.pack(">i?", 0, False)  # no topics, and no automatic topic creation
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
 def parse_response(response: bytes) -> ClusterView:
-    """Read a Metadata response without its length. Raise ValueError when it is cut short."""
+    """Parse a Metadata response without its length. Raises ValueError if it is truncated."""
     reader = _Reader(response)
     reader.integer()  # correlation id
     reader.integer()  # throttle time
@@ -77,7 +77,7 @@ class _Reader:
     def _take(self, count: int) -> bytes:
         chunk = self._content[self._offset : self._offset + count]
         if len(chunk) < count:
-            raise ValueError("the answer is cut short")
+            raise ValueError("the response is truncated")
         self._offset += count
         return chunk
 
@@ -93,11 +93,11 @@ def _read_exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def is_healthy(port: int, timeout: float) -> bool:
-    """Whether the worker says within so many seconds that it is healthy (KIP-1017).
+    """Whether the worker reports within ``timeout`` seconds that it is healthy (KIP-1017).
 
-    What does its work answers that (DistributedHerder), not before it has joined its group, and so
-    knows the leader. Whose process it is, is known from its record; its certificate may be that of any
-    authority by now, so that it is not checked.
+    The thread that does the worker's actual work responds (DistributedHerder), and only after it has joined
+    its group and so knows the leader. The process is identified by its record. The certificate is not
+    checked, because it may have been signed by any authority by now.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

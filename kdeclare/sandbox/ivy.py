@@ -1,4 +1,4 @@
-"""Resolving artifacts with the Ivy jar that PySpark carries. Ivy checks the repository's checksums."""
+"""Resolve artifacts with the Ivy jar in PySpark. Ivy verifies the repository's checksums."""
 
 import html
 import importlib.util
@@ -16,7 +16,7 @@ SETTINGS_VARIABLE = "KDECLARE_IVY_SETTINGS"
 
 _TIMEOUT_SECONDS = 900
 
-# How Ivy words what goes wrong, the telling ones first.
+# Patterns of Ivy's error messages, the most specific first.
 _REASONS = tuple(
     (re.compile(pattern, re.MULTILINE), wording)
     for pattern, wording in (
@@ -30,7 +30,7 @@ _REASONS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """One artifact to resolve; ``transitive``: with all that it needs to run."""
+    """One artifact to resolve. ``transitive``: include its runtime dependencies."""
 
     organisation: str
     name: str
@@ -43,9 +43,9 @@ class ResolutionError(Exception):
 
 
 def get_ivy_jar() -> Path:
-    """The Ivy jar inside PySpark. Raise KdeclareError ``ivy-missing``.
+    """Return the path of the Ivy jar in PySpark. Raises KdeclareError ``ivy-missing``.
 
-    PySpark is found but not imported, which would take a second.
+    PySpark is located but not imported, because that would take a second.
     """
     module_spec = importlib.util.find_spec("pyspark")
     for package_dir in (module_spec.submodule_search_locations or ()) if module_spec else ():
@@ -56,14 +56,14 @@ def get_ivy_jar() -> Path:
         error(
             "ivy-missing",
             "PySpark's Ivy jar was not found",
-            "Kafka's jars are resolved with the Ivy jar that PySpark carries, and PySpark is not installed.",
+            "Kafka's jars are resolved with the Ivy jar in PySpark, but PySpark is not installed.",
             hint="Install kdeclare with its dependencies, or set KAFKA_HOME to an installed Kafka.",
         )
     )
 
 
 def render_ivy_file(dependencies: Sequence[Dependency]) -> str:
-    """The text of an ``ivy.xml`` that asks for these."""
+    """Return the text of an ``ivy.xml`` with these dependencies."""
     lines = "".join(_render_dependency(d) for d in dependencies)
     return (
         '<ivy-module version="2.0">\n  <info organisation="kdeclare" module="sandbox"/>\n'
@@ -83,7 +83,7 @@ def _quote(value: str) -> str:
 
 
 def render_mirror_settings(address: str) -> str:
-    """The text of an ``ivysettings.xml`` whose only repository is a Maven one at this address."""
+    """Return the text of an ``ivysettings.xml`` with one repository, the Maven repository at this address."""
     return (
         '<ivysettings>\n  <settings defaultResolver="mirror"/>\n  <resolvers>\n'
         f'    <ibiblio name="mirror" m2compatible="true" root={_quote(address)}/>\n'
@@ -97,11 +97,11 @@ def resolve(
     folder: Path,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Path, ...]:
-    """Download the dependencies into ``folder`` unless they are there, and return all jars.
+    """Download the dependencies into ``folder`` unless they are already there, and return all jars.
 
-    Ivy's own default repository is used unless the environment names a settings file or a mirror.
-    What Ivy said goes to ``ivy.log`` in that folder. Raise ResolveFailed, or KdeclareError
-    ``ivy-missing`` or ``ivy-settings``.
+    Uses Ivy's default repository unless the environment names a settings file or a mirror. Ivy's output goes
+    to ``ivy.log`` in that folder. Raises `ResolutionError`, or KdeclareError ``ivy-missing`` or
+    ``ivy-settings``.
     """
     environment = os.environ if environment is None else environment
     ivy_jar = get_ivy_jar()
@@ -112,7 +112,7 @@ def resolve(
     command = [java, f"-Divy.default.ivy.user.dir={folder}", "-jar", str(ivy_jar)]
     command += _build_settings_arguments(folder, environment)
     command += ["-cache", str(folder / "cache"), "-ivy", str(ivy_path), "-confs", "default"]
-    # "bundle": an OSGi jar, of which Kafka needs six.
+    # "bundle" is an OSGi jar; Kafka needs six of them.
     command += ["-types", "jar", "bundle", "-cachepath", str(class_path_file)]
     log_path = folder / "ivy.log"
     with log_path.open("wb") as log_file:
@@ -128,7 +128,7 @@ def resolve(
 
 
 def find_failure_reason(log: str) -> str:
-    """The first reason for a failure in what Ivy printed, or an empty string."""
+    """Return the first reason for a failure in Ivy's output, or an empty string."""
     for pattern, wording in _REASONS:
         match = pattern.search(log)
         if match:
@@ -144,7 +144,7 @@ def _build_settings_arguments(folder: Path, environment: Mapping[str, str]) -> l
                 error(
                     "ivy-settings",
                     "The Ivy settings file was not found",
-                    f"{SETTINGS_VARIABLE} names {settings_file}, and there is no such file.",
+                    f"{SETTINGS_VARIABLE} is set to {settings_file}, which does not exist.",
                     hint=f"Correct {SETTINGS_VARIABLE}, or unset it to use Ivy's default repository.",
                 )
             )

@@ -1,4 +1,4 @@
-"""Kafka's jars: pinned, resolved once, checked on every use, cached per user."""
+"""Kafka's jars: pinned, resolved once, verified on every use, cached per user."""
 
 import hashlib
 import json
@@ -23,25 +23,25 @@ KAFKA_VERSION = "4.3.1"
 
 DEPENDENCIES = (
     ivy.Dependency("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    # The slf4j provider of the Kafka distribution, of the version of log4j that the broker needs.
+    # The slf4j provider of the Kafka distribution, with the log4j version that the broker needs.
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-    # The command-line tools alone: what else they name is Connect's, another 45 jars.
+    # Only the command-line tools; their dependencies are those of Connect, another 45 jars.
     ivy.Dependency("org.apache.kafka", "kafka-tools", KAFKA_VERSION, transitive=False),
 )
 
-# sha256 of each jar by file name; written by pin.py.
+# SHA-256 of each jar by file name; written by pin.py.
 PINS = Path(__file__).with_name("jars.json")
 
 Progress = Callable[[str], None]
 
 
 def ignore_progress(_: str) -> None:
-    """A progress callback that says nothing."""
+    """Discard progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedJars:
-    """Jars that are pinned together. ``name``: of their record in the cache; ``what``: for people."""
+    """Jars that are pinned together. ``name``: of their record in the cache; ``what``: a display name."""
 
     name: str
     what: str
@@ -52,24 +52,24 @@ class PinnedJars:
 
 @dataclass(frozen=True, slots=True)
 class KafkaJars:
-    """A Kafka to run: its version and its jars."""
+    """A Kafka installation to run: its version and its jars."""
 
     version: str
     paths: tuple[Path, ...]
 
     @property
     def classpath(self) -> str:
-        """The jars as Java's CLASSPATH."""
+        """The jars in the form of Java's CLASSPATH."""
         return os.pathsep.join(str(p) for p in self.paths)
 
 
 def kafka_jars(
     progress: Progress = ignore_progress, environment: Mapping[str, str] | None = None
 ) -> KafkaJars:
-    """Kafka's jars: those of KAFKA_HOME if it is set, else the pinned ones, from the cache or downloaded.
+    """Return Kafka's jars: those in KAFKA_HOME if it is set, else the pinned ones, cached or downloaded.
 
-    Raise KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one
-    of those of Java and Ivy.
+    Raises KdeclareError ``kafka-home``, ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error
+    of Java or Ivy.
     """
     environment = os.environ if environment is None else environment
     home = environment.get(HOME_VARIABLE)
@@ -84,10 +84,9 @@ def kafka_jars(
 def resolve_pinned_jars(
     pinned_jars: PinnedJars, progress: Progress, environment: Mapping[str, str]
 ) -> tuple[Path, ...]:
-    """These jars, from the cache or downloaded.
+    """Return these jars, from the cache or downloaded.
 
-    Raise KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder`` or one of those of Java
-    and Ivy.
+    Raises KdeclareError ``jars-unavailable``, ``jars-altered``, ``cache-folder``, or an error of Java or Ivy.
     """
     folder = get_cache_folder(environment)
     record_file = folder / f"{pinned_jars.name}.json"
@@ -102,34 +101,34 @@ def resolve_pinned_jars(
         raise KdeclareError(
             error(
                 "cache-folder",
-                "The cache folder cannot be used",
+                "Cache folder cannot be used",
                 f"The cache folder {folder} cannot be used: {problem.strerror or problem}.",
-                hint=f"Set {CACHE_VARIABLE} to a folder that you can write to.",
+                hint=f"Set {CACHE_VARIABLE} to a writable folder.",
             )
         ) from problem
 
 
 def get_cache_folder(environment: Mapping[str, str]) -> Path:
-    """KDECLARE_CACHE_DIR, else the user's cache folder of this system."""
+    """Return KDECLARE_CACHE_DIR, or else the user's cache folder on this system."""
     cache_path = environment.get(CACHE_VARIABLE)
     folder = Path(cache_path).expanduser() if cache_path else platformdirs.user_cache_path("kdeclare")
     return folder.absolute() / "kafka"
 
 
 def read_pins(file: Path | None = None) -> dict[str, str]:
-    """The sha256 of each jar, in hex, by file name; of Kafka's own unless another file is given."""
+    """Return the SHA-256 of each jar, in hex, by file name; for Kafka's jars unless another file is given."""
     pins: dict[str, str] = json.loads((file or PINS).read_text("utf-8"))
     return pins
 
 
 def hash_file(path: Path) -> str:
-    """The hash of a file's content, in hex."""
+    """Return the SHA-256 of a file's content, in hex."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def find_altered(paths: Iterable[Path], pins: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of jars that are missing, not pinned, or not what was pinned."""
+    """Return the names of jars that are missing, not pinned, or different from the pinned ones."""
     by_name = {p.name: p for p in paths}
     altered_names = set(by_name) ^ set(pins)
     for name in set(by_name) & set(pins):
@@ -154,11 +153,11 @@ def _download(
     pins = pinned_jars.pins
     recorded_paths = _read_recorded_paths(record_file)
     altered_names = find_altered(recorded_paths, pins) if recorded_paths is not None else ()
-    if recorded_paths is not None and not altered_names:  # somebody else has just done it
+    if recorded_paths is not None and not altered_names:  # another process has just downloaded them
         return recorded_paths
     for path in recorded_paths or ():
         if path.name in altered_names and path.is_relative_to(record_file.parent):
-            path.unlink(missing_ok=True)  # Ivy trusts what lies in its cache
+            path.unlink(missing_ok=True)  # Ivy trusts the files in its cache
     progress(f"resolving {pinned_jars.what} ({len(pins)} jars, {pinned_jars.size}, once)")
     try:
         paths = ivy.resolve(
@@ -171,11 +170,10 @@ def _download(
         raise KdeclareError(
             error(
                 "jars-altered",
-                "The jars are not the pinned ones",
-                f"What was resolved for {pinned_jars.what} is not what was "
-                f"pinned: {', '.join(altered_names)}.",
-                hint=f"Check the mirror or the Ivy settings that are in use, and "
-                f"delete {record_file.parent}.",
+                "Jars differ from the pinned ones",
+                f"The jars resolved for {pinned_jars.what} differ from the "
+                f"pinned ones: {', '.join(altered_names)}.",
+                hint=f"Check the Maven mirror or Ivy settings in use, then delete {record_file.parent}.",
             )
         )
     write_atomically(record_file, json.dumps([str(p) for p in paths], indent=1) + "\n")
@@ -189,15 +187,15 @@ def _build_unavailable_error(label: str, reason: str, folder: Path) -> KdeclareE
             "jars-unavailable",
             "Kafka's jars could not be downloaded",
             f"The jars of {label} are not in the cache {folder} and could not be downloaded{reason_text}.",
-            hint=f"Connect to the network once; or set {HOME_VARIABLE} to an installed Kafka,"
+            hint=f"Connect to the network once, or set {HOME_VARIABLE} to an installed Kafka,"
             f" {ivy.MIRROR_VARIABLE} to the address of a Maven mirror, or {ivy.SETTINGS_VARIABLE} to an"
-            f" ivysettings.xml. What Ivy said is in {folder / 'ivy' / 'ivy.log'}.",
+            f" ivysettings.xml. See Ivy's output in {folder / 'ivy' / 'ivy.log'}.",
         )
     )
 
 
 def get_installed_kafka(home: Path) -> KafkaJars:
-    """The Kafka in this folder. Raise KdeclareError ``kafka-home``."""
+    """Return the Kafka installation in this folder. Raises KdeclareError ``kafka-home``."""
     paths = tuple(sorted((home / "libs").glob("*.jar")))
     versions = [m.group(1) for p in paths if (m := re.fullmatch(r"kafka_2\.13-(\d[\w.-]*?)\.jar", p.name))]
     if not versions or int(versions[0].split(".")[0]) < 4:
@@ -205,9 +203,9 @@ def get_installed_kafka(home: Path) -> KafkaJars:
         raise KdeclareError(
             error(
                 "kafka-home",
-                "KAFKA_HOME is not a Kafka that can be used",
-                f"{HOME_VARIABLE} is {home}, which has {home_content}; Kafka 4.0 or later is needed.",
-                hint=f"Correct {HOME_VARIABLE}, or unset it to have Kafka {KAFKA_VERSION} downloaded.",
+                "KAFKA_HOME cannot be used",
+                f"{HOME_VARIABLE} is {home}, which contains {home_content}. Kafka 4.0 or later is required.",
+                hint=f"Correct {HOME_VARIABLE}, or unset it to download Kafka {KAFKA_VERSION}.",
             )
         )
     return KafkaJars(versions[0], paths)

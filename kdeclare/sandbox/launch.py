@@ -1,4 +1,4 @@
-"""Running Java for a sandbox: the storage format, the brokers, Kafka's own tools."""
+"""Run Java for a sandbox: storage formatting, brokers, and Kafka's command-line tools."""
 
 import base64
 import os
@@ -17,10 +17,10 @@ from kdeclare.sandbox.jars import KafkaJars, Progress, ignore_progress, kafka_ja
 from kdeclare.sandbox.layout import Layout, ProcessFiles, write_atomically
 from kdeclare.sandbox.settings import SandboxSettings
 
-# Kafka's own variable for the heap; it replaces the brokers', for a sandbox with more topics than usual.
+# Kafka's own heap variable. It replaces the brokers' heap options, for a sandbox with unusually many topics.
 HEAP_VARIABLE = "KAFKA_HEAP_OPTS"
 
-# Short runs on few cores: the second compiler and a concurrent collector cost more than they give.
+# For short runs on few cores, the second compiler and a concurrent collector cost more than they gain.
 _FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _BROKER_HEAP = ("-Xms64m", "-Xmx384m")
 _SERVER_JVM = ("-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true")
@@ -30,24 +30,24 @@ _FORMAT_TIMEOUT_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What is needed to run Kafka: a Java and the jars."""
+    """What is needed to run Kafka: Java and the jars."""
 
     java: str
     jars: KafkaJars
 
     def environment(self) -> dict[str, str]:
-        """This process's environment with the class path, which would make command lines unreadable."""
+        """Return the environment with the class path, which would make command lines unreadable."""
         return {**os.environ, "CLASSPATH": self.jars.classpath}
 
 
 def resolve_runtime(progress: Progress = ignore_progress) -> Runtime:
-    """Find Java and the jars. Raise KdeclareError where either cannot be had."""
+    """Find Java and the jars. Raises KdeclareError if either is unavailable."""
     java = find_java()
     return Runtime(java, kafka_jars(progress))
 
 
 def generate_id() -> str:
-    """A random id as Kafka writes them: 22 characters of URL-safe base64, not beginning with a dash."""
+    """Return a random id in Kafka's format: 22 characters of URL-safe base64, not starting with a dash."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -55,7 +55,7 @@ def generate_id() -> str:
 
 
 def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id: int) -> None:
-    """Write a broker's server.properties, for where the folder is now."""
+    """Write a broker's server.properties, using the folder's current path."""
     files = layout.broker(broker_id)
     files.logs.mkdir(parents=True, exist_ok=True)
     properties = broker_properties.broker_properties(settings, broker_id, *files.log_dirs(settings.log_dirs))
@@ -65,10 +65,10 @@ def write_broker_properties(layout: Layout, settings: SandboxSettings, broker_id
 
 
 def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, cluster_id: str) -> None:
-    """Make the data folders of all brokers. Raise KdeclareError ``sandbox-format``.
+    """Format the data folders of all brokers. Raises KdeclareError ``sandbox-format``.
 
-    The tool runs for the first broker only, since a JVM a broker would take most of the time. What
-    it writes differs between brokers by two lines a folder: the node's id and the folder's.
+    The tool runs only for the first broker, because one JVM per broker would take most of the time. Its
+    output differs between brokers only by two lines per folder: the ids of the node and of the folder.
     """
     shutil.rmtree(layout.brokers, ignore_errors=True)
     for broker_id in settings.broker_ids:
@@ -88,10 +88,10 @@ def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, 
             check=False,
         )
     except subprocess.TimeoutExpired as problem:
-        raise _build_format_error(layout, f"did not end within {_FORMAT_TIMEOUT_SECONDS} s") from problem
+        raise _build_format_error(layout, f"did not finish within {_FORMAT_TIMEOUT_SECONDS} s.") from problem
     if completed.returncode != 0:
         output = (completed.stderr or completed.stdout).strip()
-        raise _build_format_error(layout, f"ended with {completed.returncode}:\n{output}")
+        raise _build_format_error(layout, f"exited with code {completed.returncode}:\n{output}")
     for broker_id in settings.broker_ids[1:]:
         broker_log_dirs = layout.broker(broker_id).log_dirs(settings.log_dirs)
         for template_dir, log_dir in zip(
@@ -105,7 +105,7 @@ def format_storage(runtime: Runtime, layout: Layout, settings: SandboxSettings, 
 
 
 def render_meta_properties(template: str, node_id: int, directory_id: str) -> str:
-    """The ``meta.properties`` of one node made from that of another of the same cluster."""
+    """Return a node's ``meta.properties``, based on that of another node in the same cluster."""
     node_values = {"node.id": str(node_id), "directory.id": directory_id}
     lines = (line.partition("=") for line in template.splitlines())
     return "".join(f"{key}{sep}{node_values.get(key, value)}\n" for key, sep, value in lines)
@@ -114,7 +114,7 @@ def render_meta_properties(template: str, node_id: int, directory_id: str) -> st
 def spawn_broker(
     runtime: Runtime, layout: Layout, settings: SandboxSettings, broker_id: int
 ) -> processes.ProcessRecord:
-    """Start a broker's process and record it. It is not ready yet."""
+    """Start a broker's process and record it. The broker is not ready yet."""
     write_broker_properties(layout, settings, broker_id)
     files = layout.broker(broker_id)
     return spawn(
@@ -129,9 +129,9 @@ def spawn(
     arguments: Iterable[str],
     environment: Mapping[str, str] | None = None,
 ) -> processes.ProcessRecord:
-    """Start a server's JVM, with its heap, main class and so on as arguments, and record its process.
+    """Start a server's JVM and record its process. The arguments include its heap options and main class.
 
-    ``environment``: variables beside those of this process. The folder for logs has to exist.
+    ``environment``: variables in addition to those of this process. The folder for logs must exist.
     """
     marker_option = f"-Dkdeclare.sandbox.{role}={files.folder}"
     command = [
@@ -141,7 +141,7 @@ def spawn(
         *_build_logging_options("log4j2-server.properties"),
     ]
     command += [*_FAST_START, *_SERVER_JVM, *arguments]
-    # A log is that of one life of the server; the one before is kept for whoever asks why it ended.
+    # Each log belongs to one run of the server. The previous log is kept to show why that run ended.
     for log_file in (files.server_log, files.console_log):
         if log_file.exists():
             log_file.replace(log_file.with_suffix(".previous.log"))
@@ -153,14 +153,14 @@ def spawn(
 
 
 def resolve_kafka_classpath(progress: Progress = ignore_progress) -> str:
-    """The class path of the Kafka that sandboxes run, its command-line tools included."""
+    """Return the class path of the Kafka version that sandboxes use, including its command-line tools."""
     return kafka_jars(progress).classpath
 
 
 def run_kafka_tool(main_class: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's own tools to its end, and return its exit code and outputs as text.
+    """Run one of Kafka's own tools until it ends, and return its exit code and outputs as text.
 
-    For example ``org.apache.kafka.tools.TopicCommand`` or ``kafka.admin.ConfigCommand``.
+    Examples are ``org.apache.kafka.tools.TopicCommand`` and ``kafka.admin.ConfigCommand``.
     """
     runtime = resolve_runtime()
     command = [runtime.java, *_FAST_START, *_build_tool_options(), main_class, *arguments]
@@ -171,9 +171,9 @@ def _build_format_error(layout: Layout, outcome: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-format",
-            "The brokers' data folders could not be made",
+            "Data folders could not be created",
             f"Kafka's storage tool {outcome}",
-            hint=f"Check that {layout.folder} can be written to and has free space.",
+            hint=f"Check that {layout.folder} is writable and has free space.",
         )
     )
 

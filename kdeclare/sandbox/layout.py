@@ -1,4 +1,4 @@
-"""Where a sandbox keeps what, and the marker file that says that a folder is a sandbox."""
+"""The file layout of a sandbox, and the marker file that identifies a folder as a sandbox."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ProcessFiles:
-    """The files of one broker or worker that say what its process does."""
+    """The log and process files of one broker or worker."""
 
     folder: Path
 
@@ -24,12 +24,12 @@ class ProcessFiles:
 
     @property
     def server_log(self) -> Path:
-        """What it logs."""
+        """The log of the server."""
         return self.logs / "server.log"
 
     @property
     def console_log(self) -> Path:
-        """What the process itself prints: errors of the JVM, mostly."""
+        """The output of the process itself, mostly JVM errors."""
         return self.logs / "console.log"
 
     @property
@@ -44,16 +44,16 @@ class BrokerFiles(ProcessFiles):
 
     @property
     def properties(self) -> Path:
-        """The broker's ``server.properties``; written anew at each start."""
+        """The broker's ``server.properties``; rewritten at each start."""
         return self.folder / "server.properties"
 
     @property
     def data(self) -> Path:
-        """Kafka's first log folder, which holds the metadata too."""
+        """Kafka's first log directory, which also contains the metadata."""
         return self.folder / "data"
 
     def log_dirs(self, count: int) -> tuple[Path, ...]:
-        """All of Kafka's log folders."""
+        """Return all of Kafka's log directories."""
         return (self.data, *(self.folder / f"data-{number}" for number in range(2, count + 1)))
 
 
@@ -63,58 +63,58 @@ class WorkerFiles(ProcessFiles):
 
     @property
     def properties(self) -> Path:
-        """The worker's ``worker.properties``; written anew at each start."""
+        """The worker's ``worker.properties``; rewritten at each start."""
         return self.folder / "worker.properties"
 
     @property
     def keystore(self) -> Path:
-        """The key and the certificate that the worker starts with (PKCS12)."""
+        """The key and certificate that the worker starts with (PKCS12)."""
         return self.folder / "keystore.p12"
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFiles:
-    """An authority that signs certificates, and what has to trust it."""
+    """A certificate authority, and the files with which others trust it."""
 
     folder: Path
 
     @property
     def authority(self) -> Path:
-        """The key and the certificate of the authority (PKCS12)."""
+        """The key and certificate of the authority (PKCS12)."""
         return self.folder / "ca.p12"
 
     @property
     def authority_pem(self) -> Path:
-        """The authority's certificate alone, for clients (PEM)."""
+        """The authority's certificate only, for clients (PEM)."""
         return self.folder / "ca.pem"
 
     @property
     def truststore(self) -> Path:
-        """The authority's certificate alone, for servers and Java's clients (PKCS12)."""
+        """The authority's certificate only, for servers and Java clients (PKCS12)."""
         return self.folder / "truststore.p12"
 
 
 @dataclass(frozen=True, slots=True)
 class SecurityFiles(AuthorityFiles):
-    """What the brokers of a secure sandbox share, and what their clients need."""
+    """The files that the brokers of a secure sandbox share, and those for their clients."""
 
     @property
     def keystore(self) -> Path:
-        """The key and the certificate of all brokers (PKCS12)."""
+        """The key and certificate of all brokers (PKCS12)."""
         return self.folder / "broker.p12"
 
     def client(self, user: str) -> Path:
-        """Client properties for one of the sandbox's users."""
+        """Return the client properties file of one of the sandbox's users."""
         return self.folder / f"{user}.properties"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectFiles(AuthorityFiles):
-    """What the Connect workers of a sandbox have, and share."""
+    """The files of a sandbox's Connect workers."""
 
     @property
     def plugins(self) -> Path:
-        """The only element of ``plugin.path``; whoever wants more connectors puts them here."""
+        """The only element of ``plugin.path``; further connectors can be added here."""
         return self.folder / "plugins"
 
     @property
@@ -123,7 +123,7 @@ class ConnectFiles(AuthorityFiles):
         return self.folder / "workers"
 
     def worker(self, worker_id: int) -> WorkerFiles:
-        """The files of one worker."""
+        """Return the files of one worker."""
         return WorkerFiles(self.workers / str(worker_id))
 
 
@@ -135,12 +135,12 @@ class Layout:
 
     @property
     def marker(self) -> Path:
-        """The file that makes a folder a sandbox."""
+        """The file that identifies a folder as a sandbox."""
         return self.folder / "sandbox.json"
 
     @property
     def group_marker(self) -> Path:
-        """The file that makes a folder one of several sandboxes, each in a subfolder."""
+        """The file that identifies a folder as a group of sandboxes, each in a subfolder."""
         return self.folder / "clusters.json"
 
     @property
@@ -154,7 +154,7 @@ class Layout:
         return self.folder / "brokers"
 
     def broker(self, broker_id: int) -> BrokerFiles:
-        """The files of one broker."""
+        """Return the files of one broker."""
         return BrokerFiles(self.brokers / str(broker_id))
 
     @property
@@ -169,13 +169,13 @@ class Layout:
 
 
 def resolve_layout(folder: Path) -> Layout:
-    """The layout of a sandbox in ``folder``, which need not exist."""
+    """Return the layout of a sandbox in ``folder``, which need not exist."""
     return Layout(folder.expanduser().resolve())
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What the marker file says. ``formatted``: the brokers' data folders are complete."""
+    """The content of the marker file. ``formatted``: the brokers' data folders are complete."""
 
     brokers: int
     racks: int
@@ -188,14 +188,14 @@ class Marker:
     secure: bool = False
 
     def settings(self, folder: Path) -> SandboxSettings:
-        """The settings that the sandbox was made with."""
+        """Return the settings that the sandbox was created with."""
         return SandboxSettings(
             folder, self.brokers, self.racks, self.port, self.log_dirs, self.connect_workers, self.secure
         )
 
 
 def read_marker(layout: Layout) -> Marker | None:
-    """The marker, or None where there is no sandbox. Raise KdeclareError when it cannot be read."""
+    """Return the marker, or None if there is no sandbox. Raises KdeclareError if it cannot be read."""
     try:
         text = layout.marker.read_text("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -218,11 +218,11 @@ def read_marker(layout: Layout) -> Marker | None:
             secure=bool(content.get("secure", False)),
         )
     except (ValueError, KeyError, TypeError) as problem:
-        raise build_marker_error(layout.marker, "it is not kdeclare's") from problem
+        raise build_marker_error(layout.marker, "kdeclare did not write it") from problem
 
 
 def write_marker(layout: Layout, marker: Marker) -> None:
-    """Write the marker, whole or not at all."""
+    """Write the marker atomically."""
     content = {
         "kdeclare_sandbox": _FORMAT,
         "brokers": marker.brokers,
@@ -239,19 +239,19 @@ def write_marker(layout: Layout, marker: Marker) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that nobody reads half of it."""
+    """Replace a file atomically, so that no reader sees a partial file."""
     temporary = path.with_name(path.name + ".new")
     temporary.write_text(text, "utf-8")
     temporary.replace(path)
 
 
 def build_marker_error(marker: Path, reason: str) -> KdeclareError:
-    """The error of a marker file that cannot be used."""
+    """Return the error about a marker file that cannot be used."""
     return KdeclareError(
         error(
             "sandbox-unreadable",
-            "The sandbox's marker file cannot be used",
+            "Sandbox marker file cannot be used",
             f"{marker} cannot be used: {reason}.",
-            hint="Use another folder, or delete this one yourself if nothing in it is needed.",
+            hint="Use another folder, or delete this folder if you do not need anything in it.",
         )
     )

@@ -1,4 +1,4 @@
-"""Writing ``jars.json`` and ``resolve_connect_jars.json`` anew after the pinned version of Kafka was changed.
+"""Update ``jars.json`` and ``connect_jars.json`` after changing the pinned version of Kafka.
 
 ``python -m kdeclare.sandbox.pin`` resolves the dependencies and records their hashes.
 """
@@ -11,7 +11,7 @@ from kdeclare.sandbox import connect_jars, ivy, jars
 
 
 def pin() -> None:
-    """Resolve, hash, write. Look at the difference before it is committed."""
+    """Resolve the jars and write their hashes. Review the difference before committing it."""
     for jars_module in (jars, connect_jars):
         folder = jars.get_cache_folder(os.environ) / "ivy"
         paths = ivy.resolve(java.find_java(), jars_module.DEPENDENCIES, folder)

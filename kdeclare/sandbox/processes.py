@@ -1,4 +1,4 @@
-"""Broker processes: starting them, and knowing them again by more than a pid, which gets reused."""
+"""Broker processes: start them, and identify them by more than a pid, because pids are reused."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """A process that was started: its pid, when it began (opaque), and words of its command line."""
+    """A started process: its pid, its start time (opaque), and a part of its command line."""
 
     pid: int
     began: str
@@ -26,7 +26,7 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True)
 class ObservedProcess:
-    """A process as the system shows it now. Its command line is empty while it is dying."""
+    """A process as the system currently shows it. Its command line is empty while it is ending."""
 
     began: str
     command: str
@@ -34,9 +34,10 @@ class ObservedProcess:
 
 
 def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, mark: str) -> ProcessRecord:
-    """Start a process in a session of its own, so that it outlives this one.
+    """Start a process in its own session, so that it outlives this process.
 
-    Both its outputs go to the end of the file ``output``; ``mark`` has to be one of its arguments.
+    Standard output and standard error are appended to the file ``output``; ``mark`` must be one of the
+    arguments.
     """
     with output.open("ab") as output_file:
         process = subprocess.Popen(
@@ -47,14 +48,14 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], output: Path, 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    # Let go of it: it is known by its record from here on, also to other processes.
+    # Detach from it. From here on, its record identifies it, also for other processes.
     process.returncode = 0
     process_state = observe(process.pid)
     return ProcessRecord(process.pid, process_state.began if process_state else "", mark)
 
 
 def observe(pid: int) -> ObservedProcess | None:
-    """What runs under this pid now, or None."""
+    """Return the process that currently has this pid, or None."""
     process_state = _observe_proc(pid) if (_PROC / "self" / "stat").exists() else _observe_ps(pid)
     if process_state is not None and process_state.ended:
         _reap(pid)
@@ -62,7 +63,7 @@ def observe(pid: int) -> ObservedProcess | None:
 
 
 def is_alive(record: ProcessRecord) -> bool:
-    """Whether the recorded process itself is still there; another one with its pid does not count."""
+    """Whether the recorded process itself is still running; another one with the same pid does not count."""
     process_state = observe(record.pid)
     if process_state is None or process_state.ended or process_state.began != record.began:
         return False
@@ -70,23 +71,23 @@ def is_alive(record: ProcessRecord) -> bool:
 
 
 def send_signal(record: ProcessRecord, signal_number: signal.Signals) -> None:
-    """Signal the process if it is still the recorded one."""
+    """Send a signal to the process if it is still the recorded one."""
     if is_alive(record):
         try:
             os.kill(record.pid, signal_number)
-        except ProcessLookupError:  # it ended in between
+        except ProcessLookupError:  # it ended in the meantime
             return
 
 
 def await_exit(records: Iterable[ProcessRecord], seconds: float) -> tuple[ProcessRecord, ...]:
-    """Wait until all have ended, at most so long. Return those that have not."""
+    """Wait up to ``seconds`` until all processes have ended. Return those that have not."""
     return _await_exit(records, seconds, seconds)
 
 
 def terminate(records: Iterable[ProcessRecord], patience: float, after_first: float) -> None:
     """Terminate the processes, and kill those that do not end.
 
-    That is after ``patience`` seconds, or ``after_first`` seconds after the first of them ended.
+    They are killed after ``patience`` seconds, or ``after_first`` seconds after the first of them ended.
     """
     remaining = tuple(records)
     for record in remaining:
@@ -111,13 +112,13 @@ def _await_exit(
 
 
 def write_record(record: ProcessRecord, path: Path) -> None:
-    """Write the record of a process."""
+    """Write the record of a process to a file."""
     content = {"pid": record.pid, "began": record.began, "mark": record.mark}
     write_atomically(path, json.dumps(content) + "\n")
 
 
 def read_record(path: Path) -> ProcessRecord | None:
-    """The record of a process, or None where there is no usable one."""
+    """Return the record of a process, or None if there is no valid one."""
     try:
         content = json.loads(path.read_text("utf-8"))
         return ProcessRecord(int(content["pid"]), str(content["began"]), str(content["mark"]))
@@ -126,7 +127,7 @@ def read_record(path: Path) -> ProcessRecord | None:
 
 
 def _reap(pid: int) -> None:
-    # A child of this very process stays a zombie until somebody asks for its exit code.
+    # A child of this process stays a zombie until its exit code is read.
     try:
         os.waitpid(pid, os.WNOHANG)
     except OSError:
@@ -139,10 +140,10 @@ def _observe_proc(pid: int) -> ObservedProcess | None:
         command = (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return None
-    # The name in parentheses can hold anything; the fields after it are fixed.
+    # The name in parentheses can contain any characters; the fields after it are fixed.
     fields = stat.rpartition(")")[2].split()
     state, threads, began = fields[0], int(fields[17]), fields[19]
-    # The first thread of a killed JVM is a zombie before the others have let go of the ports.
+    # The first thread of a killed JVM is a zombie before the other threads have released the ports.
     has_ended = state in ("Z", "X") and threads <= 1
     return ObservedProcess(began, os.fsdecode(command.replace(b"\0", b" ")), has_ended)
 
@@ -159,7 +160,7 @@ def _observe_ps(pid: int) -> ObservedProcess | None:
 
 
 def parse_ps(text: str) -> ObservedProcess | None:
-    """Read one line of ``ps -o stat=,lstart=,command=``; lstart is five words."""
+    """Parse one line of ``ps -o stat=,lstart=,command=``; lstart consists of five words."""
     words = text.split(maxsplit=6)
     if len(words) < 6:
         return None

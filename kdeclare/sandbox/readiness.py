@@ -1,4 +1,4 @@
-"""Waiting until brokers that were started can be used."""
+"""Wait until started brokers are ready."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ _LOG_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class StartedSandbox:
-    """A sandbox whose brokers have been started. ``started``: those of them that did not run before."""
+    """A sandbox whose brokers have been started. ``started``: those that were not running before."""
 
     layout: Layout
     marker: Marker
@@ -27,9 +27,9 @@ class StartedSandbox:
 
 
 def await_brokers(sandboxes: Sequence[StartedSandbox], timeout: float) -> None:
-    """Return when, in each of the sandboxes, every broker that runs says that all of those are unfenced.
+    """Return when, in each sandbox, every running broker reports that all running brokers are unfenced.
 
-    Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
+    Raises KdeclareError ``sandbox-start`` if one ends or ``timeout`` seconds have passed.
     """
     started_at = time.monotonic()
     pending_sandboxes = [_PendingBrokers(one, started_at) for one in sandboxes]
@@ -68,12 +68,12 @@ class _PendingBrokers:
         self._started_at = started_at
 
     def ask(self) -> None:
-        """Ask each of them once; raise KdeclareError if one has ended."""
+        """Query each of them once. Raises KdeclareError if one has ended."""
         sandbox = self.sandbox
         for broker_id in sorted(self.missing):
             files = sandbox.layout.broker(broker_id)
             if running_process(files) is None:
-                raise build_start_error("broker", files, f"Broker {broker_id} ended while it was starting.")
+                raise build_start_error("broker", files, f"Broker {broker_id} ended during startup.")
             view = health.ask(HOST, self._settings.get_unauthenticated_port(broker_id), _ASK_SECONDS)
             if view and view.cluster_id == sandbox.marker.cluster_id and self.awaited <= view.broker_ids:
                 self.missing.remove(broker_id)
@@ -86,7 +86,7 @@ class _PendingBrokers:
 
 
 def read_last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log that may be large or not be there; without the frames of Java's traces."""
+    """Return the last lines of a log that may be large or missing, without Java stack frames."""
     try:
         with path.open("rb") as content:
             content.seek(max(0, path.stat().st_size - 64 * 1024))
@@ -97,20 +97,22 @@ def read_last_lines(path: Path, count: int) -> list[str]:
 
 
 def build_start_error(process_kind: str, files: ProcessFiles, summary: str) -> KdeclareError:
-    """The error ``sandbox-start`` of a broker or worker, with the last that it said."""
-    # The console has what kept the JVM itself from running; normally it is empty.
+    """Return the error ``sandbox-start`` about a broker or worker, with the last lines of its log."""
+    # The console log contains errors that kept the JVM itself from starting; normally it is empty.
     lines = read_last_lines(files.server_log, _LOG_LINES) + read_last_lines(files.console_log, _LOG_LINES)
     log_text = "".join(f"\n  {line}" for line in lines)
     return KdeclareError(
         error(
             "sandbox-start",
-            f"A {process_kind} did not start",
-            f"{summary} Its last words:{log_text}" if log_text else f"{summary} It has logged nothing.",
-            hint=f"The whole log is {files.server_log}. If its data is damaged: kdeclare sandbox reset.",
+            "Sandbox process did not start",
+            f"{summary} Last lines of the {process_kind}'s log:{log_text}"
+            if log_text
+            else f"{summary} The {process_kind}'s log is empty.",
+            hint=f"See the log in {files.server_log}. If the data is damaged, run kdeclare sandbox reset.",
         )
     )
 
 
 def format_ids(ids: Iterable[int]) -> str:
-    """Ids of brokers or workers, for a message."""
+    """Format the ids of brokers or workers for a message."""
     return ", ".join(map(str, sorted(ids)))

@@ -1,4 +1,4 @@
-"""Who gets into a secure sandbox, and how: certificates made with keytool, and logins as properties."""
+"""Authentication in a secure sandbox: certificates created with keytool, and logins as properties."""
 
 import shutil
 import subprocess
@@ -8,20 +8,20 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.sandbox.layout import AuthorityFiles, SecurityFiles
 from kdeclare.sandbox.settings import HOST, SandboxSettings
 
-# Protects nothing: whoever can read the keystore can read this line. Java wants a password all the same.
+# Not a protection: every user who can read the keystore can read this line. But Java requires a password.
 KEYSTORE_PASSWORD = "kdeclare-sandbox"
 
 _AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 
-# Each call is a JVM of its own that lives for half a second.
+# Each call starts a JVM, which runs for half a second.
 _FAST = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1", "-J-Xshare:auto")
 _TIMEOUT_SECONDS = 60
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 
 
 def create_authority(java: str, files: AuthorityFiles) -> None:
-    """Make the authority if it is not there. Raise KdeclareError ``sandbox-certificates``."""
+    """Create the authority unless it exists. Raises KdeclareError ``sandbox-certificates``."""
     if not files.truststore.exists():
         _create_authority_files(java, files)
 
@@ -35,13 +35,14 @@ def issue_keystore(
     *,
     days_ago: int = 0,
 ) -> None:
-    """Make a keystore with a new key and a certificate of it for 127.0.0.1 and localhost.
+    """Create a keystore with a new key and its certificate for 127.0.0.1 and localhost.
 
-    The authority signs it, for so many days from ``days_ago`` on; client authentication may use it too.
-    Its password is KEYSTORE_PASSWORD. Raise KdeclareError ``sandbox-certificates``.
+    The authority signs the certificate for ``days`` days, starting ``days_ago`` days ago; it is also valid
+    for client authentication. The password is KEYSTORE_PASSWORD. Raises KdeclareError
+    ``sandbox-certificates``.
     """
     keystore.parent.mkdir(parents=True, exist_ok=True)
-    # keytool signs with a key of the same file only: the authority's is in there for a moment.
+    # keytool can sign only with a key in the same file, so the authority's key is added temporarily.
     temporary_keystore = keystore.with_name(keystore.name + ".new")
     shutil.copyfile(files.authority, temporary_keystore)
     arguments = ["-genkeypair", "-alias", "server", "-signer", "ca", *_KEY, "-dname", f"CN={common_name}"]
@@ -54,7 +55,7 @@ def issue_keystore(
 
 
 def _create_authority_files(java: str, files: AuthorityFiles) -> None:
-    """The truststore is made last, so that an interrupted run can be repeated."""
+    """Create the authority's files. The truststore is last, so that an interrupted run can be repeated."""
     files.folder.mkdir(parents=True, exist_ok=True)
     files.authority.unlink(missing_ok=True)
     arguments = ["-genkeypair", "-alias", "ca", *_KEY, "-dname", "CN=kdeclare sandbox"]
@@ -71,7 +72,7 @@ def _create_authority_files(java: str, files: AuthorityFiles) -> None:
 
 
 def _run_keytool(java: str, keystore: Path, *arguments: str) -> None:
-    # What is on PATH can be a link to Java alone; where it leads to, keytool stands beside it.
+    # java on PATH may be a link to that file alone; keytool is next to the target of the link.
     tool = Path(java).resolve().with_name("keytool")
     command = [str(tool), *_FAST, *arguments, "-keystore", str(keystore), "-storetype", "PKCS12"]
     command += ["-storepass", KEYSTORE_PASSWORD]
@@ -80,11 +81,11 @@ def _run_keytool(java: str, keystore: Path, *arguments: str) -> None:
             command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise _build_certificates_error(f"{tool} does not run: {problem}") from problem
+        raise _build_certificates_error(f"{tool} could not be run: {problem}") from problem
     if completed.returncode != 0:
         output = (completed.stdout + completed.stderr).strip()
         raise _build_certificates_error(
-            f"{tool} ended with {completed.returncode} ({arguments[0]}):\n{output}"
+            f"{tool} exited with code {completed.returncode} ({arguments[0]}):\n{output}"
         )
 
 
@@ -92,19 +93,19 @@ def _build_certificates_error(reason: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-certificates",
-            "Certificates could not be made",
-            f"The certificates of a sandbox are made with Java's keytool. {reason}",
-            hint="Check that the sandbox's folder can be written to, and that Java is whole.",
+            "Certificates could not be created",
+            f"The certificates of a sandbox are created with Java's keytool. {reason}",
+            hint="Check that the sandbox folder is writable and that the Java installation is complete.",
         )
     )
 
 
 ADMIN, READER = "admin", "reader"
 USERS = (ADMIN, READER)
-"""An administrator may do everything, whatever the ACLs say; a reader what they grant, which is to look."""
+"""The administrator may do everything, regardless of ACLs. The ACLs let the reader only read metadata."""
 
 BROKER = "broker"
-"""Whom brokers take each other for, by their certificate."""
+"""The principal of brokers, according to their certificate."""
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = ("PLAIN", *SCRAM)
@@ -116,12 +117,12 @@ _MODULES = {"PLAIN": f"{_LOGIN}plain.PlainLoginModule"} | dict.fromkeys(
 
 
 def get_password(user: str) -> str:
-    """A user's password. It keeps nobody out: it is the same in every sandbox, and stands here."""
+    """Return a user's password. It is not a protection: it is public, and the same in every sandbox."""
     return f"{user}-secret"
 
 
 def broker_properties(files: SecurityFiles) -> dict[str, str]:
-    """What every broker of a secure sandbox has beside its listeners."""
+    """Return the settings of every broker in a secure sandbox, apart from its listeners."""
     logins = {"PLAIN": _format_jaas("PLAIN", **{f"user_{user}": get_password(user) for user in USERS})}
     logins |= {mechanism: _format_jaas(mechanism) for mechanism in SCRAM}
     return {
@@ -134,7 +135,7 @@ def broker_properties(files: SecurityFiles) -> dict[str, str]:
         "ssl.truststore.type": "PKCS12",
         "ssl.truststore.location": str(files.truststore),
         "ssl.truststore.password": KEYSTORE_PASSWORD,
-        # Clients may show a certificate at the SSL listener; brokers always do, to each other as well.
+        # Client certificates are optional on the SSL listener; brokers always present theirs.
         "listener.name.ssl.ssl.client.auth": "requested",
         "listener.name.controller.ssl.client.auth": "required",
         "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
@@ -147,7 +148,7 @@ def broker_properties(files: SecurityFiles) -> dict[str, str]:
 
 
 def build_format_arguments() -> list[str]:
-    """What Kafka's storage tool has to be told of users: with SCRAM they are part of the metadata."""
+    """Return the users for Kafka's storage tool: SCRAM credentials are part of the metadata."""
     arguments = []
     for mechanism in SCRAM:
         for user in USERS:
@@ -156,7 +157,7 @@ def build_format_arguments() -> list[str]:
 
 
 def build_client_properties(files: SecurityFiles, settings: SandboxSettings, user: str) -> dict[str, str]:
-    """How a user's client gets in: encrypted, with SCRAM; for kdeclare and Kafka's own tools alike."""
+    """Return a user's client properties (TLS and SCRAM), for kdeclare and Kafka's own tools."""
     mechanism = SCRAM[-1]
     return {
         "bootstrap.servers": settings.bootstrap,

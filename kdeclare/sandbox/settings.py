@@ -1,4 +1,4 @@
-"""What a person chooses about a sandbox, and what follows from it: free ports, racks, roles."""
+"""The settings of a sandbox, and the ports, racks and roles that follow from them."""
 
 import socket
 import string
@@ -17,28 +17,28 @@ MAX_CLUSTERS = 20
 
 MAX_WORKERS = 10
 
-# Connect workers listen beyond all brokers, and below all controllers.
+# The ports of Connect workers are above those of all brokers and below those of all controllers.
 WORKER_PORT_OFFSET = 50
 
-# The listeners of a secure broker: a block of ports for each security protocol, beside the workers'.
+# The listeners of a secure broker: a block of ports per security protocol, next to the workers' ports.
 LISTENERS = {"SASL_SSL": 0, "SSL": 20, "SASL_PLAINTEXT": 60, "PLAINTEXT": 80}
 
-# Controllers listen that far above the broker of the same id, so that a sandbox is two blocks of ports.
+# Controllers listen this far above the broker of the same id, so that a sandbox uses two blocks of ports.
 CONTROLLER_PORT_OFFSET = 100
 
-# From one cluster's first broker to the next one's: beyond all that a cluster can listen on.
+# The distance between the first brokers of two clusters; it is greater than a cluster's whole port range.
 CLUSTER_PORT_STEP = 2 * CONTROLLER_PORT_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """One sandbox: where it keeps its files and what it consists of.
+    """One sandbox: the folder of its files, and its members.
 
-    Broker ids count from 1; broker *i* listens on ``port + i - 1`` and its controller, if it has
-    one, 100 above that. Racks are ``rack-a``, ``rack-b``, … round robin over the brokers. Every broker
-    has ``log_dirs`` log directories. Ids of Connect workers count from 1 too; worker *i* serves HTTPS
-    on ``port + 50 + i - 1``. ``secure``: clients have to say who they are and may do what ACLs grant;
-    brokers then listen for every security protocol, SASL_SSL on the port above.
+    Broker ids start at 1; broker *i* listens on ``port + i - 1``, and its controller, if it has one, 100
+    above that. Racks are ``rack-a``, ``rack-b``, … round robin across the brokers. Every broker has
+    ``log_dirs`` log directories. Ids of Connect workers also start at 1; worker *i* serves HTTPS on ``port +
+    50 + i - 1``. ``secure``: clients must authenticate and may do what ACLs allow; brokers then have a
+    listener for every security protocol, with SASL_SSL on the port above.
     """
 
     folder: Path
@@ -56,27 +56,28 @@ class SandboxSettings:
 
     @property
     def controller_ids(self) -> range:
-        """The ids of the brokers that are controllers too.
+        """The ids of the brokers that are also controllers.
 
-        Three from three brokers on; one below that, because two lose their quorum with either.
+        With three or more brokers, there are three; otherwise one, because two controllers would lose their
+        quorum if either failed.
         """
         return range(1, 4 if self.brokers >= 3 else 2)
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of all brokers, comma-separated, as a client wants it."""
+        """``host:port`` of all brokers, comma-separated, as clients expect it."""
         return ",".join(f"{HOST}:{self.get_broker_port(i)}" for i in self.broker_ids)
 
     def get_broker_port(self, broker_id: int) -> int:
-        """The port that clients connect to."""
+        """Return the port that clients connect to."""
         return self.port + broker_id - 1
 
     def get_controller_port(self, broker_id: int) -> int:
-        """The port of that broker's controller."""
+        """Return the port of this broker's controller."""
         return self.get_broker_port(broker_id) + CONTROLLER_PORT_OFFSET
 
     def ports(self, broker_id: int) -> tuple[int, ...]:
-        """All ports that this broker's process listens on."""
+        """Return all ports that this broker's process listens on."""
         if self.secure:
             own = tuple(self.get_listener_port(broker_id, protocol) for protocol in LISTENERS)
         else:
@@ -84,11 +85,11 @@ class SandboxSettings:
         return (*own, self.get_controller_port(broker_id)) if broker_id in self.controller_ids else own
 
     def get_listener_port(self, broker_id: int, protocol: str) -> int:
-        """The port of a secure broker for clients with this ``security.protocol``."""
+        """Return the port of a secure broker for clients with this ``security.protocol``."""
         return self.get_broker_port(broker_id) + LISTENERS[protocol]
 
     def get_unauthenticated_port(self, broker_id: int) -> int:
-        """The port where anybody is told who is in the cluster."""
+        """Return the port that serves cluster metadata without authentication."""
         return (
             self.get_listener_port(broker_id, "PLAINTEXT") if self.secure else self.get_broker_port(broker_id)
         )
@@ -99,15 +100,15 @@ class SandboxSettings:
         return range(1, self.connect_workers + 1)
 
     def get_worker_port(self, worker_id: int) -> int:
-        """The port of that worker's REST listener."""
+        """Return the port of this worker's REST listener."""
         return self.port + WORKER_PORT_OFFSET + worker_id - 1
 
     def get_worker_url(self, worker_id: int) -> str:
-        """What that worker is reached at, and known as in its group."""
+        """Return the URL of this worker, which also identifies it in its group."""
         return f"https://{HOST}:{self.get_worker_port(worker_id)}"
 
     def rack(self, broker_id: int) -> str:
-        """The value of ``broker.rack``."""
+        """Return the value of ``broker.rack``."""
         return f"rack-{string.ascii_lowercase[(broker_id - 1) % self.racks]}"
 
 
@@ -115,8 +116,8 @@ class SandboxSettings:
 class GroupSettings:
     """Several clusters of the same shape in one folder: sandboxes ``cluster-1``, ``cluster-2``, …
 
-    ``brokers`` and ``racks`` are those of each. ``port`` is that of the first broker of the first
-    cluster; every cluster begins 200 above the one before.
+    ``brokers`` and ``racks`` apply to each cluster. ``port`` is that of the first broker of the first
+    cluster; each further cluster starts 200 ports above the previous one.
     """
 
     folder: Path
@@ -127,7 +128,7 @@ class GroupSettings:
 
     @property
     def members(self) -> tuple[SandboxSettings, ...]:
-        """The clusters, each a sandbox of its own."""
+        """The clusters, each of which is a sandbox."""
         return tuple(
             SandboxSettings(
                 self.folder / f"cluster-{number}",
@@ -140,7 +141,7 @@ class GroupSettings:
 
 
 def validate_group(settings: GroupSettings) -> None:
-    """Raise KdeclareError when no clusters can have these settings."""
+    """Raise KdeclareError if the settings are not valid for a group of clusters."""
     if not 1 <= settings.clusters <= MAX_CLUSTERS:
         raise _build_settings_error(
             f"A sandbox has 1 to {MAX_CLUSTERS} clusters, not {settings.clusters}.", "--clusters"
@@ -150,19 +151,20 @@ def validate_group(settings: GroupSettings) -> None:
 
 
 def validate_settings(settings: SandboxSettings) -> None:
-    """Raise KdeclareError when no sandbox can have these settings."""
+    """Raise KdeclareError if the settings are not valid for a sandbox."""
     if not 1 <= settings.brokers <= MAX_BROKERS:
         raise _build_settings_error(
             f"A sandbox has 1 to {MAX_BROKERS} brokers, not {settings.brokers}.", "--brokers"
         )
     if not 1 <= settings.racks <= settings.brokers:
         raise _build_settings_error(
-            f"{settings.brokers} broker(s) stand on 1 to {settings.brokers} racks, not {settings.racks}.",
+            f"{settings.brokers} broker(s) can be on 1 to {settings.brokers} racks, not {settings.racks}.",
             "--racks",
         )
     if not 1 <= settings.log_dirs <= MAX_LOG_DIRS:
         raise _build_settings_error(
-            f"A broker has 1 to {MAX_LOG_DIRS} log directories, not {settings.log_dirs}.", "another number"
+            f"A broker has 1 to {MAX_LOG_DIRS} log directories, not {settings.log_dirs}.",
+            "the number of log directories",
         )
     if not 0 <= settings.connect_workers <= MAX_WORKERS:
         raise _build_settings_error(
@@ -171,29 +173,31 @@ def validate_settings(settings: SandboxSettings) -> None:
         )
     if settings.secure and settings.connect_workers:
         raise _build_settings_error(
-            "A secure sandbox has no Connect workers.", "--secure or --connect-workers"
+            "A secure sandbox cannot have Connect workers.", "--secure or --connect-workers"
         )
     ports = [port for i in settings.broker_ids for port in settings.ports(i)]
     highest_port = max(*ports, *map(settings.get_worker_port, settings.worker_ids))
     if settings.port < 1024 or highest_port > 65535:
         raise _build_settings_error(
-            f"Ports {settings.port} to {highest_port} would be needed; only 1024 to 65535 can be used.",
+            f"The sandbox needs ports {settings.port} to {highest_port}, but only 1024 to 65535 are allowed.",
             "--port",
         )
     if "," in str(settings.folder):
         raise _build_settings_error(
-            f"Kafka takes no comma in a folder's name: {settings.folder}.", "another folder"
+            f"Kafka does not accept a comma in a folder name: {settings.folder}.", "the folder"
         )
 
 
 def _build_settings_error(detail: str, option: str) -> KdeclareError:
-    return KdeclareError(error("sandbox-settings", "Wrong sandbox settings", detail, hint=f"Give {option}."))
+    return KdeclareError(
+        error("sandbox-settings", "Invalid sandbox settings", detail, hint=f"Correct {option}.")
+    )
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this port of the loopback address now."""
+    """Whether a server could currently listen on this port of the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As Kafka does: connections of an earlier run that linger are no obstacle.
+        # Kafka sets this too, so lingering connections of an earlier run do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -220,11 +224,11 @@ def require_free_ports(
         raise KdeclareError(
             error(
                 "port-taken",
-                "A port is taken",
+                "Port already in use",
                 f"{'Ports' if taken_ports[1:] else 'Port'} {ports_text} on "
-                f"{HOST}: in use by another process.",
+                f"{HOST} {'are' if taken_ports[1:] else 'is'} in use by another process.",
                 hint="Stop that process, or choose other ports with --port"
-                f" (the sandbox uses {settings.port} and up{workers_text}, and {CONTROLLER_PORT_OFFSET} above"
-                " that for controllers).",
+                f" (the sandbox uses ports from {settings.port} on{workers_text}, and"
+                f" {CONTROLLER_PORT_OFFSET} above that for controllers).",
             )
         )

@@ -1,4 +1,4 @@
-"""Bringing sandboxes up, one or several at once: certificates and users first, then processes."""
+"""Start sandboxes, one or several at once: first certificates and users, then processes."""
 
 import signal
 from collections.abc import Sequence
@@ -32,25 +32,25 @@ from kdeclare.sandbox.workers.worker_startup import WorkerStartup, build_worker_
 
 
 def create_broker_certificates(java: str, files: SecurityFiles, progress: Progress) -> None:
-    """Make the authority and the brokers' keystore, as far as they are not there.
+    """Create the authority and the brokers' keystore unless they exist.
 
-    Raise KdeclareError ``sandbox-certificates``.
+    Raises KdeclareError ``sandbox-certificates``.
     """
     if not files.keystore.exists():
-        progress("making certificates")
+        progress("creating certificates")
         create_authority(java, files)
         issue_keystore(java, files, files.keystore, BROKER)
 
 
 def grant_access(files: SecurityFiles, settings: SandboxSettings, progress: Progress) -> None:
-    """Give the reader his rights, once, and write both users' client properties.
+    """Grant the reader its permissions, once, and write both users' client properties.
 
-    They are written anew at each start, for where the folder is now; the reader's says that he has his
-    rights. Raise KdeclareError ``sandbox-access``.
+    The properties are rewritten at each start, with the folder's current path. The existence of the reader's
+    file shows that the reader has its permissions. Raises KdeclareError ``sandbox-access``.
     """
     _write_client_properties(files, settings, ADMIN)
     if not files.client(READER).exists():
-        progress(f"letting the user '{READER}' look at all topics")
+        progress(f"granting user '{READER}' permission to describe all topics")
         _grant_reader_acls(files, settings)
     _write_client_properties(files, settings, READER)
 
@@ -62,7 +62,7 @@ def _write_client_properties(files: SecurityFiles, settings: SandboxSettings, us
 
 
 def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
-    """What a plan has to read: topics and the cluster with their configs. Nothing that changes anything."""
+    """Allow reading what a plan needs: topics and the cluster, with their configs. Allows no changes."""
     completed = launch.run_kafka_tool(
         "org.apache.kafka.tools.AclCommand",
         *("--bootstrap-server", settings.bootstrap, "--command-config", str(files.client(ADMIN))),
@@ -74,9 +74,9 @@ def _grant_reader_acls(files: SecurityFiles, settings: SandboxSettings) -> None:
         raise KdeclareError(
             error(
                 "sandbox-access",
-                "The rights of the sandbox's users could not be granted",
-                f"Kafka's tool for ACLs ended with {completed.returncode}:\n{output}",
-                hint="Look at the brokers' logs: kdeclare sandbox status names them.",
+                "Permissions of the sandbox users could not be granted",
+                f"Kafka's ACL tool exited with code {completed.returncode}:\n{output}",
+                hint="Check the brokers' logs. Run kdeclare sandbox status to find them.",
             )
         )
 
@@ -86,7 +86,7 @@ TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class SandboxStartup:
-    """A sandbox on its way up. ``down``: its brokers that have to be started; ``workers``: its workers."""
+    """A sandbox being started. ``down``: its brokers that must be started; ``workers``: its workers."""
 
     layout: Layout
     marker: Marker
@@ -96,22 +96,22 @@ class SandboxStartup:
 
     @property
     def settings(self) -> SandboxSettings:
-        """What it consists of."""
+        """The settings of the sandbox."""
         return self.marker.settings(self.layout.folder)
 
 
 def start(
     settings: SandboxSettings, progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> SandboxStatus:
-    """Bring the sandbox up and return when all its brokers and Connect workers can be used.
+    """Start the sandbox, and return when all its brokers and Connect workers are ready.
 
-    Makes it if the folder holds none, starts what is not running, and does nothing if all runs. A
-    sandbox that is there can get more workers, but in nothing else become another one.
-    When it fails, also by an interrupt, the processes that it started are gone. ``timeout``: seconds
-    until all brokers have to be ready, and then all workers. Raise KdeclareError ``sandbox-settings``,
+    Creates it if the folder contains none, starts what is not running, and does nothing if everything is
+    running. An existing sandbox can get more workers; no other setting can change.
+    If the start fails or is interrupted, the processes that it started are killed. ``timeout``: the seconds
+    in which all brokers must be ready, and again for all workers. Raises KdeclareError ``sandbox-settings``,
     ``sandbox-differs``, ``sandbox-folder``, ``sandbox-unreadable``, ``sandbox-format``,
-    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or what
-    Java, the jars and the worker plug-in raise.
+    ``sandbox-certificates``, ``sandbox-access``, ``sandbox-start``, ``port-taken``, or an error of
+    Java, the jars or the worker plug-in.
     """
     return start_all([settings], progress, timeout=timeout)[0]
 
@@ -119,10 +119,11 @@ def start(
 def start_all(
     all_settings: Sequence[SandboxSettings], progress: Progress, *, timeout: float = TIMEOUT_SECONDS
 ) -> tuple[SandboxStatus, ...]:
-    """Bring sandboxes up side by side, as ``start`` does one; their settings and status in the same order.
+    """Start sandboxes in parallel, as `start` does with one; return their statuses in the order of the
+    settings.
 
-    What can be refused is refused before anything of any of them is made. It either brings up all of
-    them or none that was down.
+    Everything that can be rejected is rejected before anything is created. Either all of the sandboxes are
+    started, or none of those that were down.
     """
     with ExitStack() as stack:
         claimed_layouts = [_claim_layout(stack, settings, progress) for settings in all_settings]
@@ -147,14 +148,14 @@ def start_all(
             )
             if marker is None or not marker.formatted:
                 marker = _create_sandbox(runtime, layout, settings, sandbox_progress)
-            write_marker(layout, marker)  # there may be more workers now
+            write_marker(layout, marker)  # the number of workers may have increased
             startups.append(SandboxStartup(layout, marker, broker_ids, sandbox_progress, worker_startup))
         start_processes(runtime, startups, timeout)
         return tuple(observe_sandbox(one.layout, one.marker) for one in startups)
 
 
 def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup], timeout: float) -> None:
-    """Start what is down and return when it can be used; when that fails, none of it runs."""
+    """Start what is down and return when it is ready. If that fails, kill everything that was started."""
     records: list[processes.ProcessRecord] = []
     layout = startups[0].layout
     worker_startups = [one.workers for one in startups if one.workers is not None]
@@ -179,7 +180,7 @@ def start_processes(runtime: launch.Runtime, startups: Sequence[SandboxStartup],
         for worker_startup in worker_startups:
             layout = worker_startup.layout
             for record in worker_startup.spawn():
-                records.append(record)  # one by one, to know them if the next one fails
+                records.append(record)  # individually, so that they are known if the next one fails
         for worker_startup in worker_startups:
             worker_startup.wait(timeout)
     except BaseException as problem:
@@ -202,7 +203,7 @@ def _claim_layout(
 
 
 def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
-    """The marker as it has to become: all that can change is that there are more workers."""
+    """Return the marker with the new settings. The only permitted change is a higher number of workers."""
     marker = read_marker(layout)
     if marker is None:
         require_empty_folder(layout)
@@ -214,7 +215,7 @@ def _resolve_marker(layout: Layout, settings: SandboxSettings) -> Marker | None:
 
 
 def _list_stopped(layout: Layout, settings: SandboxSettings) -> tuple[list[int], list[int]]:
-    """The brokers and the workers that do not run."""
+    """Return the ids of the brokers and workers that are not running."""
     brokers = [i for i in settings.broker_ids if running_process(layout.broker(i)) is None]
     workers = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is None]
     return brokers, workers
@@ -227,7 +228,7 @@ def _prefix_progress(layout: Layout, progress: Progress) -> Progress:
 def _create_sandbox(
     runtime: launch.Runtime, layout: Layout, settings: SandboxSettings, progress: Progress
 ) -> Marker:
-    progress(f"making the data folders of {settings.brokers} broker(s), Kafka {runtime.jars.version}")
+    progress(f"creating the data folders of {settings.brokers} broker(s), Kafka {runtime.jars.version}")
     marker = Marker(
         brokers=settings.brokers,
         racks=settings.racks,
@@ -251,7 +252,7 @@ def _create_sandbox(
 
 def _build_mismatch_error(marker: Marker, settings: SandboxSettings) -> KdeclareError:
     def format_settings(described: Marker | SandboxSettings) -> str:
-        log_dirs_text = f", {described.log_dirs} log directories a broker" if described.log_dirs > 1 else ""
+        log_dirs_text = f", {described.log_dirs} log directories per broker" if described.log_dirs > 1 else ""
         workers_text = f", {described.connect_workers} Connect worker(s)" if described.connect_workers else ""
         secure_text = ", secure" if described.secure else ""
         return (
@@ -262,9 +263,9 @@ def _build_mismatch_error(marker: Marker, settings: SandboxSettings) -> Kdeclare
     return KdeclareError(
         error(
             "sandbox-differs",
-            "The sandbox has other settings",
+            "Sandbox has different settings",
             f"The sandbox in {settings.folder} was made with {format_settings(marker)}, "
             f"not {format_settings(settings)}.",
-            hint="Start it with its own settings, or remove it and its data first: kdeclare sandbox reset.",
+            hint="Start it with its existing settings, or run kdeclare sandbox reset to delete it first.",
         )
     )

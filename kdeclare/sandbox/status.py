@@ -1,4 +1,4 @@
-"""What a sandbox is doing now, as data."""
+"""The current status of a sandbox, as data."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,17 +16,17 @@ from kdeclare.sandbox.settings import HOST, SandboxSettings
 _ASK_SECONDS = 2.0
 
 
-_Process = Annotated[int | None, Field(description="null where it does not run.")]
-_Alive = Annotated[bool, Field(description="Whether its process runs.")]
-_Ready = Annotated[bool, Field(description="Whether it answers.")]
-_Log = Annotated[PathText, Field(description="The file of its log.")]
+_Process = Annotated[int | None, Field(description="Process id; null if it is not running.")]
+_Alive = Annotated[bool, Field(description="Whether its process is running.")]
+_Ready = Annotated[bool, Field(description="Whether it is ready to serve requests.")]
+_Log = Annotated[PathText, Field(description="Path of its log file.")]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker, at 127.0.0.1.
+    """One broker on 127.0.0.1.
 
-    ready: it is unfenced, too.
+    ready: it responds and is unfenced.
     """
 
     schema_name = "SandboxBrokerDocument"
@@ -44,7 +44,7 @@ class BrokerStatus:
 class WorkerStatus:
     """One Connect worker.
 
-    ready: it says that it has joined its group.
+    ready: it reports that it has joined its group.
     """
 
     schema_name = "SandboxWorkerDocument"
@@ -59,7 +59,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
-    """A sandbox. ``brokers`` is empty and ``settings`` is None where the folder holds none."""
+    """A sandbox. If the folder contains none, ``brokers`` is empty and ``settings`` is None."""
 
     folder: Path
     settings: SandboxSettings | None
@@ -74,12 +74,12 @@ class SandboxStatus:
 
     @property
     def running(self) -> bool:
-        """Whether any of its processes runs."""
+        """Whether any of its processes is running."""
         return any(one.alive for one in self._members)
 
     @property
     def ready(self) -> bool:
-        """Whether all of its brokers and workers can be used."""
+        """Whether all of its brokers and workers are ready."""
         return self.exists and all(one.ready for one in self._members)
 
     @property
@@ -93,12 +93,12 @@ class SandboxStatus:
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate (PEM) that the workers' own are signed with; None without workers."""
+        """The certificate (PEM) that signed the workers' certificates; None without workers."""
         return resolve_layout(self.folder).connect.authority_pem if self.workers else None
 
     @property
     def client_files(self) -> tuple[Path, ...]:
-        """Client properties of a secure sandbox's users, the mightiest first; none of another sandbox."""
+        """Client properties of a secure sandbox's users, most powerful first; empty for other sandboxes."""
         if self.settings is None or not self.settings.secure:
             return ()
         return tuple(resolve_layout(self.folder).security.client(user) for user in USERS)
@@ -110,9 +110,10 @@ class SandboxStatus:
 
 
 def status(folder: Path) -> SandboxStatus:
-    """The state of the sandbox in ``folder``; asks each broker and worker that runs, up to 2 seconds.
+    """Return the status of the sandbox in ``folder``; queries each running broker and worker for up to 2
+    seconds.
 
-    Raise KdeclareError ``sandbox-unreadable``.
+    Raises KdeclareError ``sandbox-unreadable``.
     """
     layout = resolve_layout(folder)
     marker = read_marker(layout)
@@ -120,7 +121,7 @@ def status(folder: Path) -> SandboxStatus:
 
 
 def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
-    """The state of a sandbox whose marker has been read."""
+    """Return the status of a sandbox whose marker has been read."""
     settings = marker.settings(layout.folder)
     with ThreadPoolExecutor(max_workers=settings.brokers + settings.connect_workers) as pool:
         brokers = pool.map(lambda i: _observe_broker(layout, marker, settings, i), settings.broker_ids)
@@ -129,7 +130,7 @@ def observe_sandbox(layout: Layout, marker: Marker) -> SandboxStatus:
 
 
 def running_process(files: ProcessFiles) -> processes.ProcessRecord | None:
-    """The process of a broker or worker if it runs and is really this sandbox's."""
+    """Return the process of a broker or worker if it is running and belongs to this sandbox."""
     recorded = processes.read_record(files.process)
     return recorded if recorded and processes.is_alive(recorded) else None
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: a plan of faults for a system in tests, and the log of its requests."""
+"""A plan of faults for a system in tests (what fails, and when), and the log of its requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,16 +21,16 @@ _Call = TypeVar("_Call", bound="Call")
 
 
 class Crash(BaseException):
-    """The process ended here. Not an Exception, so that nothing handles it by mistake."""
+    """The process ended here. Not an Exception, so that no code handles it by mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request that reached (or was about to reach) the system.
+    """One request that reached, or was about to reach, the system.
 
-    method: its name; of an operation, its type. items: what it was about, as text, in the order given.
+    method: the name of the method, or the operation type. items: the items of the request, as text, in order.
     outcome: ``done``, ``failed`` (the whole request), ``lost`` (before any effect), ``unanswered``
-        (after it), ``crashed before`` or ``crashed after``.
+        (after the effect), ``crashed before`` or ``crashed after``.
     """
 
     method: str
@@ -40,13 +40,13 @@ class Call:
 
     @property
     def is_mutating(self) -> bool:
-        """Whether it was meant to change something."""
+        """Whether the request was meant to change something."""
         return not self.validate_only
 
 
 @dataclass
 class FaultRule(Generic[_System]):
-    """One thing that goes wrong; made by the methods of FaultPlan."""
+    """One fault to inject; created by the methods of `FaultPlan`."""
 
     nth: int | None
     method: str | None
@@ -58,7 +58,7 @@ class FaultRule(Generic[_System]):
     seen: int = 0
 
     def is_due(self, call: Call) -> bool:
-        """Whether it is this request's turn; counts it if it is of the kind that the rule is about."""
+        """Whether the rule applies to this request. Counts the request if it is of the rule's type."""
         is_relevant = call.is_mutating if self.method is None else call.method == self.method
         if not is_relevant or (self.get_batch_key is not None and self.get_batch_key not in call.items):
             return False
@@ -67,17 +67,17 @@ class FaultRule(Generic[_System]):
 
 
 def _make_fault_factory(fault: Fault) -> Callable[[], Fault]:
-    # a new exception each time, so that tracebacks do not pile up on one
+    # A new exception each time, so that tracebacks do not accumulate on one object.
     return lambda: Fault(fault.error, fault.message, fault.kind, fault.retry_after_s)
 
 
 @dataclass
 class FaultPlan(Generic[_System]):
-    """Rules, each with its own count of the requests that it is about.
+    """Rules, each with its own count of matching requests.
 
-    ``nth`` counts from 1 and from when the rule was made; None is every one. ``method`` is None for any
-    request that changes something (validate-only ones are none). ``item`` narrows a rule to requests with
-    that item, as ``Call.items`` writes it.
+    ``nth`` starts at 1 and counts from the creation of the rule; None means every request. ``method`` is None
+    for any request that changes something (validate-only requests do not). ``item`` limits a rule to requests
+    with that item, as written in ``Call.items``.
     """
 
     _rules: list[FaultRule[_System]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class FaultPlan(Generic[_System]):
     def fail(
         self, fault: Fault, *, nth: int | None = 1, method: str | None = None, item: str | None = None
     ) -> None:
-        """Answer with ``fault`` and do nothing: for that one item, or for the whole request."""
+        """Fail with ``fault`` and have no effect: for that one item, or for the whole request."""
         rule = FaultRule[_System](nth, method, item)
         if item is None:
             rule.before = _make_fault_factory(fault)
@@ -102,7 +102,7 @@ class FaultPlan(Generic[_System]):
         item: str | None = None,
         fault: Fault = TIMED_OUT,
     ) -> None:
-        """Raise a fault of unknown outcome, either before the effect or once it is done."""
+        """Raise a fault with unknown outcome, either before or after the effect."""
         self._add_raise(_make_fault_factory(fault), after_effect, nth, method, item)
 
     def crash(
@@ -113,7 +113,7 @@ class FaultPlan(Generic[_System]):
         method: str | None = None,
         item: str | None = None,
     ) -> None:
-        """Raise Crash, either before the effect or once it is done."""
+        """Raise `Crash`, either before or after the effect."""
         self._add_raise(Crash, after_effect, nth, method, item)
 
     def run_before(
@@ -124,13 +124,13 @@ class FaultPlan(Generic[_System]):
         method: str | None = None,
         item: str | None = None,
     ) -> None:
-        """Let someone else do something just before the request."""
+        """Run a callback just before the request, to simulate another client."""
         rule = FaultRule[_System](nth, method, item)
         rule.callback = callback
         self._rules.append(rule)
 
     def clear(self) -> None:
-        """No more faults."""
+        """Remove all rules."""
         self._rules.clear()
 
     def _add_raise(
@@ -149,7 +149,7 @@ class FaultPlan(Generic[_System]):
         self._rules.append(rule)
 
     def due(self, call: Call) -> tuple[FaultRule[_System], ...]:
-        """The rules whose turn it is with ``call``."""
+        """Return the rules that apply to ``call``."""
         return tuple(rule for rule in self._rules if rule.is_due(call))
 
 
@@ -160,10 +160,10 @@ def run_request(
     answer_request: Callable[[Mapping[str, Fault]], _Answer],
     open_system: Callable[[], _System],
 ) -> _Answer:
-    """Answer a request, unless a fault is due, and log it in ``calls``.
+    """Answer a request unless a fault is due, and log it in ``calls``.
 
-    answer_request: does the work; it is given faults of single items. open_system: what someone else works
-        with.
+    answer_request: does the work; receives the faults of single items. open_system: returns the system for
+        callbacks that simulate another client.
     """
     rules = faults.due(call)
     for rule in rules:
@@ -194,10 +194,10 @@ def _fail(calls: list[_Call], call: _Call, error: BaseException, when: str) -> N
 
 @dataclass
 class FaultyOperations:
-    """Stands between kdeclare and what operation types execute: logs the requests, and has some go wrong.
+    """Intercepts the execution of operation types: logs the requests and injects faults.
 
-    It takes nothing of the system, so that it works with a real one, too. ``Call.method`` is the operation
-    type, and ``Call.items`` are the resources.
+    It does not access the system, so it also works with a real one. ``Call.method`` is the operation type,
+    and ``Call.items`` are the resources.
     """
 
     faults: FaultPlan[None] = field(default_factory=FaultPlan)
@@ -210,7 +210,7 @@ class FaultyOperations:
 
     @contextmanager
     def intercept(self, operation_types: Iterable[OperationType]) -> Iterator[None]:
-        """Watch operations of these types until the end of the block."""
+        """Intercept operations of these types until the end of the block."""
         intercepted = tuple(operation_types)
         for verb in intercepted:
             vars(verb)["execute"] = partial(self._execute, verb.name, verb.execute)

@@ -1,4 +1,4 @@
-"""The engine at work on one project, without files and without a command line."""
+"""The engine for one project in tests, without files and without a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ NO_OPTIONS = PlanOptions()
 
 
 class TestClock:
-    """Time that passes only when somebody waits for it."""
+    """A clock that advances only when `sleep` is called, apart from 1 ms per call of `now`."""
 
     __test__ = False
 
@@ -68,7 +68,7 @@ class TestClock:
 
 @dataclass
 class Secrets:
-    """References that stand for values."""
+    """Values by reference."""
 
     values: dict[str, str] = field(default_factory=dict)
 
@@ -76,21 +76,19 @@ class Secrets:
         """See `SecretSource`."""
         value = self.values.get(secret.reference or "")
         if value is None or not is_hash_of(secret.secret, value):
-            detail = (
-                f"The secret '{secret.reference}' is not among the secrets of the test, or has another value."
-            )
+            detail = f"The secret '{secret.reference}' is not in the test's secrets, or has another value."
             raise KdeclareError(error("secret-changed", "A secret has changed", detail))
         return value
 
 
 def report_nothing(what: str, done: int, total: int, moves: MoveProgress | None = None) -> None:
-    """Show no progress."""
+    """Discard progress reports."""
 
 
 def declare(
     kind: str, name: str, spec: Mapping[str, JsonValue], labels: Mapping[str, str] | None = None
 ) -> DesiredResource:
-    """Return a declared resource as the loader would make it. The spec must be a valid one."""
+    """Return a declared resource as the loader would create it. The spec must be valid."""
     model = KINDS[kind].spec.model_validate(spec)
     body, problems = KINDS[kind].parse(name, model)
     assert not [p for p in problems if p.diagnostic.is_error], problems
@@ -100,20 +98,20 @@ def declare(
 def seal_desired(
     declared: Sequence[DesiredResource], state: State | None = None, key_id: str | None = None
 ) -> tuple[DesiredResource, ...]:
-    """Return the same with hashes of secrets, as a plan takes them."""
+    """Return the resources with hashes of their secrets, as plans require them."""
     return hash_secrets(
         declared, state.resources if state else {}, SecretHasher("test", key_id), report_nothing
     )
 
 
 def require_consistent(plan: Plan) -> Plan:
-    """Return the plan, which shows what it does: otherwise its file would be refused."""
+    """Assert that the plan displays exactly what it does, as required for plan files, and return it."""
     assert not list(find_inconsistencies(plan)), list(find_inconsistencies(plan))
     return plan
 
 
 def _read_back(desired: DesiredResource) -> object:
-    """The body, read from plain data where its kind has a codec."""
+    """Return the body, parsed from plain data if its kind has a codec."""
     if not isinstance(KINDS[desired.id.kind], BodyCodec):
         return desired.body
     return decode_body(desired.id.kind, as_object(parse_json(dump_canonical_json(encode_body(desired)))))
@@ -121,10 +119,11 @@ def _read_back(desired: DesiredResource) -> object:
 
 @dataclass(kw_only=True)
 class World:
-    """A project's engine at work.
+    """The engine of one project.
 
-    connections: to its systems. adopts: whether plans adopt what exists, as with ``--adopt``; off for tests
-    about adoption itself. key_id: of the key that hashes of secrets are made with. judge: its policies.
+    connections: the connections to its systems. adopts: whether plans adopt existing resources, as with
+    ``--adopt``; turn it off to test adoption itself. key_id: the id of the key for secret hashes. judge: the
+    policies.
     """
 
     connections: Connections = field(default_factory=Connections)
@@ -146,16 +145,16 @@ class World:
         return self.judge
 
     def plan(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
-        """What the manifests would change."""
+        """Return the plan for these declared resources."""
         request = self._build_request(declared, scope or PlanScope())
         return require_consistent(build_plan(request, self.connect(), self.secrets, self.progress))
 
     def seal(self, declared: Sequence[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """Return what is declared with hashes of secrets."""
+        """Return the declared resources with hashes of their secrets."""
         return seal_desired(declared, self.store.read(), self.key_id)
 
     def plan_as_read_back(self, *declared: DesiredResource, scope: PlanScope | None = None) -> Plan:
-        """What the manifests would change, of bodies that were plain data in between, as in fleets."""
+        """Return the plan after converting bodies to plain data and back, as fleets do."""
         request = self._build_request(declared, scope or PlanScope())
         read_back = (replace(d, body=_read_back(d)) for d in request.desired)
         request = replace(request, desired=tuple(read_back))
@@ -164,12 +163,12 @@ class World:
     def apply(
         self, *declared: DesiredResource, scope: PlanScope | None = None, **options: Any
     ) -> ApplyResult:
-        """Settle what was left open, plan and apply, as the command does."""
+        """Recover, plan and apply, like the command."""
         self.recover()
         return self.run(self.plan(*declared, scope=scope), **options)
 
     def recover(self) -> CleanupResult:
-        """What every command does first: settle what was left open, clean up what is over."""
+        """Do what every command does first: recover open runs and clean up finished work."""
         with self.store.lock("test"):
             return self._run_recovery()
 
@@ -198,7 +197,7 @@ class World:
     def run(
         self, plan: Plan, *, skip_stale: bool = False, identity: str | None = None, **options: Any
     ) -> ApplyResult:
-        """Apply a plan under the lock, after settling what was left open. options: of `RunOptions`."""
+        """Apply a plan under the lock, after recovering open runs. options: fields of `RunOptions`."""
         with self.store.lock("test"):
             self._run_recovery()
             return self._make_applier().apply(
@@ -213,7 +212,7 @@ class World:
         options: PlanOptions = NO_OPTIONS,
         patience_s: float = 120.0,
     ) -> Plan:
-        """What undoes a run (default: the last)."""
+        """Return the plan that undoes a run (default: the last one)."""
         run_id = run_id or self.store.runs()[-1]
         plan = build_rollback_plan(
             parse_plan(self.store.read_plan_text(run_id), run_id),
@@ -228,17 +227,17 @@ class World:
         return require_consistent(plan)
 
     def rollback(self, run_id: str | None = None, **options: Any) -> ApplyResult:
-        """Undo a run (default: the last)."""
+        """Undo a run (default: the last one)."""
         return self.run(self.plan_rollback(run_id, **options))
 
     def owned(self) -> Mapping[str, Any]:
-        """What is owned, as files hold it, for tests to index."""
+        """Return the ownership records in JSON form, so that tests can index them."""
         state = self.store.read()
         return {name: dump_record(record) for name, record in state.resources.items()} if state else {}
 
     def _build_request(self, declared: Sequence[DesiredResource], scope: PlanScope) -> PlanRequest:
         state = self.store.read()
-        # most tests delete the last resource that they made
+        # Most tests delete the last resource that they created.
         scope = replace(scope, adopt=scope.adopt or self.adopts, allow_empty=True)
         desired = self.seal(declared)
         return PlanRequest("test", "default", "memory", desired, state, scope, (), self.find_policy_gate())

@@ -53,7 +53,10 @@ class AuditRules:
     """
 
     identity_field: str | None = None
-    replaced: str = "It was deleted and created again outside kdeclare since it was last applied: it is a different object."
+    replaced: str = (
+        "It was deleted and created again outside kdeclare since it was last applied. "
+        "The existing object is a different one."
+    )
     orphan_replaced: str = (
         "The applied object is gone and no longer declared. A different object has its name and is kept."
     )

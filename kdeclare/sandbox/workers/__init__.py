@@ -1,1 +1,1 @@
-"""Kafka Connect beside a sandbox's brokers: distributed workers that serve HTTPS on the loopback address."""
+"""Kafka Connect next to a sandbox's brokers: distributed workers that serve HTTPS on the loopback address."""

@@ -1,4 +1,4 @@
-"""What ``plugin.path`` holds: Kafka's FileStream connectors, kdeclare's plug-in, what people put there."""
+"""The content of ``plugin.path``: FileStream connectors, kdeclare's plug-in, and the user's additions."""
 
 import os
 import shutil
@@ -14,9 +14,9 @@ _EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtens
 
 
 def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
-    """Put the FileStream connectors and kdeclare's own plug-in into the folder, for this version alone.
+    """Copy the FileStream connectors and kdeclare's plug-in into the folder, replacing other versions.
 
-    Without a Java compiler the plug-in is left out. Raise KdeclareError ``plugin-build``,
+    Without a Java compiler, the plug-in is omitted. Raises KdeclareError ``plugin-build`` or
     ``plugin-folder``.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,21 +27,21 @@ def install(folder: Path, jars: ConnectJars, progress: Progress) -> None:
 
 
 def replace_jar(folder: Path, pattern: str, jar: Path) -> None:
-    """Copy the jar into the folder, in the place of what matches the pattern there."""
+    """Copy the jar into the folder, replacing the jars that match the pattern."""
     temporary_jar = folder / f"{jar.name}.new"
     shutil.copyfile(jar, temporary_jar)
     for old_jar in folder.glob(pattern):
         if old_jar.name != jar.name:
             old_jar.unlink()
-    # Never written into: a worker that runs may have it open.
+    # Never overwritten in place: a running worker may have the jar open.
     temporary_jar.replace(folder / jar.name)
 
 
 def find_extensions(folder: Path) -> tuple[str, ...]:
-    """The classes of all REST extensions that jars in the folder offer, by name.
+    """Return the class names of all REST extensions in the folder's jars, sorted.
 
-    A jar offers them as Java's ServiceLoader wants it. What is no jar offers nothing here; the worker
-    has its own words for it.
+    A jar lists them for Java's ServiceLoader. Files that are not jars are ignored; the worker itself reports
+    them.
     """
     class_names: set[str] = set()
     for jar in filter(zipfile.is_zipfile, folder.glob("*.jar")):
@@ -53,8 +53,8 @@ def find_extensions(folder: Path) -> tuple[str, ...]:
 
 
 def _build_plugin(progress: Progress) -> Path | None:
-    """The plug-in from the user's cache, compiled anew if its sources are others by now."""
-    from kdeclare.sandbox.connect_jars import build  # no sandbox without workers needs it
+    """Return the plug-in from the user's cache, compiled again if its sources have changed."""
+    from kdeclare.sandbox.connect_jars import build  # not needed by sandboxes without workers
 
     cache = get_cache_folder(os.environ).with_name("connect-plugin")
     cache.mkdir(parents=True, exist_ok=True)
@@ -66,5 +66,5 @@ def _build_plugin(progress: Progress) -> Path | None:
         except KdeclareError as problem:
             if any(found.code != "javac-missing" for found in problem.diagnostics):
                 raise
-            progress("leaving kdeclare's plug-in for Connect workers out: there is no Java compiler")
+            progress("omitting kdeclare's plug-in for Connect workers, because there is no Java compiler")
             return None

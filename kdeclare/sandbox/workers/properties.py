@@ -1,4 +1,4 @@
-"""The settings of a Connect worker. Pure: what the sandbox consists of in, properties out."""
+"""The settings of a Connect worker. Pure: sandbox settings in, properties out."""
 
 from collections.abc import Iterable
 
@@ -8,8 +8,8 @@ from kdeclare.sandbox.settings import HOST, SandboxSettings
 
 GROUP = "connect"
 
-# Environment variables of a worker's process, for placeholders such as ${env:WORKER_FOLDER}/next.p12, by
-# which one configuration means another file on each worker.
+# Environment variables of a worker's process, for placeholders such as ${env:WORKER_FOLDER}/next.p12. With
+# them, one configuration refers to a different file on each worker.
 FOLDER_VARIABLE = "WORKER_FOLDER"
 PASSWORD_VARIABLE = "KEYSTORE_PASSWORD"
 
@@ -23,7 +23,7 @@ _PROVIDERS = "org.apache.kafka.common.config.provider."
 def build_worker_properties(
     settings: SandboxSettings, worker_id: int, files: ConnectFiles, extensions: Iterable[str]
 ) -> dict[str, str]:
-    """The settings of one worker. ``extensions``: the classes of the REST extensions that it loads."""
+    """Return the settings of one worker. ``extensions``: the classes of the REST extensions that it loads."""
     replication_factor = str(min(3, settings.brokers))
     port = str(settings.get_worker_port(worker_id))
     properties = {
@@ -42,7 +42,7 @@ def build_worker_properties(
         "value.converter": _JSON,
         "value.converter.schemas.enable": "false",
         "plugin.path": str(files.plugins),
-        # All that is here says what it offers; looking into every class of every jar takes seconds.
+        # All jars here declare their services; scanning every class of every jar takes seconds.
         "plugin.discovery": "service_load",
         "listeners": settings.get_worker_url(worker_id),
         "rest.advertised.listener": "https",
@@ -58,17 +58,17 @@ def build_worker_properties(
         "config.providers": "env,file",
         "config.providers.env.class": f"{_PROVIDERS}EnvVarConfigProvider",
         "config.providers.file.class": f"{_PROVIDERS}FileConfigProvider",
-        # Five minutes by default, for which the tasks of a worker that is gone run nowhere.
+        # The default is five minutes, during which the tasks of a worker that is gone do not run anywhere.
         "scheduled.rebalance.max.delay.ms": "3000",
     }
     extension_names = ",".join(extensions)
     if not extension_names:
         return properties
-    # Everybody on this machine may change the workers. The sandbox's brokers ask for no login either: all of
-    # them listen on the loopback address only.
+    # All users on this machine may change the workers. The sandbox's brokers do not require a login either:
+    # all of them listen only on the loopback address.
     return {**properties, "rest.extension.classes": extension_names, PLUGIN_OPEN: "true"}
 
 
 def build_worker_environment(worker_id: int, files: ConnectFiles) -> dict[str, str]:
-    """The environment variables that placeholders in a worker's settings name."""
+    """Return the environment variables that placeholders in a worker's settings refer to."""
     return {FOLDER_VARIABLE: str(files.worker(worker_id).folder), PASSWORD_VARIABLE: KEYSTORE_PASSWORD}

@@ -1,4 +1,4 @@
-"""Connect workers on their way up: keystores, plug-ins, processes, and waiting until they can be used."""
+"""Start Connect workers: keystores, plug-ins, processes, and waiting until the workers are ready."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ from kdeclare.sandbox.workers.properties import build_worker_environment, build_
 
 
 def create_worker_certificates(java: str, files: ConnectFiles, worker_ids: Iterable[int]) -> None:
-    """Make the authority and the keystores of these workers, as far as they are not there.
+    """Create the authority and the keystores of these workers unless they exist.
 
-    Raise KdeclareError ``sandbox-certificates``.
+    Raises KdeclareError ``sandbox-certificates``.
     """
     create_authority(java, files)
     missing_ids = [i for i in worker_ids if not files.worker(i).keystore.exists()]
@@ -41,10 +41,10 @@ _ASK_SECONDS = 5.0
 def await_workers(
     layout: Layout, settings: SandboxSettings, started_ids: Sequence[int], progress: Progress, timeout: float
 ) -> None:
-    """Return when all workers that run are healthy, and still were after the last one had joined.
+    """Return when all running workers are healthy, and still were after the last one had joined.
 
-    The group is formed anew whenever one joins. ``started_ids``: those that did not run before.
-    Raise KdeclareError ``sandbox-start`` when one ends or ``timeout`` seconds have passed.
+    The group rebalances whenever a worker joins. ``started_ids``: those that were not running before.
+    Raises KdeclareError ``sandbox-start`` if one ends or ``timeout`` seconds have passed.
     """
     started_at = time.monotonic()
     running_ids = [i for i in settings.worker_ids if running_process(layout.connect.worker(i)) is not None]
@@ -69,21 +69,19 @@ def _require_running(layout: Layout, worker_ids: Iterable[int]) -> None:
     for worker_id in worker_ids:
         files = layout.connect.worker(worker_id)
         if running_process(files) is None:
-            raise build_start_error(
-                "Connect worker", files, f"Worker {worker_id} ended while it was starting."
-            )
+            raise build_start_error("Connect worker", files, f"Worker {worker_id} ended during startup.")
 
 
-# Three workers and three brokers have to fit into 4 GiB.
+# Three workers and three brokers must fit into 4 GiB.
 _HEAP = ("-Xms32m", "-Xmx192m")
 _MAIN_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStartup:
-    """The Connect workers of a sandbox that have to be started.
+    """The Connect workers of a sandbox that must be started.
 
-    ``down``: their ids. ``overrides``: settings for this life of them; None takes one out.
+    ``down``: their ids. ``overrides``: settings that apply until their next start; None removes a setting.
     """
 
     layout: Layout
@@ -95,18 +93,18 @@ class WorkerStartup:
     overrides: Mapping[str, str | None] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Make certificates and fill the plug-in folder, as far as that is still to be done.
+        """Create certificates and fill the plug-in folder, where not already done.
 
-        Raise KdeclareError ``sandbox-certificates``, ``plugin-build``, ``plugin-folder``.
+        Raises KdeclareError ``sandbox-certificates``, ``plugin-build`` or ``plugin-folder``.
         """
         files = self.layout.connect
         if any(not files.worker(i).keystore.exists() for i in self.down):
-            self.progress("making certificates for Connect workers")
+            self.progress("creating certificates for Connect workers")
         create_worker_certificates(self.java, files, self.down)
         plugins.install(files.plugins, self.jars, self.progress)
 
     def spawn(self) -> Iterator[processes.ProcessRecord]:
-        """Start the workers' processes, recording each. They are not ready yet."""
+        """Start the workers' processes and record each. The workers are not ready yet."""
         runtime = launch.Runtime(self.java, self.jars)
         connect_files = self.layout.connect
         for worker_id in self.down:
@@ -119,7 +117,7 @@ class WorkerStartup:
             )
 
     def wait(self, timeout: float) -> None:
-        """Return when they can be used. Raise KdeclareError ``sandbox-start``."""
+        """Return when the workers are ready. Raises KdeclareError ``sandbox-start``."""
         await_workers(self.layout, self.settings, self.down, self.progress, timeout)
 
     def _build_properties(self, worker_id: int) -> dict[str, str]:
@@ -138,7 +136,7 @@ def build_worker_startup(
     progress: Progress,
     overrides: Mapping[str, str | None] | None = None,
 ) -> WorkerStartup:
-    """The workers with what they run on. Raise KdeclareError where Java or Connect's jars cannot be had."""
+    """Return the workers with Java and jars. Raises KdeclareError if either is unavailable."""
     return WorkerStartup(
         layout, settings, worker_ids, find_java(), resolve_connect_jars(progress), progress, overrides or {}
     )
