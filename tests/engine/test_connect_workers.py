@@ -512,7 +512,7 @@ def test_an_earlier_raw_password_comes_back_only_where_it_is_known_again(
     workers.patch(workers.urls[0], {PASSWORD: "s3cret-of-somebody"})
     plan = world.plan(connect(workers))
     (op,) = plan.operations
-    assert op.irreversible == f"Cannot be brought back: the secret of {PASSWORD}."
+    assert op.irreversible == f"Cannot be restored: the secret of {PASSWORD}."
     world.secrets.values = {"${env.PW}": "s3cret-one"}
     world.apply(secret(workers, "s3cret-one", "${env.PW}"))
     world.apply(connect(workers))

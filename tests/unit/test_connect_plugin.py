@@ -46,7 +46,7 @@ def test_an_old_compiler_is_refused_with_its_version(tmp_path: Path) -> None:
     (tmp_path / "bin" / "javac").chmod(0o755)
     only = refusal(environment, tmp_path / "out")
     assert only.code == "javac-missing"
-    assert only.detail.endswith("javac is of version 11.")
+    assert only.detail.endswith("javac is 11.")
 
 
 def test_what_the_compiler_says_is_shown(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_an_earlier_secret_that_was_no_reference_is_lost() -> None:
     )
     undo = DOOR.update.invert(op, DOOR.update.expected_state(op), allow_data_loss=False)
     assert (undo.args, undo.lost) == (None, ("key",))
-    assert op.irreversible == "Cannot be brought back: key."
+    assert op.irreversible == "Cannot be restored: key."
 
 
 def test_a_deleted_object_is_made_again() -> None:

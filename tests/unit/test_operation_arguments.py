@@ -107,7 +107,7 @@ def test_partition_that_is_not_written_as_kdeclare_writes_it_is_not_taken(number
 
 def test_operation_of_a_provider_that_is_not_installed_is_kept() -> None:
     assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments(
-        {"lamp": 1}, "no verb 'lamp.on' is known"
+        {"lamp": 1}, "unknown verb 'lamp.on'"
     )
 
 

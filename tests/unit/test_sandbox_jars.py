@@ -59,7 +59,7 @@ def test_an_old_java_is_refused_with_its_version(tmp_path: Path) -> None:
 def test_a_missing_java_is_said_with_where_it_was_looked_for(tmp_path: Path) -> None:
     assert java_error({"PATH": str(tmp_path)}) == (
         "java-missing",
-        "Java was not found: there is no java on PATH and JAVA_HOME is not set.",
+        "There is no java on PATH, and JAVA_HOME is not set.",
     )
     assert "JAVA_HOME is" in java_error({"JAVA_HOME": str(tmp_path)})[1]
 

@@ -52,7 +52,7 @@ def test_a_tool_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     failed = subprocess.CompletedProcess((), 1, "", "no brokers\n")
     monkeypatch.setattr(launch, "run_kafka_tool", lambda *_: failed)
     files = SecurityFiles(tmp_path)
-    with pytest.raises(KdeclareError, match="ended with 1:\nno brokers") as raised:
+    with pytest.raises(KdeclareError, match="exited with code 1:\nno brokers") as raised:
         startup.grant_access(files, SETTINGS, print)
     assert raised.value.diagnostics[0].code == "sandbox-access"
     assert not files.client("reader").exists(), "the next start tries again"

@@ -315,7 +315,7 @@ def test_keytool_is_quoted_when_it_fails(tmp_path: Path, keytool: Path) -> None:
 
 
 def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KdeclareError, match="/bin/keytool does not run") as failed:
+    with pytest.raises(KdeclareError, match="/bin/keytool could not be run") as failed:
         worker_startup.create_worker_certificates(
             str(tmp_path / "bin" / "java"), resolve_layout(tmp_path / "s").connect, [1]
         )
@@ -353,7 +353,7 @@ def test_a_worker_that_is_not_there_is_neither_killed_nor_started(tmp_path: Path
     for act in (kill_worker, start_worker, certify):
         for folder, worker_id in ((tmp_path, 3), (tmp_path / "absent", 1)):
             with pytest.raises(
-                KdeclareError, match=f"There is no sandbox with a Connect worker {worker_id}"
+                KdeclareError, match=f"There is no sandbox with Connect worker {worker_id}"
             ) as failed:
                 act(folder, worker_id)
             assert failed.value.diagnostics[0].code == "sandbox-missing"
@@ -437,7 +437,7 @@ def test_a_worker_that_is_late_is_quoted(sleeping: Layout, monkeypatch: pytest.M
         KdeclareError, match=r"(?s)Worker\(s\) 2 were not ready within 0 s.*patience$"
     ) as failed:
         wait(sleeping, 0)
-    assert failed.value.diagnostics[0].summary == "A Connect worker did not start"
+    assert failed.value.diagnostics[0].summary == "Sandbox process did not start"
 
 
 def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +452,7 @@ def test_a_worker_that_ends_is_quoted(sleeping: Layout, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(health, "is_healthy", ends)
     monkeypatch.setattr(worker_startup, "_POLL_SECONDS", 0)
-    with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended while it was starting.*Stopping due to"):
+    with pytest.raises(KdeclareError, match=r"(?s)Worker 1 ended during startup.*Stopping due to"):
         wait(sleeping, 60)
 
 

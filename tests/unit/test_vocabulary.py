@@ -41,7 +41,7 @@ ALLOWED = {
     ("engine/planning/planfile_schema.py", "topic"),
     ("engine/planning/prune_denied.py", "reassign"),
     # a verdict of the system itself is that of its brokers in version 1
-    ("core/plans/plan.py", "A policy of the brokers refuses it and does not say why."),
+    ("core/plans/plan.py", "A policy of the brokers denied the request without giving a reason."),
     # the document of progress
     ("core/plans/run.py", "partition"),
     ("core/plans/run.py", "partitions"),

@@ -457,7 +457,7 @@ spec:
         ({"config": {LOCATION: ["/a"]}}, "takes a single value", "invalid-config"),
         ({"workers": []}, "workers", "bad-value"),
         ({"confg": {}}, "config", "unknown-field"),
-        ({"warnBeforeExpiry": "soon"}, "'soon' is no duration", "bad-value"),
+        ({"warnBeforeExpiry": "soon"}, "'soon' is not a duration", "bad-value"),
     ],
 )
 def test_what_is_wrong_with_a_manifest_is_said_with_its_place(

@@ -175,11 +175,11 @@ def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) 
 @pytest.mark.parametrize(
     ("attribute", "code", "detail"),
     [
-        ("LATER", "provider-contract", "version 2 of the provider contract; this kdeclare has version 1"),
+        ("LATER", "provider-contract", "version 2 of the provider contract, but this version of kdeclare requires version 1"),
         ("NO_PROVIDER", "provider-broken", "NO_PROVIDER is a str"),
         ("MISSING", "provider-broken", "AttributeError"),
-        ("OTHER_NAME", "provider-broken", "it calls itself 'ours', unlike its entry point"),
-        ("NO_VERSION", "provider-broken", "its api_version 'theirs' is not like flags.example/v1"),
+        ("OTHER_NAME", "provider-broken", "its name is 'ours', unlike its entry point"),
+        ("NO_VERSION", "provider-broken", "its api_version 'theirs' does not look like flags.example/v1"),
         ("no_such_module_at_all:X", "provider-broken", "ModuleNotFoundError"),
         (
             "UNLISTED_TYPE",
@@ -195,7 +195,7 @@ def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) 
             "'rooom', which is not a field of ShelfSpec (did you mean",
         ),
         ("NO_SUCH_KIND", "provider-broken", "an unknown kind, 'Shelff' (did you mean 'Shelf'?)"),
-        ("SAME_KIND", "provider-collision", "The kind 'Topic' comes from both"),
+        ("SAME_KIND", "provider-collision", "The kind 'Topic' is defined by both"),
         ("SAME_OPERATION", "provider-collision", "The operation type 'connect.worker-config.patch'"),
     ],
 )
@@ -222,12 +222,12 @@ def distribute(monkeypatch: pytest.MonkeyPatch, folder: Path, **attributes: str)
 @pytest.mark.parametrize(
     ("attributes", "detail"),
     [
-        ({"theirs": "SAME_GROUP"}, "The API group 'kdeclare' comes from both {kdeclare} and {theirs}."),
+        ({"theirs": "SAME_GROUP"}, "The API group 'kdeclare' is defined by both {kdeclare} and {theirs}."),
         (
             {"theirs": "OWN_GROUP", "others": "OWN_GROUP_TOO"},
-            "The API group 'theirs.example' comes from both {others} and {theirs}.",
+            "The API group 'theirs.example' is defined by both {others} and {theirs}.",
         ),
-        ({"theirs": "SAME_KIND_ELSEWHERE"}, "The kind 'Topic' comes from both {kdeclare} and {theirs}."),
+        ({"theirs": "SAME_KIND_ELSEWHERE"}, "The kind 'Topic' is defined by both {kdeclare} and {theirs}."),
     ],
 )
 def test_groups_and_kinds_of_two_distributions_collide_by_name(
@@ -294,7 +294,7 @@ def test_command_names_providers_that_cannot_be_installed_together(
     distribute(monkeypatch, tmp_path, theirs="OWN_GROUP", others="OWN_GROUP_TOO")
     ran = kdeclare("providers")
     assert ran.code == 1
-    detail = "The API group 'theirs.example' comes from both the distribution others and the "
+    detail = "The API group 'theirs.example' is defined by both the distribution others and the "
     detail += "distribution theirs."
     assert f"error: {detail}" in " ".join(ran.out.split())
     document = json.loads(kdeclare("providers", "--format", "json").out)

@@ -122,8 +122,8 @@ def test_patterns_match_whole_texts(text: str, matching: str, other: str) -> Non
         ("a{1001}", "invalid repetition size in '{1001}'"),
         ("(?=x)", "invalid perl operator in '(?='"),
         (r"\Qa", r"\Q without \E"),
-        (r"(\pL?){500}", "too large, once its repetitions are written out"),
-        ("\ud800", "no Unicode text"),
+        (r"(\pL?){500}", "too large after expanding its repetitions"),
+        ("\ud800", "not valid Unicode"),
     ],
 )
 def test_patterns_that_are_none(text: str, reason: str) -> None:
