@@ -89,7 +89,7 @@ def parse_duration(value: object) -> float:
         raise ValueError("Write a duration with its unit, such as 30s, 10m or 1h30m")
     number_unit_pairs = _DURATION.findall(value)
     if not number_unit_pairs or "".join(number + unit for number, unit in number_unit_pairs) != value:
-        raise ValueError(f"'{value}' is not a duration; write it as 30s, 10m or 1h30m")
+        raise ValueError(f"'{value}' is not a duration; write 30s, 10m or 1h30m")
     return sum(float(number) * _UNITS_S[unit] for number, unit in number_unit_pairs)
 
 

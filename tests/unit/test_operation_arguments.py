@@ -106,9 +106,7 @@ def test_partition_that_is_not_written_as_kdeclare_writes_it_is_not_taken(number
 
 
 def test_operation_of_a_provider_that_is_not_installed_is_kept() -> None:
-    assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments(
-        {"lamp": 1}, "unknown verb 'lamp.on'"
-    )
+    assert bind_arguments("lamp.on", {"lamp": 1}) == UnboundArguments({"lamp": 1}, "unknown verb 'lamp.on'")
 
 
 def test_deletion_in_a_journal_of_the_first_version_has_only_a_name() -> None:

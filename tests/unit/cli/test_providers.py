@@ -175,7 +175,11 @@ def test_provider_that_lists_all_parts_of_its_kinds_is_loaded(install: Install) 
 @pytest.mark.parametrize(
     ("attribute", "code", "detail"),
     [
-        ("LATER", "provider-contract", "version 2 of the provider contract, but this version of kdeclare requires version 1"),
+        (
+            "LATER",
+            "provider-contract",
+            "implements version 2 of the provider contract, but this version of kdeclare requires version 1",
+        ),
         ("NO_PROVIDER", "provider-broken", "NO_PROVIDER is a str"),
         ("MISSING", "provider-broken", "AttributeError"),
         ("OTHER_NAME", "provider-broken", "its name is 'ours', unlike its entry point"),

@@ -73,7 +73,10 @@ def test_the_static_strategies(kdeclare: CommandLine) -> None:
             "It takes 'drain' or 'targetBrokers', not both.",
         ),
         ({"topics": ["a"], "drain": [1], "throttle": "50MB"}, "'50MB' is no rate; write 50MiB/s"),
-        ({"topics": ["a"], "drain": [1], "timeout": "5 minutes"}, "is not a duration; write it as 30s, 10m or 1h30m"),
+        (
+            {"topics": ["a"], "drain": [1], "timeout": "5 minutes"},
+            "is not a duration; write 30s, 10m or 1h30m",
+        ),
         ({"topics": ["a"], "drain": [1], "interBatchPause": 10}, "Write a duration with its unit"),
         ({"topics": ["a"], "drain": [1], "batchSize": 0}, "must be at least 1, not 0"),
         ({"topics": ["a"], "placement": {"strategy": "crossrack"}}, "Did you mean 'cross-rack'?"),
