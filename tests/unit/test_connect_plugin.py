@@ -36,7 +36,7 @@ def test_a_runtime_without_a_compiler_is_said_with_what_to_install(tmp_path: Pat
     environment = {**java_home(tmp_path, _JAVA), "PATH": str(tmp_path)}
     only = refusal(environment, tmp_path / "out")
     assert only.code == "javac-missing"
-    assert "this is a Java runtime, not a JDK" in only.detail
+    assert "The installed Java is a runtime, not a JDK" in only.detail
     assert "JDK, version 17" in only.hint
 
 

@@ -38,10 +38,10 @@ def test_there_is_an_odd_number_of_controllers(brokers: int, controllers: list[i
         (SandboxSettings(Path("/s"), brokers=21), "1 to 20 brokers, not 21"),
         (SandboxSettings(Path("/s"), brokers=2, racks=3), "not 3"),
         (SandboxSettings(Path("/s"), racks=0), "not 0"),
-        (SandboxSettings(Path("/s"), port=80), "Ports 80 to 182"),
+        (SandboxSettings(Path("/s"), port=80), "needs ports 80 to 182"),
         (SandboxSettings(Path("/s"), port=65500), "65602"),
         (SandboxSettings(Path("/a,b")), "comma"),
-        (SandboxSettings(Path("/s"), connect_workers=1, secure=True), "no Connect workers"),
+        (SandboxSettings(Path("/s"), connect_workers=1, secure=True), "cannot have Connect workers"),
     ],
 )
 def test_impossible_settings_are_refused_in_one_sentence(settings: SandboxSettings, message: str) -> None:

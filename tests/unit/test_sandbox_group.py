@@ -67,7 +67,7 @@ def test_no_port_is_anothers(clusters: int, brokers: int) -> None:
         (GroupSettings(Path("/s"), 0), "1 to 20 clusters, not 0"),
         (GroupSettings(Path("/s"), 21), "1 to 20 clusters, not 21"),
         (GroupSettings(Path("/s"), 2, 2, 3), "not 3"),
-        (GroupSettings(Path("/s"), 3, port=65100), "Ports 65500 to 65602"),
+        (GroupSettings(Path("/s"), 3, port=65100), "needs ports 65500 to 65602"),
     ],
 )
 def test_impossible_settings_are_refused_in_one_sentence(settings: GroupSettings, message: str) -> None:

@@ -139,11 +139,11 @@ _KNOWN_FAILURES = (
         "Install kdeclare's dependencies there, or set PYSPARK_PYTHON to a Python that has them.",
     ),
     _build_known_failure(
-        r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), and the Python of a task "
-        r"(?P<found>[^\n]*?)\.\s",
+        r"This command uses the provider (?P<provider>'[^']+' \([^)]*\)), but the Python environment of "
+        r"a task (?P<found>[^\n]*?)\.\s",
         "provider-missing",
-        "A provider is missing where a task runs",
-        "This command uses the provider {provider}, and the Python of a task {found}.",
+        "Provider missing on an executor",
+        "This command uses the provider {provider}, but the Python environment of a task {found}.",
         "Install the same version of its distribution on every executor, or uninstall it here.",
     ),
     _build_known_failure(

@@ -69,7 +69,7 @@ def test_no_plan_is_made_with_two_options_of_one_name(install: list[InstalledEnt
     install.append(InstalledEntryPoint(GROUP, "twin", f"{__name__}:Twin"))
     offered = find_plan_options().usable
     assert (offered["rf_guard"].provider, offered["note"].provider) == ("kafka", "twin")
-    with pytest.raises(KdeclareError, match=r"'--rf-guard' of .*:Twin has the name"):
+    with pytest.raises(KdeclareError, match=r"'--rf-guard' of .*:Twin has the same name"):
         choose_options()
 
 

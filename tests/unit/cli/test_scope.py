@@ -66,7 +66,7 @@ def test_reassignment_names_only_topics_within_the_scope(shared: CommandLine) ->
     shared.write("manifests/r.yaml", "Reassignment", "away", topics=["search.a", "audit"], drain=[1])
     ran = shared("validate")
     assert ran.code == 1
-    assert "must not declare or change Topic/search.a, which Reassignment/away is about" in said(ran.out)
+    assert "must not declare or change Topic/search.a, which Reassignment/away would affect" in said(ran.out)
 
 
 def test_pattern_of_a_reassignment_matches_only_topics_within_the_scope(shared: CommandLine) -> None:
@@ -74,7 +74,7 @@ def test_pattern_of_a_reassignment_matches_only_topics_within_the_scope(shared: 
     assert shared("validate").code == 0, "only the cluster knows which topics match"
     ran = shared("plan")
     assert ran.code == 1
-    assert "Topic/search.a, which Reassignment/away is about" in said(ran.out)
+    assert "Topic/search.a, which Reassignment/away would affect" in said(ran.out)
     file.unlink()
     shared.write("manifests/r.yaml", "Reassignment", "away", topics=["/checkout.*/"], drain=[1])
     assert shared("plan").code == 0

@@ -301,8 +301,8 @@ def test_the_diff_of_a_decoded_object_is_the_diff_of_the_kitchen(seed: int) -> N
 @pytest.mark.parametrize(
     ("distribution", "stated", "why"),
     [
-        ("no-such-distribution", "1.0", "the Python of a task does not have it"),
-        ("kdeclare", "0.0.1", f"the Python of a task has version {version('kdeclare')}"),
+        ("no-such-distribution", "1.0", "the Python environment of a task does not have it"),
+        ("kdeclare", "0.0.1", f"the Python environment of a task has version {version('kdeclare')}"),
     ],
 )
 def test_a_provider_that_a_task_lacks_is_named(distribution: str, stated: str, why: str) -> None:
@@ -311,6 +311,6 @@ def test_a_provider_that_a_task_lacks_is_named(distribution: str, stated: str, w
         use_providers((*find_providers(), missing))
     (found,) = problem.value.diagnostics
     assert found.code == "provider-missing"
-    assert found.detail == f"This command uses the provider 'pantry' ({distribution} {stated}), and {why}."
+    assert found.detail == f"This command uses the provider 'pantry' ({distribution} {stated}), but {why}."
     assert "kitchen" in {provider.name for provider in load_providers()}, "nothing has changed"
     assert "Kettle" in CODECS
