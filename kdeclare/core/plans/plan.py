@@ -81,7 +81,7 @@ def build_system_denial(resource: str, message: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of resources, except that ``reassign`` counts partitions and ``unmanaged_configs`` counts keys."""
+    """Counts of resources. ``reassign`` counts partitions, and ``unmanaged_configs`` counts keys."""
 
     create: int = 0
     update: int = 0
