@@ -1,1 +1,1 @@
-"""The ad hoc commands of Kafka, with what they do and print. Entry points lead here; nothing imports it."""
+"""The ad hoc commands of Kafka and their output. They are loaded by entry points; nothing else imports it."""

@@ -1,4 +1,4 @@
-"""Changing topics and configs ad hoc, many in one request (KIP-4)."""
+"""Change topics and configs ad hoc, many in one request (KIP-4)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -40,18 +40,18 @@ from kdeclare.report.adhoc import AdhocLabels, AdhocResult
 from kdeclare.report.elements.values import format_count, join_nonempty
 
 RequestBuilder = Callable[[Cluster], AdhocRequest]
-"""Makes of the command line what is asked for, given what the cluster has."""
+"""Builds the request from the command line and the live cluster."""
 
 BodyBuilder = Callable[[AdhocTopicRequest], tuple[TopicBody, tuple[Diagnostic, ...]]]
-"""What an instruction makes of its topic, and what is wrong with it."""
+"""Builds the body of a topic from a request, with diagnostics about the request."""
 
 TOPIC_WORDING = AdhocLabels(
-    ongoing="replicas are on their way",
-    follow_hint="'kdeclare status --watch' follows the moves.",
-    look_hint="'kdeclare topic describe' shows what is there.",
+    ongoing="replicas are being moved",
+    follow_hint="Follow the moves with 'kdeclare status --watch'.",
+    look_hint="Check the topics with 'kdeclare topic describe'.",
 )
-_ALREADY_EXISTS = "It is there already."
-_DOES_NOT_EXIST = "It is not there."
+_ALREADY_EXISTS = "The topic already exists."
+_DOES_NOT_EXIST = "The topic does not exist."
 
 
 def create_topics(
@@ -62,9 +62,9 @@ def create_topics(
     *,
     if_not_exists: bool,
 ) -> AdhocResult | None:
-    """Create topics; None when the person said no.
+    """Create topics; return None if the user declined.
 
-    if_not_exists: leave those out that are there, instead of failing for them. Raises KdeclareError.
+    if_not_exists: skip topics that already exist, instead of failing for them. Raises KdeclareError.
     """
 
     def build_request(cluster: Cluster) -> AdhocRequest:
@@ -90,10 +90,10 @@ def alter_topics(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Change topics as KIP-4 has it; None when the person said no.
+    """Change topics as KIP-4 specifies; return None if the user declined.
 
-    A name can be a regular expression (see `topic_selection`): then all topics of such names are meant.
-    if_exists: leave those out that are not there, instead of failing for them. Raises KdeclareError.
+    A name can be a regular expression (see `topic_selection`), which selects all topics that it matches.
+    if_exists: skip topics that do not exist, instead of failing for them. Raises KdeclareError.
     """
 
     def build_request(cluster: Cluster) -> AdhocRequest:
@@ -123,7 +123,7 @@ def delete_topics(
     *,
     if_exists: bool,
 ) -> AdhocResult | None:
-    """Delete topics; None when the person said no. Names and if_exists as for `alter_topics`."""
+    """Delete topics; return None if the user declined. Names and if_exists are as for `alter_topics`."""
 
     def build_request(cluster: Cluster) -> AdhocRequest:
         draft = _RequestDraft()
@@ -149,13 +149,13 @@ def _build_command(build_request: RequestBuilder) -> AdhocCommand:
 
 
 def _filter_certain_errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The errors among them; whether a key is unknown is for the cluster to say."""
+    """Return the errors, without unknown config keys, which only the cluster can determine."""
     return tuple(d for d in diagnostics if d.is_error and d.code != UNKNOWN_CONFIG)
 
 
 @dataclass
 class _RequestDraft:
-    """What is wanted, while it is being put together."""
+    """An ad hoc request under construction."""
 
     desired: list[DesiredResource] = field(default_factory=list)
     removals: set[ResourceId] = field(default_factory=set)
@@ -164,7 +164,7 @@ class _RequestDraft:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def select_last(self, requests: Iterable[AdhocTopicRequest]) -> list[AdhocTopicRequest]:
-        """One instruction a topic: the last one (KIP-4)."""
+        """Return one request per topic, the last one (KIP-4), and warn about repeated ones."""
         last_by_topic: dict[str, AdhocTopicRequest] = {}
         repeated: dict[str, AdhocTopicRequest] = {}
         for item in requests:
@@ -175,7 +175,7 @@ class _RequestDraft:
         return list(last_by_topic.values())
 
     def add(self, workspace: Workspace, item: AdhocTopicRequest, build_body: BodyBuilder) -> None:
-        """Want what an instruction says, unless something is wrong with it."""
+        """Add the topic of a request, or its errors if it has any."""
         try:
             item = replace(item, configs=resolve_references(workspace, item.configs, str(item.resource)))
         except UnresolvedReference as problem:
@@ -191,18 +191,18 @@ class _RequestDraft:
         self.desired.append(DesiredResource(item.resource, body, source=item.place))
 
     def fail(self, resource: ResourceId, problem: Diagnostic) -> None:
-        """It cannot be had."""
+        """Note that the request for a resource is invalid."""
         self.failed[str(resource)] = (problem,)
 
     def add_missing(self, resource: ResourceId, *, if_exists: bool, diagnostic: Diagnostic) -> None:
-        """It is not there."""
+        """Note that a resource does not exist: skipped with if_exists, otherwise failed."""
         if if_exists:
             self.left_out[str(resource)] = _DOES_NOT_EXIST
         else:
             self.fail(resource, diagnostic)
 
     def done(self) -> AdhocRequest:
-        """As a value."""
+        """Return the finished request."""
         return AdhocRequest(
             tuple(self.desired),
             frozenset(self.removals),
@@ -215,9 +215,9 @@ class _RequestDraft:
 def _report_existing_topic(item: AdhocTopicRequest) -> Diagnostic:
     return error(
         "topic-exists",
-        "The topic is there already",
-        f"Topic '{item.topic}' exists; nothing of it was changed.",
-        hint="'kdeclare topic alter' changes it; --if-not-exists leaves it out.",
+        "Topic already exists",
+        f"Topic '{item.topic}' already exists and was not changed.",
+        hint="Change it with 'kdeclare topic alter', or pass --if-not-exists to skip it.",
         place=item.place,
         resource=str(item.resource),
     )
@@ -226,8 +226,8 @@ def _report_existing_topic(item: AdhocTopicRequest) -> Diagnostic:
 def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
     return warning(
         "asked-twice",
-        "Asked for more than once",
-        f"Several instructions are about topic '{item.topic}'; the last one counts.",
+        "Topic requested more than once",
+        f"Topic '{item.topic}' was requested several times; the last request applies.",
         place=item.place,
         resource=str(item.resource),
     )
@@ -235,22 +235,25 @@ def _warn_repeated(item: AdhocTopicRequest) -> Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopics:
-    """topics: at least those that are meant and there. names: all there are, where some is missing."""
+    """The existing topics, as far as they were read.
+
+    topics: at least the requested ones that exist. names: all topic names, if a requested one is missing.
+    """
 
     topics: Mapping[str, Topic]
     names: frozenset[str] = frozenset()
 
     def find_matches(self, text: str) -> tuple[str, ...]:
-        """The topics that a name or an expression stands for; what stands for none, for itself."""
+        """Return the topics that a name or expression matches; the text itself if it matches none."""
         return select_named_topics([text], self.topics.keys()).found or (text,)
 
     def missing(self, text: str, place: SourcePosition | None = None) -> Diagnostic:
-        """What to say of a name that stands for no topic."""
+        """Build the error for a name that matches no topic."""
         return replace(report_unknown_topic(text, self.names), place=place, resource=f"Topic/{text}")
 
 
 def _find_existing(cluster: Cluster, texts: Sequence[str]) -> ExistingTopics:
-    """Look for what is named. Raises KdeclareError for what is no regular expression, and Fault."""
+    """Read the named topics. Raises KdeclareError for an invalid regular expression, and Fault."""
     has_patterns = any(map(is_topic_pattern, texts))
     topics = cluster.topics(None if has_patterns else list(dict.fromkeys(texts)))
     missing = select_named_topics(texts, topics.keys()).missing
@@ -312,21 +315,21 @@ def alter_broker_configs(
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """A topic as metadata has it afterwards.
+    """A topic after the change, as the metadata shows it.
 
-    factors: sorted. leaderless: partitions without a leader.
+    factors: sorted. leaderless: the number of partitions without a leader.
     """
 
     schema_name = "SeenDocument"
 
     partitions: int
-    factors: Annotated[tuple[int, ...], Field(description="Replicas a partition: each size once.")]
-    replicas: Annotated[int, Field(description="Over all partitions.")]
-    in_sync: Annotated[int, Field(description="Those of them that the leaders call in sync.")]
+    factors: Annotated[tuple[int, ...], Field(description="Distinct numbers of replicas per partition.")]
+    replicas: Annotated[int, Field(description="Number of replicas of all partitions.")]
+    in_sync: Annotated[int, Field(description="Number of replicas that the leaders report as in sync.")]
     leaderless: int
 
     def describe(self) -> str:
-        """Return it in words."""
+        """Return a description as text."""
         factors = "/".join(map(str, self.factors))
         replicas = "replica" if factors == "1" else "replicas"
         lagging_count = self.replicas - self.in_sync
@@ -338,14 +341,14 @@ class TopicSummary:
         return join_nonempty(
             [
                 f"{format_count(self.partitions, 'partition')} × {factors} {replicas}",
-                f"{sync_text}, as their leaders say",
+                f"{sync_text} according to their leaders",
                 f"{self.leaderless:,} without a leader" if self.leaderless else "",
             ]
         )
 
 
 def summarize_topic(resource: ResourceId, live: LiveState) -> TopicSummary | None:
-    """Return what there is to say of a resource; None for what is no topic, or is not there."""
+    """Return the summary of a topic; None if the resource is not a topic or does not exist."""
     if not is_topic(resource):
         return None
     cluster = live.get(KafkaState)

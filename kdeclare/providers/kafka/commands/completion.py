@@ -1,4 +1,4 @@
-"""What the shell offers for topics, brokers and configs: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
+"""Shell completion for topics, brokers and configs: ``retention.ms=…``, ``k=v,k=[v,v]``, ``k,k``."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -25,7 +25,7 @@ _ENTITY_TYPES = ("topics", "brokers")
 
 
 def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
-    """Return what could be typed for a parameter of Kafka's commands; None for any other."""
+    """Return completions for a parameter of Kafka's commands; None for any other parameter."""
     if place.wanted is None or (place.path[:1] not in _COMMANDS and place.path[:2] != _NEW_TOPIC):
         return None
     for spelling in place.wanted.spellings:
@@ -37,7 +37,7 @@ def complete(place: CursorContext, names: Names) -> CompletionOffer | None:
 
 
 def find_overrides(names: Names, resource: ConfigResource) -> Mapping[str, str | None]:
-    """Return what is set on a resource itself; None for what Kafka keeps secret."""
+    """Return the overrides of a resource; the value is None for sensitive keys."""
 
     def read_overrides(connections: Connections) -> Mapping[str, str | None]:
         configs_by_resource = connections.get(KafkaConnection).cluster.configs(
@@ -71,7 +71,7 @@ def _list_entities(place: CursorContext, names: Names) -> Iterable[CompletionVal
 
 
 def get_scope(place: CursorContext) -> ConfigScope:
-    """Whose configs the line is about."""
+    """Return whether the command line is about topics or brokers."""
     entity_type = place.first("entity_type") or ""
     is_about_brokers = (
         entity_type.startswith("broker") or "broker" in place.given or "broker_defaults" in place.given
@@ -80,12 +80,12 @@ def get_scope(place: CursorContext) -> ConfigScope:
 
 
 def complete_setting(place: CursorContext, names: Names) -> CompletionOffer:
-    """``k=v``."""
+    """Complete ``k=v``."""
     return _complete_setting(place, names, "", place.text, only_lists=False)
 
 
 def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
-    """``k=v,k=[v,v]``."""
+    """Complete ``k=v,k=[v,v]``."""
     last_setting = split_settings(place.text)[-1]
     return _complete_setting(
         place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=False
@@ -93,7 +93,7 @@ def complete_settings(place: CursorContext, names: Names) -> CompletionOffer:
 
 
 def complete_list_settings(place: CursorContext, names: Names) -> CompletionOffer:
-    """The same of keys that take a list."""
+    """Complete ``k=v,k=[v,v]``, only for keys of type list."""
     last_setting = split_settings(place.text)[-1]
     return _complete_setting(
         place, names, place.text[: len(place.text) - len(last_setting)], last_setting, only_lists=True
@@ -101,7 +101,7 @@ def complete_list_settings(place: CursorContext, names: Names) -> CompletionOffe
 
 
 def split_settings(text: str) -> list[str]:
-    """The elements of ``k=v,k=[v,v]``; a comma between brackets parts nothing."""
+    """Split ``k=v,k=[v,v]`` at commas outside brackets."""
     elements = [""]
     depth = 0
     for character in text:
@@ -114,7 +114,7 @@ def split_settings(text: str) -> list[str]:
 
 
 def complete_keys(place: CursorContext, names: Names) -> CompletionOffer:
-    """``k,k``: those that are set, where that is known."""
+    """Complete ``k,k`` with the keys that are set, or with all keys if these are unknown."""
     prefix, comma, partial_text = place.text.rpartition(",")
     key_catalog, overrides = load_catalog(get_scope(place)), _find_current_overrides(place, names)
     used_texts = set(prefix.split(","))
@@ -178,7 +178,7 @@ def _format_hint(info: KeyInfo, current: str | None) -> str:
 
 
 def _find_current_overrides(place: CursorContext, names: Names) -> Mapping[str, str | None]:
-    """What is set on the one resource that the line names, if it names one."""
+    """Return the overrides of the resource that the command line names; empty if it names none."""
     scope = get_scope(place)
     arguments = [argument.name for argument in place.command.arguments]
     option_name = "broker" if scope is ConfigScope.BROKER else "topic"

@@ -1,4 +1,4 @@
-"""``kdeclare config``: configs by hand, with Kafka's flags (ConfigCommand)."""
+"""``kdeclare config``: manage configs ad hoc, with the options of Kafka's ConfigCommand."""
 
 from typing import Annotated
 
@@ -27,27 +27,25 @@ _ALTER_EPILOG = build_epilog(
 
 _DESCRIBE_EPILOG = build_epilog(
     "kdeclare config describe --topic orders",
-    "kdeclare config describe --broker 1 --all      and what holds there otherwise",
+    "kdeclare config describe --broker 1 --all      including inherited values",
     "kdeclare config describe --entity-type brokers --entity-default",
     codes=(0, 1, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Register the commands with the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "alter", epilog=_ALTER_EPILOG)(alter)
     command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
-    app.add_typer(group, name="config", help="Configs of topics and brokers by hand: alter, describe.")
+    app.add_typer(group, name="config", help="Alter and describe configs of topics and brokers.")
 
 
 def alter(
     *,
     entities: EntityOptions,
     changes: ConfigChangeOptions,
-    if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="Leave out topics that are not there.")
-    ] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
     yes: Yes = False,
     output: Format = "text",
     afterwards: AfterChangeOptions,
@@ -55,11 +53,11 @@ def alter(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Change configs of topics, of brokers, or of all brokers by default.
+    """Change configs of topics or brokers, or the cluster-wide defaults of brokers.
 
-    All changes of one topic or broker are made at once or not at all, and nothing else of it is touched
-    (KIP-339). A sensitive value is best given by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and
-    asks first.
+    All changes of one topic or broker are applied atomically, and its other configs are not affected
+    (KIP-339). Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
+    confirmation.
     """
     from kdeclare.providers.kafka.broker_config import CLUSTER_DEFAULT
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_broker_configs, alter_topic_configs
@@ -68,7 +66,7 @@ def alter(
     configs = changes.configs()
     if not configs:
         raise typer.BadParameter(
-            "say what is to change: --add-config, --delete-config, --append-config or --subtract-config.",
+            "specify a change: --add-config, --delete-config, --append-config or --subtract-config.",
             param_hint="alter",
         )
     resource_query = entities.build_query()
@@ -103,7 +101,7 @@ def describe(
     entities: EntityOptions,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also what is not set there, of all keys that kdeclare knows."),
+        typer.Option("--all", help="Include inherited values, for all keys that kdeclare knows."),
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,
@@ -111,7 +109,7 @@ def describe(
 ) -> ExitCode:
     """Show configs of topics or brokers, and where each value comes from.
 
-    Without a name, of all of the type.
+    Without a name, shows the configs of all topics or all brokers.
     """
     from kdeclare.providers.kafka.commands.describe_configs import describe_configs
 

@@ -1,4 +1,4 @@
-"""Configs of topics and brokers as they are. Nothing is changed, and no state is read."""
+"""Read the live configs of topics and brokers, without changing anything or reading the state."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,10 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuery:
-    """Whose configs to look at, all of one type.
+    """The resources whose configs to show, all of one type.
 
-    names: of topics, exact or regular expressions; or ids of brokers.
-    default: also what holds for all brokers of the cluster.
+    names: topic names or regular expressions, or broker ids.
+    default: also the cluster-wide defaults of brokers.
     Without names and default, all resources of the type.
     """
 
@@ -35,9 +35,9 @@ class ResourceQuery:
 def describe_configs(
     workspace: Workspace, resource_query: ResourceQuery, *, everything: bool = False
 ) -> ConfigsView:
-    """What is set on the resources themselves; with ``everything`` also what holds there otherwise.
+    """Return the overrides of the resources; with ``everything``, inherited values, too.
 
-    Kafka is asked for keys by name then, those of the catalogue: a broker of a later release may have more.
+    ``everything`` queries the keys of the catalogue by name: a newer broker may have more keys.
     Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -51,7 +51,7 @@ def describe_configs(
     resources = tuple(
         ResourceConfigs(query.resource, dict(sorted(configs_by_resource[query.resource].items())))
         for query in queries
-        if query.resource in configs_by_resource  # a topic may be deleted at this very moment
+        if query.resource in configs_by_resource  # a topic may have been deleted in the meantime
     )
     return ConfigsView(
         workspace.cluster_name,
@@ -62,7 +62,7 @@ def describe_configs(
 
 
 def _resolve_names(cluster: Cluster, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """The resources to ask about, and the brokers that cannot be asked."""
+    """Return the resources to query, and the brokers that cannot be queried."""
     if resource_query.scope is ConfigScope.TOPIC:
         return _resolve_topics(cluster, resource_query.names), []
     return _resolve_brokers(cluster.describe(), resource_query)
@@ -79,7 +79,7 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """As `_names`; the empty name is that of the cluster-wide defaults."""
+    """Do the same as `_resolve_names`, for brokers; the empty name means the cluster-wide defaults."""
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))
@@ -95,14 +95,19 @@ def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[
 
 def _report_unknown_broker(broker: str, registered_ids: Sequence[str]) -> Diagnostic:
     ids_text = ", ".join(registered_ids)
-    return error("no-such-broker", "No such broker", f"There is no broker {broker}; there are {ids_text}.")
+    return error(
+        "no-such-broker",
+        "No such broker",
+        f"Broker {broker} is not registered in the cluster.",
+        hint=f"Use the id of a registered broker: {ids_text}.",
+    )
 
 
 def _report_not_serving(severity: Severity, broker: str) -> Diagnostic:
     return Diagnostic(
         severity,
         "broker-not-serving",
-        "A broker is not serving",
-        f"Broker {broker} is registered, but not serving, and nobody else tells its own configs.",
+        "Broker not serving",
+        f"Broker {broker} is registered but not serving, and only the broker itself can return its configs.",
         subject=broker,
     )

@@ -1,4 +1,4 @@
-"""Topics and their partitions as they are. Nothing is changed, and no state is read."""
+"""Read live topics and their partitions, without changing anything or reading the state."""
 
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -33,17 +33,17 @@ from kdeclare.providers.kafka.port import Cluster, ConfigQuery, Configs, LogDir
 MIN_ISR_KEY = "min.insync.replicas"
 _MIN_ISR_CONDITIONS = frozenset({PartitionCondition.UNDER_MIN_ISR, PartitionCondition.AT_MIN_ISR})
 _MOVES_UNAVAILABLE = ("CLUSTER_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION")
-"""With these, Kafka's own tool does without moves as well."""
+"""Errors of ListPartitionReassignments that are tolerated, as by Kafka's own tool."""
 
 Moves = Mapping[TopicPartition, Move]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicQuery:
-    """The topics to look at.
+    """The topics to show.
 
-    names: exact names and regular expressions (see `topic_selection`); none is all topics.
-    if_exists: a name that stands for none is no error.
+    names: exact names and regular expressions (see `topic_selection`); empty means all topics.
+    if_exists: a name that matches no topic is not an error.
     """
 
     names: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class ReplicaSizes:
     """Bytes by replica (DescribeLogDirs, KIP-113)."""
 
     def __init__(self, log_dirs: Mapping[int, Sequence[LogDir]]) -> None:
-        """log_dirs: by broker; one that is not here did not answer."""
+        """Index the sizes. log_dirs: by broker; a broker that is not a key did not respond."""
         self._sizes_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._arriving_by_broker: dict[int, dict[TopicPartition, int]] = {}
         self._partial_brokers: set[int] = set()
@@ -66,24 +66,25 @@ class ReplicaSizes:
                 self._partial_brokers.add(broker)
 
     def of(self, at: TopicPartition, brokers: Sequence[int]) -> tuple[int | None, ...]:
-        """Bytes of one partition's replicas, in the order of ``brokers``; None is not known."""
+        """Return the bytes of one partition's replicas, in the order of ``brokers``; None means unknown."""
         return tuple(self._find_size(at, broker) for broker in brokers)
 
     def arriving(self, at: TopicPartition, brokers: Sequence[int]) -> int:
-        """Bytes of copies that are on their way into another directory of the same brokers."""
+        """Return the bytes of copies that are being moved to another log directory of the same brokers."""
         return sum(self._arriving_by_broker.get(broker, {}).get(at, 0) for broker in brokers)
 
     def _find_size(self, partition: TopicPartition, broker: int) -> int | None:
         held_sizes = self._sizes_by_broker.get(broker)
         if held_sizes is None:
             return None
-        # what is nowhere may be in a directory that is offline; if all are there, it has not begun
+        # A replica that was not reported may be in an offline directory. If all directories are online, its
+        # copy has not started.
         return held_sizes.get(partition, None if broker in self._partial_brokers else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _TopicSnapshot:
-    """What was read: topics in order, their moves, and what else was asked for."""
+    """The topics in order, their moves, and the other data that was requested."""
 
     topics: tuple[Topic, ...]
     moves: Moves
@@ -92,7 +93,7 @@ class _TopicSnapshot:
     problems: tuple[Diagnostic, ...]
 
     def find_min_isr(self, name: str) -> int | None:
-        """The effective ``min.insync.replicas``; None where it was not read."""
+        """Return the effective ``min.insync.replicas``; None if it was not read."""
         entry = (self.configs or {}).get(name, {}).get(MIN_ISR_KEY)
         return int(entry.value) if entry is not None and entry.value is not None else None
 
@@ -100,9 +101,9 @@ class _TopicSnapshot:
 def list_topics(
     workspace: Workspace, query: TopicQuery, *, configs: bool = False, sizes: bool = False
 ) -> TopicListView:
-    """The topics, each as a whole. An expression that matches none is an answer, no error.
+    """Return the topics without partitions. An expression that matches no topic is not an error.
 
-    configs: also their overrides. sizes: also their bytes; all brokers are asked. Raises KdeclareError.
+    configs: include overrides. sizes: include bytes; queries all brokers. Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -124,10 +125,10 @@ def describe_topics(
     overridden: bool = False,
     sizes: bool = False,
 ) -> TopicsView:
-    """The topics with their partitions and configs.
+    """Return the topics with their partitions and configs.
 
-    only: leaves partitions that are any of this, and the topics that have some.
-    overridden: leaves topics with overrides. sizes: also their bytes. Raises KdeclareError.
+    conditions: keep only partitions with any of these conditions, and only topics that have such partitions.
+    overridden: keep only topics with overrides. sizes: include bytes. Raises KdeclareError.
     """
     ordered_conditions = tuple(sorted(conditions, key=list(PartitionCondition).index))
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -135,7 +136,7 @@ def describe_topics(
         snapshot = _read_snapshot(workspace, cluster, query, configs=True, sizes=sizes)
     config_problems = [p for p in snapshot.problems if p.code == "configs-unknown"]
     if config_problems and (overridden or _MIN_ISR_CONDITIONS & set(ordered_conditions)):
-        # what was asked for cannot be told
+        # the requested selection depends on the missing configs
         raise KdeclareError(*(replace(problem, severity=Severity.ERROR) for problem in config_problems))
     details = []
     for topic in snapshot.topics:
@@ -185,7 +186,7 @@ def _read_snapshot(
 def _select_topics(
     workspace: Workspace, cluster: Cluster, query: TopicQuery, patterns_may_miss: bool
 ) -> tuple[tuple[Topic, ...], Moves, list[Diagnostic]]:
-    """The topics that are meant, in order, with the moves there are."""
+    """Return the selected topics in order, with the current moves."""
     has_exact_names = bool(query.names) and not any(map(is_topic_pattern, query.names))
     names = list(dict.fromkeys(query.names)) if has_exact_names else None
     problems = []
@@ -199,14 +200,14 @@ def _select_topics(
     selection = select_named_topics(query.names, topics.keys())
     missing = [name for name in selection.missing if not (patterns_may_miss and is_topic_pattern(name))]
     if missing and not query.if_exists:
-        existing_names = cluster.topics() if has_exact_names else topics  # for a guess at what was meant
+        existing_names = cluster.topics() if has_exact_names else topics  # for a "did you mean"
         raise KdeclareError(*(report_unknown_topic(name, sorted(existing_names)) for name in missing))
     selected_topics = (topics[name] for name in selection.found)
     return tuple(t for t in selected_topics if not (t.internal and query.exclude_internal)), moves, problems
 
 
 def _read_configs(cluster: Cluster, names: Sequence[str]) -> tuple[dict[str, Configs], list[Diagnostic]]:
-    """Overrides and `MIN_ISR` by topic, and what is wrong with the rest."""
+    """Return overrides and `MIN_ISR_KEY` by topic, and warnings for topics whose configs cannot be read."""
     queries = [
         ConfigQuery(ConfigResource(ConfigScope.TOPIC, name), frozenset({MIN_ISR_KEY}), overrides=True)
         for name in names
@@ -268,13 +269,13 @@ def _build_sizes(sizes: ReplicaSizes, topic: str, partitions: Sequence[Partition
 
 
 def _sum_known(sizes: Sequence[int | None]) -> int | None:
-    """Of all of them; None where one is not known."""
+    """Return the sum; None if any size is unknown."""
     known_sizes = [size for size in sizes if size is not None]
     return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 
 
 def _format_topic_id(topic_id: str) -> str | None:
-    """A topic's id as Kafka's tools write it (org.apache.kafka.common.Uuid.toString)."""
+    """Format a topic id as Kafka's tools do (org.apache.kafka.common.Uuid.toString)."""
     if not topic_id:
         return None
     return urlsafe_b64encode(UUID(topic_id).bytes).rstrip(b"=").decode()
@@ -283,18 +284,18 @@ def _format_topic_id(topic_id: str) -> str | None:
 def _warn_moves_unknown(workspace: Workspace, fault: Fault) -> Diagnostic:
     return warning(
         "moves-unknown",
-        "Moves of replicas cannot be read",
+        "Cannot read replica moves",
         f"{workspace.cluster_name}: {fault.message or fault.error} ({fault.error}). Replicas are shown as "
-        "metadata lists them, which during a move are the old and the new ones.",
-        "Ask for Describe on the cluster.",
+        "listed in the metadata, which during a move includes the old and the new ones.",
+        "Grant the principal Describe on the cluster, or upgrade brokers that do not support this request.",
     )
 
 
 def _warn_configs_unknown(name: str, fault: Fault) -> Diagnostic:
     return warning(
         "configs-unknown",
-        "Configs cannot be read",
+        "Cannot read configs",
         f"Topic '{name}': {fault.message or fault.error} ({fault.error}).",
-        "Ask for DescribeConfigs on the topic.",
+        f"Grant the principal DescribeConfigs on topic {name}.",
         subject=name,
     )

@@ -1,4 +1,4 @@
-"""``kdeclare new topic``: the manifest of a topic to begin with."""
+"""``kdeclare new topic``: create a manifest for a topic."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -23,29 +23,31 @@ _EPILOG = build_epilog(
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into ``kdeclare new``."""
+    """Register the command with ``kdeclare new``."""
     command(app, "topic", epilog=_EPILOG)(topic)
 
 
 def topic(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The topic's name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the topic.")],
     *,
     partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many (default: not stated).")
+        int | None, typer.Option(metavar="N", min=1, help="Number of partitions (default: omitted).")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many replicas of each (default: not stated).")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of replicas of each partition (default: omitted)."),
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A config, as Kafka's own tools take it. Repeatable."),
+        typer.Option(metavar="KEY=VALUE", help="Config override, as in Kafka's tools. Repeatable."),
     ] = None,
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Write the manifest of a topic, and print where it is.
+    """Write the manifest of a topic and print its path.
 
-    It is checked as validate does before it is written. No cluster is asked, and nothing is overwritten.
+    The manifest is validated first, as by kdeclare validate. The command does not contact a cluster and does
+    not overwrite files.
     """
     from kdeclare.core.diagnostics import KdeclareError
     from kdeclare.core.resources.ids import ResourceId
@@ -54,7 +56,7 @@ def topic(
 
     configs = parse_settings("--config", config)
     if any(len(text.splitlines()) > 1 for pair in configs.items() for text in pair):
-        raise typer.BadParameter("a config has no line breaks.", param_hint="--config")
+        raise typer.BadParameter("a config cannot contain line breaks.", param_hint="--config")
     kind = TopicKind()
     _, problems = kind.parse(name, TopicSpec())
     if problems:
@@ -66,7 +68,7 @@ def topic(
 def _render_spec_lines(
     partitions: int | None, factor: int | None, configs: Mapping[str, str]
 ) -> "Iterator[SpecLine]":
-    """The lines of the spec."""
+    """Yield the lines of the spec."""
     from kdeclare.app.authoring.scaffolds import SpecLine
 
     if partitions is not None:
@@ -80,7 +82,7 @@ def _render_spec_lines(
 
 
 def _format_value(key: str, text: str) -> str:
-    """A value as YAML; references in it stay references."""
+    """Format a value as YAML; keep its references."""
     from kdeclare.core.resources.manifest_text import scalar
     from kdeclare.providers.kafka.config.catalog import load_catalog, split_list
     from kdeclare.providers.kafka.ids import ConfigScope

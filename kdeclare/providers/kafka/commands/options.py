@@ -1,4 +1,4 @@
-"""The options of Kafka's own tools (TopicCommand, ConfigCommand), and what their values mean."""
+"""The options of Kafka's tools (TopicCommand, ConfigCommand), and the parsing of their values."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
 
 Configs = Mapping[str, object]
-"""As in a manifest's ``configs``: a value, ``{append, subtract}``, or None for no override."""
+"""As ``configs`` in a manifest: a value, ``{append, subtract}``, or None for no override."""
 
 _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
-"""ConfigCommand's own way of telling the commas between pairs from those in ``[a,b]``."""
+"""ConfigCommand's way to distinguish commas between pairs from commas in ``[a,b]``."""
 _ENTITY_TYPES = ("topics", "brokers")
 _UNSUPPORTED_TYPES = ("users", "clients", "groups", "client-metrics", "ips", "broker-loggers")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Names of topics, as arguments or by Kafka's own option."""
+    """Names of topics, as arguments or as values of Kafka's option."""
 
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Topics by name; one with other characters than letters, digits, '.', '_' and '-' is a "
-            "regular expression that a whole name must match.",
+            help="Topic names. A name with characters other than letters, digits, '.', '_' and '-' is a "
+            "regular expression that must match the whole name of a topic.",
             show_default=False,
         ),
     ] = None
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="NAME[,…]", help="The same, as Kafka's tools take it. Repeatable."),
+        typer.Option("--topic", metavar="NAME[,…]", help="Topic names, as in Kafka's tools. Repeatable."),
     ] = None
 
     def given(self) -> tuple[str, ...]:
-        """All of them, in order. Raises BadParameter for an empty one, which must not come to mean all."""
+        """Return all names in order. Raises BadParameter for an empty name, lest it mean all topics."""
         names = [*(self.names or ()), *split_names(self.topic)]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="NAME" if not self.topic else "--topic")
@@ -54,7 +54,7 @@ class TopicNames:
 
 
 def split_names(texts: Iterable[str] | None) -> list[str]:
-    """What stands between commas, as Kafka's tools take several names."""
+    """Split names at commas, as Kafka's tools do."""
     return [part.strip() for text in texts or () for part in text.split(",")]
 
 
@@ -63,37 +63,37 @@ Deletions = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True, provi
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions(OverrideOptions):
-    """What is asked of the brokers beforehand, and how moves are guarded."""
+    """Options for policy overrides, and the provider's options for broker validation and move guards."""
 
     choices: Annotated[ChosenOptions, ProviderOptionsMarker(provider="kafka")] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """Whose configs: the options of Kafka's own tool, and its shortcuts."""
+    """The resources whose configs are meant: the options of Kafka's tool, and its shortcuts."""
 
     entity_type: Annotated[
-        str | None, typer.Option(metavar="topics|brokers", help="Whose configs they are.")
+        str | None, typer.Option(metavar="topics|brokers", help="Type of the resources.")
     ] = None
     entity_name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Of this topic, or the broker with this id. Repeatable."),
+        typer.Option(metavar="NAME", help="Name of a topic, or id of a broker. Repeatable."),
     ] = None
     entity_default: Annotated[
-        bool, typer.Option("--entity-default", help="What is set for all brokers of the cluster.")
+        bool, typer.Option("--entity-default", help="Cluster-wide defaults of all brokers.")
     ] = False
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME[,…]", help="Of these topics. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME[,…]", help="Topics by name. Repeatable.")
     ] = None
-    broker: Annotated[
-        list[str] | None, typer.Option(metavar="ID[,…]", help="Of these brokers. Repeatable.")
-    ] = None
+    broker: Annotated[list[str] | None, typer.Option(metavar="ID[,…]", help="Brokers by id. Repeatable.")] = (
+        None
+    )
     broker_defaults: Annotated[
-        bool, typer.Option("--broker-defaults", help="What is set for all brokers of the cluster.")
+        bool, typer.Option("--broker-defaults", help="Cluster-wide defaults of all brokers.")
     ] = False
 
     def build_query(self) -> "ResourceQuery":
-        """As the use-cases want it. Raises BadParameter for what contradicts itself, or is not there."""
+        """Return the resources to read or change. Raises BadParameter for conflicting or missing options."""
         from kdeclare.providers.kafka.commands.describe_configs import ResourceQuery
         from kdeclare.providers.kafka.ids import ConfigScope
 
@@ -109,7 +109,7 @@ class EntityOptions:
         return ResourceQuery(ConfigScope.BROKER, tuple(map(_parse_broker_id, names)), default)
 
     def _resolve_entity_type(self) -> str:
-        """The one type of entity that the options are about."""
+        """Return the only entity type that the options refer to. Raises BadParameter."""
         shortcuts = {
             "topics": ("--topic", bool(self.topic)),
             "brokers": (
@@ -124,40 +124,42 @@ class EntityOptions:
             options_by_type.setdefault(self.entity_type, "--entity-type")
         if len(options_by_type) > 1:
             raise typer.BadParameter(
-                "one command is about one type of entity.", param_hint=" / ".join(options_by_type.values())
+                "one command can only use one entity type.", param_hint=" / ".join(options_by_type.values())
             )
         if not options_by_type:
-            raise typer.BadParameter("needs topics or brokers.", param_hint="--entity-type")
+            raise typer.BadParameter("specify topics or brokers.", param_hint="--entity-type")
         return next(iter(options_by_type))
 
 
 def _parse_broker_id(text: str) -> str:
-    """The id as Kafka writes it. Raises BadParameter for what is none."""
+    """Return the id as Kafka writes it. Raises BadParameter if the text is not a broker id."""
     broker_id = text.lstrip("0") or text[:1]
     if parse_broker_id(broker_id) is None:
-        raise typer.BadParameter(f"'{text}' is no id of a broker; those are numbers.", param_hint="--broker")
+        raise typer.BadParameter(
+            f"'{text}' is not a broker id; broker ids are numbers.", param_hint="--broker"
+        )
     return broker_id
 
 
 def _explain_unsupported(entity_type: str) -> str:
-    supported_text = "kdeclare knows topics and brokers"
+    supported_text = "kdeclare supports topics and brokers"
     if entity_type in _UNSUPPORTED_TYPES:
-        return f"{supported_text}; for {entity_type}, use Kafka's own kafka-configs.sh."
-    return f"'{entity_type}' is no type of entity; {supported_text}."
+        return f"{supported_text}; for {entity_type}, use Kafka's kafka-configs.sh."
+    return f"'{entity_type}' is not an entity type; {supported_text}."
 
 
 @dataclass(frozen=True, slots=True)
 class AfterChangeOptions:
-    """What is done once the cluster has done its part."""
+    """Options for the steps after the change."""
 
     write_manifest: WriteManifest = False
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")] = (
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for replica moves to finish.")] = (
         False
     )
     verify_timeout: VerifyTimeout = 30.0
 
     def options(self, scope: "PlanScope", console: Console) -> "AdhocOptions":
-        """Return them as the use cases take them."""
+        """Return the options of the ad hoc run."""
         from kdeclare.app.adhoc.run import AdhocOptions
 
         return AdhocOptions(scope, self.verify_timeout, write=self.write_manifest, tell=console.say)
@@ -165,26 +167,24 @@ class AfterChangeOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChangeOptions:
-    """Changes of configs, as kafka-configs writes them, and the two that it lacks."""
+    """Config changes: the options of kafka-configs, and two for lists that it lacks."""
 
     add_config: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Set configs; K=[V1,V2] where a value holds commas."),
+        typer.Option(metavar="K=V[,…]", help="Set configs; write K=[V1,V2] if a value contains commas."),
     ] = None
-    delete_config: Annotated[list[str] | None, typer.Option(metavar="K[,…]", help="Take overrides away.")] = (
-        None
-    )
+    delete_config: Annotated[list[str] | None, typer.Option(metavar="K[,…]", help="Remove overrides.")] = None
     append_config: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Put elements into a list, if they are not in it (KIP-339)."),
+        typer.Option(metavar="K=V[,…]", help="Add missing elements to a list (KIP-339)."),
     ] = None
     subtract_config: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V[,…]", help="Take elements out of a list (KIP-339)."),
+        typer.Option(metavar="K=V[,…]", help="Remove elements from a list (KIP-339)."),
     ] = None
 
     def configs(self) -> Configs:
-        """All of it. Raises BadParameter."""
+        """Return all changes by key. Raises BadParameter if the options conflict."""
         return merge_config_changes(
             parse_pairs("--add-config", self.add_config),
             parse_keys(self.delete_config),
@@ -194,7 +194,7 @@ class ConfigChangeOptions:
 
 
 def parse_replica_assignment(text: str | None) -> dict[int, tuple[int, ...]]:
-    """``1:2,2:3``: the brokers of partition 0, of partition 1 … Raises BadParameter."""
+    """Parse ``1:2,2:3``: the brokers of partition 0, partition 1 … Raises BadParameter."""
     if text is None:
         return {}
     parts = [part.strip() for part in text.split(",")]
@@ -210,14 +210,14 @@ def _parse_brokers(part: str, text: str) -> tuple[int, ...]:
         )
     if len(set(ids)) != len(ids):
         raise typer.BadParameter(
-            f"'{part}' names a broker twice; a partition has one replica on a broker.",
+            f"'{part}' lists a broker twice; a broker can hold only one replica of a partition.",
             param_hint="--replica-assignment",
         )
     return tuple(map(int, ids))
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """``k=v,k=[a,b]``: pairs, brackets round values with commas (ConfigCommand). Raises BadParameter."""
+    """Parse ``k=v,k=[a,b]``: pairs, with brackets around values with commas. Raises BadParameter."""
     pairs = parse_settings(
         option, (pair for text in texts or () for pair in _COMMA_OUTSIDE_BRACKETS.split(text))
     )
@@ -230,7 +230,7 @@ def _strip_brackets(value: str) -> str:
 
 
 def parse_keys(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """``k1,k2``, as often as it was given."""
+    """Parse ``k1,k2`` of all occurrences of the option, without duplicates."""
     return tuple(dict.fromkeys(k.strip() for text in texts or () for k in text.split(",") if k.strip()))
 
 
@@ -240,9 +240,9 @@ def merge_config_changes(
     appended_lists: Mapping[str, str],
     subtracted_lists: Mapping[str, str],
 ) -> Configs:
-    """All of it as configs. A key stands in one of them; only appended and subtracted go together.
+    """Merge the changes into configs.
 
-    Raises BadParameter.
+    Raises BadParameter for a key with several changes; only append and subtract can be combined.
     """
     list_patches: dict[str, object] = {
         key: {
@@ -262,8 +262,7 @@ def _merge_configs(configs: dict[str, object], additions: Configs, option: str) 
     duplicate_keys = sorted(configs.keys() & additions.keys())
     if duplicate_keys:
         raise typer.BadParameter(
-            f"'{duplicate_keys[0]}' is to be changed in another way, too; Kafka "
-            f"takes one change of a key at a time.",
+            f"'{duplicate_keys[0]}' is also changed by another option; Kafka accepts one change per key.",
             param_hint=option,
         )
     configs.update(additions)

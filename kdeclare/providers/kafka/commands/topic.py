@@ -1,4 +1,4 @@
-"""``kdeclare topic``: topics by hand, with Kafka's flags (TopicCommand) and KIP-4's rules."""
+"""``kdeclare topic``: manage topics ad hoc, with the options of Kafka's TopicCommand and KIP-4's rules."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 _LIST_EPILOG = build_epilog(
-    "kdeclare topic list --sizes                          and how big they are",
-    "kdeclare topic list 'payments\\..*' --format names    a name a line, for scripts",
+    "kdeclare topic list --sizes                          with their sizes",
+    "kdeclare topic list 'payments\\..*' --format names    one name per line, for scripts",
     codes=(0, 1, 64, 130),
 )
 _DESCRIBE_EPILOG = build_epilog(
@@ -52,55 +52,55 @@ ListFormat = Annotated[
     typer.Option(
         "--format",
         metavar="text|json|names",
-        help="What stdout is for: people, scripts, or a name a line.",
+        help="Output format: text for people, JSON for scripts, or one name per line.",
     ),
 ]
-_EXCLUDE_INTERNAL_HELP = "Without the topics that Kafka keeps for itself."
-_SIZES_HELP = "Also how many bytes; every broker is asked."
+_EXCLUDE_INTERNAL_HELP = "Exclude Kafka's internal topics."
+_SIZES_HELP = "Show sizes in bytes, too; this queries every broker."
 ExcludeInternal = Annotated[bool, typer.Option("--exclude-internal", help=_EXCLUDE_INTERNAL_HELP)]
-IfExists = Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no error.")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="Ignore topics that do not exist.")]
 WithSizes = Annotated[bool, typer.Option("--sizes", help=_SIZES_HELP)]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """Which partitions are wanted; with several options, those that are any of it."""
+    """The partitions to show; with several options, partitions that match any of them."""
 
     under_replicated_partitions: Annotated[
         bool,
         typer.Option(
             "--under-replicated-partitions",
-            help="Only partitions with fewer replicas in sync than there are.",
+            help="Only partitions with fewer in-sync replicas than replicas.",
         ),
     ] = False
     under_min_isr_partitions: Annotated[
         bool,
         typer.Option(
             "--under-min-isr-partitions",
-            help="Only partitions with fewer replicas in sync than min.insync.replicas, or no leader.",
+            help="Only partitions with fewer in-sync replicas than min.insync.replicas, or without a leader.",
         ),
     ] = False
     at_min_isr_partitions: Annotated[
         bool,
         typer.Option(
             "--at-min-isr-partitions",
-            help="Only partitions with just min.insync.replicas in sync.",
+            help="Only partitions with exactly min.insync.replicas in-sync replicas.",
         ),
     ] = False
     unavailable_partitions: Annotated[
         bool,
-        typer.Option("--unavailable-partitions", help="Only partitions that are offline: no leader."),
+        typer.Option("--unavailable-partitions", help="Only partitions that are offline (without a leader)."),
     ] = False
     not_preferred_leader: Annotated[
         bool,
         typer.Option(
             "--not-preferred-leader",
-            help="Only partitions that another replica leads than the first one.",
+            help="Only partitions that are not led by their first replica.",
         ),
     ] = False
 
     def conditions(self) -> "frozenset[PartitionCondition]":
-        """As the use-cases want it."""
+        """Return the selected conditions; empty if no option was given."""
         from kdeclare.providers.kafka.live import PartitionCondition
 
         given = {
@@ -114,7 +114,7 @@ class PartitionFilter:
 
 
 def register_descriptions(group: typer.Typer) -> None:
-    """Put the commands into the group ``topic``."""
+    """Register the commands with the group ``topic``."""
     command(group, "list", epilog=_LIST_EPILOG)(list_topics)
     command(group, "describe", epilog=_DESCRIBE_EPILOG)(describe)
 
@@ -124,13 +124,15 @@ def list_topics(
     topics: TopicNames,
     exclude_internal: ExcludeInternal = False,
     if_exists: IfExists = False,
-    configs: Annotated[bool, typer.Option("--configs", help="Also what is set on each topic.")] = False,
+    configs: Annotated[
+        bool, typer.Option("--configs", help="Show the config overrides of each topic, too.")
+    ] = False,
     sizes: WithSizes = False,
     output: ListFormat = "text",
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """List topics: partitions, replicas and health, a line each."""
+    """List topics with their partitions, replicas and health."""
     from kdeclare.providers.kafka.commands.describe_topics import list_topics as look
 
     topic_query = _build_topic_query(topics, exclude_internal, if_exists)
@@ -157,7 +159,7 @@ def describe(
     if_exists: IfExists = False,
     only: PartitionFilter,
     topics_with_overrides: Annotated[
-        bool, typer.Option("--topics-with-overrides", help="Only topics on which configs are set.")
+        bool, typer.Option("--topics-with-overrides", help="Only topics with config overrides.")
     ] = False,
     sizes: WithSizes = False,
     output: Format = "text",
@@ -166,8 +168,8 @@ def describe(
 ) -> ExitCode:
     """Show topics with their configs and partitions.
 
-    Leader, replicas and ISR of each partition, and how far it is from what it should be. The ISR is what
-    the leader sees; replicas on their way in or out are marked with + and -.
+    Shows the leader, replicas, ISR and health of each partition. The ISR is as the leader sees it; replicas
+    that are being added or removed are marked with + and -.
     """
     from kdeclare.providers.kafka.commands.describe_topics import describe_topics
 
@@ -196,28 +198,28 @@ def _build_topic_query(topics: TopicNames, exclude_internal: bool, if_exists: bo
 _CODES = (0, 1, 3, 5, 6, 64, 130)
 _CREATE_EPILOG = build_epilog(
     "kdeclare topic create orders --partitions 12 --replication-factor 3 --config retention.ms=604800000",
-    "kdeclare topic create a b c                         the brokers' defaults",
+    "kdeclare topic create a b c                         with the brokers' defaults",
     "kdeclare topic create --from-file topics.yaml --yes",
     codes=_CODES,
 )
 _ALTER_EPILOG = build_epilog(
     "kdeclare topic alter orders --partitions 24",
-    "kdeclare topic alter orders --replication-factor 3   moves the least, rack-aware",
+    "kdeclare topic alter orders --replication-factor 3   minimal, rack-aware moves",
     "kdeclare topic alter orders --replica-assignment 1:2,2:3,3:1",
     "kdeclare topic alter 'payments\\..*' --append-config cleanup.policy=compact",
     codes=_CODES,
 )
 _DELETE_EPILOG = build_epilog("kdeclare topic delete orders", "kdeclare topic delete 'test-.*'", codes=_CODES)
 
-PartitionsOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="How many partitions.")]
+PartitionsOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Number of partitions.")]
 FactorOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, max=32767, help="How many replicas of each.")
+    int | None, typer.Option(metavar="N", min=1, max=32767, help="Number of replicas of each partition.")
 ]
 ReplicaAssignmentOption = Annotated[
     str | None,
     typer.Option(
         metavar="B:B,B:B…",
-        help="The brokers of partition 0, of partition 1 …; the first of each is its preferred leader.",
+        help="Brokers of partition 0, partition 1 …; the first of each is its preferred leader.",
     ),
 ]
 FromFile = Annotated[
@@ -225,19 +227,19 @@ FromFile = Annotated[
     typer.Option(
         metavar="FILE",
         help="A YAML or JSON file with a list 'topics' of {topic, partitions, replicationFactor, "
-        "assignments, configs}; what a topic does not say there is taken from the flags.",
+        "assignments, configs}. The options supply what a topic does not set there.",
     ),
 ]
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Register the commands with the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "create", epilog=_CREATE_EPILOG)(create)
     command(group, "alter", epilog=_ALTER_EPILOG)(alter)
     command(group, "delete", epilog=_DELETE_EPILOG)(delete)
     register_descriptions(group)
-    app.add_typer(group, name="topic", help="Topics by hand: create, alter, delete, describe, list.")
+    app.add_typer(group, name="topic", help="Create, alter, delete, describe and list topics.")
 
 
 def create(
@@ -247,10 +249,10 @@ def create(
     replication_factor: FactorOption = None,
     replica_assignment: ReplicaAssignmentOption = None,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="An override. Repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Config override. Repeatable.")
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Leave out what is there already.")
+        bool, typer.Option("--if-not-exists", help="Skip topics that already exist.")
     ] = False,
     from_file: FromFile = None,
     yes: Yes = False,
@@ -260,17 +262,17 @@ def create(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Create topics, as many as are named, each with a result of its own.
+    """Create topics; each has its own result.
 
-    What is not said is the brokers' default. Shows the plan and asks first; 'kdeclare rollback' deletes
-    again what is still empty. Nothing is owned through it: see --write-manifest.
+    Options that are not given default to the brokers' defaults. Shows the plan and asks for confirmation;
+    'kdeclare rollback' deletes the created topics that are still empty. kdeclare does not take ownership of
+    the topics: see --write-manifest.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import create_topics
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise typer.BadParameter(
-            "says the number of partitions and of replicas, too; leave --partitions and --replication-factor "
-            "out.",
+            "determines the numbers of partitions and replicas; omit --partitions and --replication-factor.",
             param_hint="--replica-assignment",
         )
     configs = parse_settings("--config", config)
@@ -294,9 +296,10 @@ def alter(
     replication_factor: FactorOption = None,
     replica_assignment: ReplicaAssignmentOption = None,
     changes: ConfigChangeOptions,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
     throttle: Annotated[
-        int | None, typer.Option(metavar="BYTES", min=1, help="Of moves between brokers, a second, at most.")
+        int | None,
+        typer.Option(metavar="BYTES", min=1, help="Limit moves between brokers, in bytes per second."),
     ] = None,
     from_file: FromFile = None,
     yes: Yes = False,
@@ -308,10 +311,11 @@ def alter(
 ) -> ExitCode:
     """Change topics: partitions, replicas, configs.
 
-    As KIP-4 has it: a replica assignment says all, for the partitions that it names; those that are not there
-    yet are added, and counts beside it are ignored. Else a replication factor places the replicas of all
-    partitions anew, moving the least, those that --partitions adds among them. Else --partitions adds some;
-    fewer than there are is an error. Shows the plan and asks first.
+    Follows KIP-4: --replica-assignment sets the replicas of the partitions that it lists, adds those that do
+    not exist yet, and takes precedence over --partitions and --replication-factor. Otherwise,
+    --replication-factor assigns the replicas of all partitions again with minimal movement, including
+    partitions that --partitions adds. Otherwise, --partitions adds partitions; a number below the current
+    one is an error. Shows the plan and asks for confirmation.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 
@@ -320,7 +324,7 @@ def alter(
     )
     if all(item.is_empty for item in requests):
         raise typer.BadParameter(
-            "say what is to change: --partitions, --replication-factor, --replica-assignment or configs.",
+            "specify a change: --partitions, --replication-factor, --replica-assignment or configs.",
             param_hint="alter",
         )
     workspace = reach.workspace()
@@ -343,7 +347,7 @@ def alter(
 def delete(
     *,
     names: TopicNames,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Leave out what is not there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that do not exist.")] = False,
     deletions: Deletions,
     yes: Yes = False,
     output: Format = "text",
@@ -352,11 +356,11 @@ def delete(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Delete topics with all their records. Nothing brings those back.
+    """Delete topics with all their records. The records cannot be restored.
 
-    Kafka's internal topics, and those whose manifest says preventDestroy, are never deleted. Topics are
-    deleted by id: one that is created again under the same name meanwhile stays. Shows the plan and asks
-    first.
+    Internal topics of Kafka and topics whose manifest sets preventDestroy are never deleted. Topics are
+    deleted by id: a topic that is re-created under the same name in the meantime is kept. Shows the plan and
+    asks for confirmation.
     """
     from kdeclare.core.provider.plan_options import choose_options
     from kdeclare.engine.planning.request import PlanScope
@@ -368,7 +372,7 @@ def delete(
     workspace, options = reach.workspace(), afterwards.options(scope, console)
     return run_and_show(
         console,
-        "Delete these topics, and their records?",
+        "Delete these topics and their records?",
         lambda how: delete_topics(workspace, topic_names, options, how, if_exists=if_exists),
         overrides,
         yes=yes,
@@ -383,7 +387,7 @@ def _build_requests(
     assignment: str | None,
     configs: "Configs | Mapping[str, str]",
 ) -> "list[AdhocTopicRequest]":
-    """One instruction for each name, and for each entry of a file; the flags say what an entry does not."""
+    """Build a request for each name and each entry of the file; the options complete the entries."""
     from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 
     replicas = parse_replica_assignment(assignment)
@@ -397,7 +401,11 @@ def _build_requests(
 
 
 def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest") -> "AdhocTopicRequest":
-    """Assignments and counts exclude each other, so those of an entry keep the flags' others out."""
+    """Complete an entry from the options.
+
+    Assignments and counts exclude each other, so assignments of the entry drop the counts of the options, and
+    counts of the entry drop their assignments.
+    """
     partitions, factor = entry.partitions, entry.replication_factor
     if entry.assignments:
         defaults = replace(defaults, partitions=None, replication_factor=None, assignments={})
@@ -414,5 +422,5 @@ def _complete_request(entry: "AdhocTopicRequest", defaults: "AdhocTopicRequest")
 
 def _require_names(names: "Sequence[str]", entries: "Sequence[object]" = ()) -> "Sequence[str]":
     if not (names or entries):
-        raise typer.BadParameter("name the topics.", param_hint="NAME")
+        raise typer.BadParameter("name at least one topic.", param_hint="NAME")
     return names

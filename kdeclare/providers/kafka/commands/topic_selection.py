@@ -1,4 +1,4 @@
-"""Which topics a command is about: exact names, regular expressions, and files of names."""
+"""Select the topics of a command by exact names, regular expressions, or a file."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -18,15 +18,15 @@ from kdeclare.providers.kafka.topic.adhoc_request import AdhocTopicRequest
 from kdeclare.providers.kafka.topic.spec import INT32
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]*")
-"""What a topic's name consists of (org.apache.kafka.common.internals.Topic.LEGAL_CHARS)."""
+"""The legal characters of a topic name (org.apache.kafka.common.internals.Topic.LEGAL_CHARS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """What names come to.
+    """The topics that names and expressions select.
 
-    found: topics, each once, in the order of the names; what one regular expression matches is sorted.
-    missing: the names that stand for no topic, as they were given.
+    found: each topic once, in the order of the names; the matches of one regular expression are sorted.
+    missing: the names that match no topic, as they were given.
     """
 
     found: tuple[str, ...]
@@ -34,18 +34,19 @@ class TopicSelection:
 
 
 def is_topic_pattern(name: str) -> bool:
-    """Whether a name is a regular expression: it holds what no topic's name does.
+    """Whether a name is a regular expression: it contains a character that is illegal in topic names.
 
-    A dot alone makes none. To Kafka's tools all names are expressions, and ``a.b`` means ``axb`` as well.
+    A dot alone does not make it one. Kafka's tools treat all names as expressions: ``a.b`` also matches
+    ``axb``.
     """
     return _NAME.fullmatch(name) is None
 
 
 def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) -> TopicSelection:
-    """The topics that are meant, of those that are ``there``; without names all of them.
+    """Select topics by names and regular expressions; without names, all existing topics.
 
-    A regular expression (RE2) means what it matches as a whole. Raises KdeclareError (``bad-pattern``) for
-    one that is malformed.
+    A regular expression (RE2) must match the whole name. Raises KdeclareError (``bad-pattern``) if one is
+    malformed.
     """
     if not names:
         return TopicSelection(tuple(sorted(existing_topics)), ())
@@ -60,12 +61,12 @@ def select_named_topics(names: Sequence[str], existing_topics: Collection[str]) 
 
 
 def report_unknown_topic(name: str, existing_topics: Collection[str]) -> Diagnostic:
-    """The error about one name that stands for no topic."""
+    """Build the error for a name that matches no topic."""
     if not is_topic_pattern(name):
         suggestion = format_suggestion(name, existing_topics)
         return error("no-such-topic", "No such topic", f"There is no topic '{name}'.", suggestion)
-    hint = "Several names are arguments of their own, or go with --topic." if "," in name else ""
-    return error("no-such-topic", "No such topic", f"No topic's name matches '{name}'.", hint)
+    hint = "Pass several names as separate arguments, or use --topic." if "," in name else ""
+    return error("no-such-topic", "No such topic", f"No topic name matches '{name}'.", hint)
 
 
 def _find_matches(name: str, existing_topics: Collection[str]) -> list[str]:
@@ -81,15 +82,15 @@ def _find_matches(name: str, existing_topics: Collection[str]) -> list[str]:
 def _report_bad_pattern(name: str, pattern_error: PatternError) -> Diagnostic:
     return error(
         "bad-pattern",
-        "Not a regular expression",
-        f"'{name}' is no name of a topic, and no regular expression either: {pattern_error.located_reason}.",
-        "Names consist of letters, digits, '.', '_' and '-'; for all that begin with x, write 'x.*'. "
-        f"Regular expressions: {RE2_HINT.removeprefix('They are ')}",
+        "Invalid regular expression",
+        f"'{name}' is neither a legal topic name nor a regular expression: {pattern_error.located_reason}.",
+        "Use letters, digits, '.', '_' and '-' in names; to match all names that begin with x, write 'x.*'. "
+        f"{RE2_HINT}",
     )
 
 
 class TopicEntry(BaseModel):
-    """What is asked of one topic; the fields are those of a Topic manifest's ``spec``."""
+    """The request for one topic; the fields are those of the ``spec`` of a Topic manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topic: Annotated[str, Field(min_length=1)]
@@ -100,19 +101,19 @@ class TopicEntry(BaseModel):
 
 
 class TopicsFile(BaseModel):
-    """The whole file."""
+    """The file of --from-file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: list[TopicEntry]
-    version: int = 1  # as in the files of Kafka's own tools
+    version: int = 1  # as in the files of Kafka's tools
 
 
 def load_requests(file: Path) -> tuple[AdhocTopicRequest, ...]:
-    """The instructions in the order of the file; references in their configs are still to be read.
+    """Return the requests in the order of the file, with unresolved references in their configs.
 
-    Raises KdeclareError with all that is wrong with the file.
+    Raises KdeclareError with all mistakes in the file.
     """
-    root = load_document(file, "Topics", "Name a file with a list 'topics'.")
+    root = load_document(file, "Topics", "Pass a file with a list 'topics'.")
     manifest = validate_document(TopicsFile, root, NodeReader(None))
     if not manifest.topics:
         place = find_position(root, ("topics",))

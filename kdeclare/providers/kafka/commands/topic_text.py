@@ -1,4 +1,4 @@
-"""Topics and configs for people: what they are, and where each value comes from."""
+"""Render topics and configs as text, with the source of each value."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,32 +38,32 @@ _SOURCE_LABELS: Mapping[ConfigSource, str] = {
     ConfigSource.TOPIC: "set on the topic",
     ConfigSource.BROKER: "set on the broker",
     ConfigSource.CLUSTER: "set for all brokers",
-    ConfigSource.STATIC: "file of the broker",
+    ConfigSource.STATIC: "broker's properties file",
     ConfigSource.DEFAULT: "Kafka's default",
-    ConfigSource.BROKER_LOGGER: "logger of the broker",
+    ConfigSource.BROKER_LOGGER: "broker's logger",
     ConfigSource.UNKNOWN: "unknown",
 }
 _CONFIG_COLUMNS = (
     Column("KEY", elision=Elision.MIDDLE, least=20),
     Column("VALUE", elision=Elision.END),
     Column("SOURCE"),
-    Column("WITHOUT IT", elision=Elision.END),
-    Column("IN KAFKA'S WORDS"),
+    Column("IF UNSET", elision=Elision.END),
+    Column("KAFKA'S SOURCE"),
 )
 _WIDE_TERMINAL = 120
-"""A terminal that has room for the words of Kafka, too."""
+"""The terminal width from which Kafka's names of config sources are shown, too."""
 
 
 def render_configs(view: ConfigsView, width: int | None = None, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
+    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
     blocks = (
         "".join(f"{line}\n" for line in _render_resource(item, width, style)) for item in view.resources
     )
-    return "\n".join(blocks) or f"Nothing to show of {sanitize_for_terminal(view.cluster)}.\n"
+    return "\n".join(blocks) or f"No configs to show for {sanitize_for_terminal(view.cluster)}.\n"
 
 
 def render_config_table(item: ResourceConfigs, width: int | None, style: Style) -> Iterator[str]:
-    """The lines of a table of keys; what is not set on the resource itself stands back."""
+    """Return the lines of a table of keys; inherited values are dimmed."""
     shows_kafka_names = width is None or width >= _WIDE_TERMINAL
     return render_table(
         _CONFIG_COLUMNS, list(_build_config_rows(item, style, shows_kafka_names)), width, style, "  "
@@ -124,21 +124,21 @@ CONDITION_LABELS: Mapping[PartitionCondition, str] = {
 }
 _CRITICAL_CONDITIONS = (PartitionCondition.OFFLINE, PartitionCondition.UNDER_MIN_ISR)
 _DEGRADED_CONDITIONS = frozenset({PartitionCondition.UNDER_REPLICATED, PartitionCondition.MOVING})
-"""With one of these, to be at the minimum is worth a word; else it is how the topic was meant to be."""
+"""Conditions that make "at min ISR" worth showing; without them, the topic was configured that way."""
 
 
 def format_factors(numbers: Sequence[int]) -> str:
-    """``3``, or ``2–3`` while partitions differ."""
+    """Format replication factors: ``3``, or ``2–3`` while partitions differ."""
     return "–".join(map(str, dict.fromkeys((numbers[0], numbers[-1])))) if numbers else "0"
 
 
 def format_bytes(count: int | None) -> str:
-    """A size, or that it is not known."""
+    """Format a size; `UNKNOWN` for None."""
     return UNKNOWN if count is None else format_size(count)
 
 
 def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
-    """``1 offline, 2 moving``; empty where all is in order."""
+    """Format counts as ``1 offline, 2 moving``; empty if all partitions are healthy."""
     listed_conditions = (c for c in CONDITION_LABELS if c is not PartitionCondition.AT_MIN_ISR)
     return join_nonempty(f"{counts[c]:,} {CONDITION_LABELS[c]}" for c in listed_conditions if counts.get(c))
 
@@ -146,7 +146,7 @@ def format_counts(counts: Mapping[PartitionCondition, int]) -> str:
 def format_conditions(
     conditions: Iterable[PartitionCondition], requested: Collection[PartitionCondition] = ()
 ) -> str:
-    """What a partition is. What goes without saying is said only where it was asked for."""
+    """Format the conditions of a partition; implied conditions are included only if requested."""
     present_conditions = set(conditions)
     implied = set()
     if PartitionCondition.OFFLINE in present_conditions:
@@ -161,13 +161,13 @@ def format_conditions(
 
 
 def explain_conditions(conditions: Collection[PartitionCondition]) -> Iterator[str]:
-    """What words mean that do not tell it all, where they are used."""
+    """Yield explanations of conditions that need one."""
     if PartitionCondition.NOT_PREFERRED in conditions:
-        yield "not preferred: led by another replica than the first one, that is to lead."
+        yield "not preferred: led by a replica other than the first one, which is the preferred leader."
 
 
 def paint_by_condition(text: str, conditions: Iterable[PartitionCondition], style: Style) -> Cell:
-    """The text in the colour of the worst of it."""
+    """Paint the text in the color of the worst condition."""
     present_conditions = set(conditions)
     if not present_conditions.isdisjoint(_CRITICAL_CONDITIONS):
         return StyledCell(text, style.red)
@@ -177,7 +177,7 @@ def paint_by_condition(text: str, conditions: Iterable[PartitionCondition], styl
 
 
 def format_replicas(partition: PartitionView) -> str:
-    """``1,2,-3,+4``: 3 is on its way out, 4 on its way in."""
+    """Format replicas as ``1,2,-3,+4``: 3 is being removed, 4 is being added."""
     if not (partition.adding or partition.removing):
         return ",".join(map(str, partition.replicas))
     marks = dict.fromkeys(partition.adding, "+") | dict.fromkeys(partition.removing, "-")
@@ -196,12 +196,12 @@ _LIST_COLUMNS = (
 
 
 def render_topic_list(view: TopicListView, width: int | None = None, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. width: columns of the terminal, None for no bound."""
+    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit."""
     return "".join(f"{line}\n" for line in _render_list_lines(view, width, style))
 
 
 def render_topic_names(view: TopicListView) -> str:
-    """A name a line, and nothing else."""
+    """Return only the names, one per line."""
     return "".join(f"{sanitize_for_terminal(topic.name)}\n" for topic in view.topics)
 
 
@@ -220,9 +220,9 @@ def _render_list_legend(view: TopicListView, style: Style, *, is_shortened: bool
         explain_conditions({c for topic in view.topics for c, count in topic.counts.items() if count})
     )
     if view.with_sizes:
-        lines.append("DATA: the replicas of the leaders. ON DISK: all replicas.")
+        lines.append("DATA: leader replicas only. ON DISK: all replicas.")
     if any(topic.sizes and None in (topic.sizes.data, topic.sizes.on_disk) for topic in view.topics):
-        lines.append(f"{UNKNOWN}: a broker did not answer, or a partition has no leader.")
+        lines.append(f"{UNKNOWN}: a broker did not respond, or a partition has no leader.")
     if is_shortened:
         lines.append(ELISION_NOTE)
     if lines:
@@ -237,7 +237,7 @@ def _format_list_headline(view: TopicListView, style: Style) -> str:
     for topic in view.topics:
         counts.update(topic.counts)
     partitions = format_count(sum(topic.partition_count for topic in view.topics), "partition")
-    health = format_counts(counts) or "all in order"
+    health = format_counts(counts) or "all healthy"
     topics = format_count(len(view.topics), "topic")
     return style.bold(f"{topics} with {partitions} on {sanitize_for_terminal(view.cluster)}: {health}.")
 
@@ -279,9 +279,10 @@ _TOPIC_PARTITION_COLUMNS = (Column("TOPIC", elision=Elision.MIDDLE, least=20), *
 
 
 def render_topics(view: TopicsView, width: int | None = None, style: Style = PLAIN) -> str:
-    """The whole text, ending in a new line. width: columns of the terminal, None for no bound.
+    """Return the whole text, ending with a newline. width: columns of the terminal; None for no limit.
 
-    Where partitions of some sort are asked for, they are one table; else each topic is a block.
+    If partitions with certain conditions were requested, they form one table; otherwise each topic is one
+    block.
     """
     if view.only:
         blocks = [[_format_match_count(view, style)], list(_render_partition_table(view, width, style))]
@@ -319,7 +320,7 @@ def _render_topic(topic: TopicDetail, view: TopicsView, width: int | None, style
     if details:
         yield style.dim(f"  {details}")
     if topic.configs is None:
-        yield f"  configs: {UNKNOWN} (they cannot be read)"
+        yield f"  configs: {UNKNOWN} (not readable)"
     elif topic.configs:
         resource = ConfigResource(ConfigScope.TOPIC, topic.name)
         yield ""
@@ -367,16 +368,16 @@ def _build_partition_row(partition: PartitionView, view: TopicsView, style: Styl
 
 
 def _render_legend(view: TopicsView) -> Iterator[str]:
-    """What the signs and words mean that were used."""
+    """Yield explanations of the symbols and words that appear in the output."""
     partitions = [partition for detail in view.topics for partition in detail.partitions]
     used_conditions = {condition for partition in partitions for condition in partition.conditions}
     if not partitions:
         return
-    yield "ISR: in sync as the leader sees it; without one, as the last leader saw it."
+    yield "ISR: in-sync replicas as the leader sees them; without a leader, as the last leader saw them."
     if PartitionCondition.MOVING in used_conditions:
-        yield "REPLICAS of a move: +4 is being added, -2 is being removed."
+        yield "REPLICAS during a move: +4 is being added, -2 is being removed."
     yield from explain_conditions(used_conditions)
     if view.with_sizes:
-        yield "DATA: the replica of the leader. On disk: all replicas."
+        yield "DATA: leader replica only. On disk: all replicas."
         if any(partition.data is None for partition in partitions):
-            yield f"{UNKNOWN}: a broker did not answer, or the partition has no leader."
+            yield f"{UNKNOWN}: a broker did not respond, or the partition has no leader."

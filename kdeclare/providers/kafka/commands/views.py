@@ -1,4 +1,4 @@
-"""What ad hoc commands show of topics and configs: to people as text, to scripts as it is here."""
+"""The topics and configs that ad hoc commands show; the JSON output has exactly this structure."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from kdeclare.providers.kafka.live import ConfigEntry, ConfigSource, PartitionCo
 
 @dataclass(frozen=True, slots=True)
 class ConfigDocument:
-    """One key of one resource."""
+    """One config key of one resource."""
 
     key: str
-    value: Annotated[str | None, Field(description="Null where there is none, and where it is sensitive.")]
-    source: Annotated[ConfigSource, Field(description="As Kafka's DescribeConfigs has it.")]
+    value: Annotated[str | None, Field(description="Null if the key has no value, or a sensitive one.")]
+    source: Annotated[ConfigSource, Field(description="The config source, as in Kafka's DescribeConfigs.")]
     sensitive: bool
     read_only: bool
     beneath: Annotated[
-        str | None, Field(description="Of a key set on a broker: what would hold there without it.")
+        str | None, Field(description="For a key set on a broker: the value that would apply without it.")
     ]
 
 
 def _dump_configs(entries: Mapping[str, ConfigEntry] | None) -> tuple[ConfigDocument, ...] | None:
-    """Keys by name; a sensitive value is null, as nobody is told it."""
+    """Return the keys sorted by name; a sensitive value is null, as Kafka does not return it."""
     if entries is None:
         return None
     return tuple(
@@ -44,21 +44,23 @@ _ConfigsIfKnown = Annotated[
     Mapping[str, ConfigEntry] | None,
     PlainSerializer(_dump_configs, return_type=tuple[ConfigDocument, ...] | None),
 ]
-_Bytes = Annotated[int | None, Field(description="Null where a broker does not say, or there is no leader.")]
+_Bytes = Annotated[
+    int | None, Field(description="Null if a broker did not report it, or a partition has no leader.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Bytes of a topic.
 
-    data: None where a broker does not say, or there is no leader to ask. on_disk: also of what is on its way
-    into another log directory.
+    data: None if a broker did not report it, or a partition has no leader. on_disk: includes copies that are
+    being moved to another log directory.
     """
 
     schema_name = "SizesDocument"
 
-    data: Annotated[_Bytes, Field(description="Of the leaders' replicas.")]
-    on_disk: Annotated[_Bytes, Field(description="Of all replicas.")]
+    data: Annotated[_Bytes, Field(description="Size of the leader replicas.")]
+    on_disk: Annotated[_Bytes, Field(description="Size of all replicas.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +70,15 @@ class PartitionView:
     schema_name = "PartitionDocument"
 
     index: Annotated[int, Field(serialization_alias="partition")]
-    leader: Annotated[int | None, Field(description="Null where there is none: the partition is offline.")]
+    leader: Annotated[int | None, Field(description="Null if the partition is offline.")]
     replicas: Annotated[
         tuple[int, ...],
-        Field(description="As metadata lists them; during a move the old and the new ones."),
+        Field(description="The replicas in the metadata; during a move, the old and the new ones."),
     ]
     isr: Annotated[
         tuple[int, ...],
         Field(
-            description="The replicas in sync as their leader sees it; without one, as the last one saw it."
+            description="The in-sync replicas as the leader sees them; without a leader, as the last one did."
         ),
     ]
     adding: tuple[int, ...]
@@ -88,14 +90,14 @@ class PartitionView:
     sizes: Annotated[
         tuple[int | None, ...] | None,
         Field(
-            description="Bytes of each of replicas, in order, null for one that its broker does not tell; "
-            "null as a whole where not asked for."
+            description="Bytes of each of `replicas`, in the same order; null for a replica whose broker did "
+            "not report it. Null as a whole if sizes were not requested."
         ),
     ] = None
 
     @property
     def data(self) -> int | None:
-        """Bytes of the leader's replica; None where it is not known."""
+        """Bytes of the leader's replica; None if unknown."""
         if self.sizes is None or self.leader not in self.replicas:
             return None
         return self.sizes[self.replicas.index(self.leader)]
@@ -103,15 +105,15 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class CountsDocument:
-    """How many partitions are what; one can be several of these."""
+    """Numbers of partitions by condition; one partition can have several conditions."""
 
     offline: Annotated[int, Field(description="Partitions without a leader.")]
     under_min_isr: Annotated[
-        int, Field(description="0 where configs were not read.", serialization_alias="under-min-isr")
+        int, Field(description="0 if configs were not read.", serialization_alias="under-min-isr")
     ]
     under_replicated: Annotated[int, Field(serialization_alias="under-replicated")]
     at_min_isr: Annotated[
-        int, Field(description="0 where configs were not read.", serialization_alias="at-min-isr")
+        int, Field(description="0 if configs were not read.", serialization_alias="at-min-isr")
     ]
     not_preferred_leader: Annotated[int, Field(serialization_alias="not-preferred-leader")]
     moving: int
@@ -123,36 +125,37 @@ def _dump_counts(counts: Mapping[PartitionCondition, int]) -> CountsDocument:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """One topic as a whole.
+    """One topic without its partitions.
 
-    topic_id: None where the brokers have none.
-    configs: overrides, and ``min.insync.replicas`` wherever it comes from; None where they were not asked
-        for or may not be read. overrides: those of them that are set on the topic itself.
+    topic_id: None if the brokers do not support topic ids.
+    configs: overrides, and ``min.insync.replicas`` from any source; None if they were not requested or
+        cannot be read. overrides: those of them that are set on the topic itself.
     """
 
     schema_name = "TopicDocument"
 
     name: str
-    topic_id: Annotated[str | None, Field(description="As Kafka's tools write it.")]
+    topic_id: Annotated[str | None, Field(description="The topic id in the format of Kafka's tools.")]
     internal: bool
     partition_count: int
-    replication_factor: Annotated[int | None, Field(description="Null while partitions differ.")] = field(
-        init=False, default=None
-    )
+    replication_factor: Annotated[
+        int | None, Field(description="Null while it differs between partitions.")
+    ] = field(init=False, default=None)
     factors: Annotated[
         tuple[int, ...],
         Field(
-            description="All there are, sorted. Of a partition that is moving, the one after it.",
+            description="All replication factors of the partitions, sorted; for a moving partition, the one "
+            "after the move.",
             serialization_alias="replication_factors",
         ),
     ]
     counts: Annotated[Mapping[PartitionCondition, int], PlainSerializer(_dump_counts)] = field(
         default_factory=Counter
     )
-    overrides: Annotated[_ConfigsIfKnown, Field(description="Null where not asked for, or not readable.")] = (
+    overrides: Annotated[_ConfigsIfKnown, Field(description="Null if not requested or not readable.")] = (
         field(init=False, default=None)
     )
-    sizes: Annotated[Sizes | None, Field(description="Null where not asked for.")] = None
+    sizes: Annotated[Sizes | None, Field(description="Null if not requested.")] = None
     configs: Hidden[Mapping[str, ConfigEntry] | None] = None
 
     def __post_init__(self) -> None:
@@ -169,8 +172,8 @@ class TopicView:
 class TopicListView:
     """The topics of a cluster.
 
-    Sorted by name, or as they were asked for. with_configs, with_sizes: whether these were asked for.
-    diagnostics: what could not be read.
+    Sorted by name, or in the requested order. with_configs, with_sizes: whether these were requested.
+    diagnostics: reports data that could not be read.
     """
 
     cluster: str
@@ -182,29 +185,29 @@ class TopicListView:
 
 @dataclass(frozen=True, slots=True)
 class TopicDetail(TopicView):
-    """One topic with its partitions, those that were asked for."""
+    """One topic with its requested partitions."""
 
     schema_name = "TopicDetailDocument"
 
     configs: Annotated[
         _ConfigsIfKnown,
-        Field(description="Overrides, and min.insync.replicas wherever it comes from; null if not readable."),
+        Field(description="Overrides, and min.insync.replicas from any source; null if not readable."),
     ] = None
     partitions: tuple[PartitionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsView:
-    """Topics in full.
+    """Topics with their partitions and configs.
 
-    only: a topic without any such partition is left out. overridden: only topics with overrides were asked
-    for.
+    only: a topic without any such partition is omitted. overridden: only topics with overrides were
+    requested.
     """
 
     cluster: str
     only: Annotated[
         tuple[PartitionCondition, ...],
-        Field(description="Partitions that are any of these were asked for; none: all of them."),
+        Field(description="The requested conditions of partitions; if empty, all partitions."),
     ]
     of_topics: Annotated[int, Field(serialization_alias="topics_looked_at")]
     of_partitions: Annotated[int, Field(serialization_alias="partitions_looked_at")]
@@ -216,14 +219,14 @@ class TopicsView:
 
 @dataclass(frozen=True, slots=True)
 class ResourceConfigs:
-    """Keys of one resource."""
+    """The config keys of one resource."""
 
     schema_name = "ResourceConfigsDocument"
 
     entity_type: Annotated[str, OneOf("topics", "brokers")] = field(init=False, default="topics")
-    entity_name: Annotated[str | None, Field(description="Null: the cluster-wide defaults of brokers.")] = (
-        field(init=False, default=None)
-    )
+    entity_name: Annotated[
+        str | None, Field(description="Null for the cluster-wide defaults of brokers.")
+    ] = field(init=False, default=None)
     resource: Hidden[ConfigResource]
     entries: Annotated[_Configs, Field(serialization_alias="configs")]
 
@@ -237,8 +240,8 @@ class ResourceConfigs:
 class ConfigsView:
     """Configs of topics or brokers.
 
-    everything: also what is not set on the resource itself was asked for.
-    diagnostics: what could not be read.
+    everything: whether inherited values were requested, too.
+    diagnostics: reports data that could not be read.
     """
 
     cluster: str
@@ -248,7 +251,7 @@ class ConfigsView:
 
 
 def build_document_schemas() -> dict[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the schemas by name; see `publish_schemas`."""
     return publish_schemas(
         {"config-describe": ConfigsView, "topic-describe": TopicsView, "topic-list": TopicListView}
     )

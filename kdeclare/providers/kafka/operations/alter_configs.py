@@ -1,4 +1,4 @@
-"""Changing configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
+"""Change configs (IncrementalAlterConfigs, KIP-339): all ops of one resource in one atomic entry."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -35,38 +35,38 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigAlteration, ConfigOp, ConfigQuery
 
 CLUSTER_DEFAULT = "cluster-default"
-"""The name of the `BrokerConfig` that is for all brokers."""
+"""The name of the `BrokerConfig` for all brokers."""
 
 
 def get_config_resource(op: Operation) -> ConfigResource:
-    """The config resource that an operation is on."""
+    """Return the config resource of an operation."""
     args = get_arguments(op, AlterConfigsArgs)
     return ConfigResource(_SCOPES[args.entity_type], args.entity_name)
 
 
-# A plan asks for it ten times per operation, and calling the enum takes longer than all the rest.
+# A plan needs it ten times per operation, and calling the enum would take most of the time.
 _SCOPES = {scope.value: scope for scope in ConfigScope}
 
 
 def list_ops(op: Operation) -> tuple[ConfigOpArgs, ...]:
-    """Return the ops on keys that an operation makes."""
+    """Return the ops on keys of an operation."""
     return get_arguments(op, AlterConfigsArgs).ops
 
 
 def list_config_topics(resource: ConfigResource) -> tuple[str, ...]:
-    """The topic that a config resource is, if it is one."""
+    """Return the topic of a config resource; empty if it is not a topic."""
     return (resource.name,) if resource.scope is ConfigScope.TOPIC else ()
 
 
 def get_own_source(resource: ConfigResource) -> ConfigSource:
-    """The config source of an override on that very resource."""
+    """Return the config source of an override on the resource itself."""
     if resource.scope is ConfigScope.TOPIC:
         return ConfigSource.TOPIC
     return ConfigSource.BROKER if resource.name else ConfigSource.CLUSTER
 
 
 class AlterConfigs(KafkaOperationType):
-    """Changes keys of one config resource."""
+    """Changes config keys of one resource."""
 
     name = "configs.alter"
     done_label = ("resource configured", "resources configured")
@@ -74,27 +74,27 @@ class AlterConfigs(KafkaOperationType):
     validates = True
 
     def find_right(self, op: Operation) -> str:
-        """Of the topic, or of the cluster."""
+        """Return AlterConfigs on the topic or on the cluster."""
         resource = get_config_resource(op)
         target = f"topic {resource.name}" if resource.scope is ConfigScope.TOPIC else "the cluster"
         return f"AlterConfigs on {target}"
 
     def is_confined(self, op: Operation) -> bool:
-        """To the topic or broker with the configs."""
+        """Whether it belongs to the topic or broker with the configs."""
         scope, name = get_config_resource(op)
         if scope is ConfigScope.TOPIC:
             return op.resource == ResourceId("Topic", name)
         return op.resource == ResourceId("BrokerConfig", name or CLUSTER_DEFAULT)
 
     def select(self, op: Operation) -> Selections:
-        """Just the keys that it touches."""
+        """Select only the keys that it changes."""
         resource = get_config_resource(op)
         keys = frozenset(item.key for item in list_ops(op))
         topics = frozenset({resource.name}) if resource.scope is ConfigScope.TOPIC else frozenset()
         return (KafkaSelection(topics, {resource: ConfigQuery(resource, keys)}),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """The overrides of its keys; None is unset."""
+        """Return the overrides of its keys; None means unset."""
         state = live.get(KafkaState)
         resource = get_config_resource(op)
         live_configs = LiveConfigs(
@@ -107,13 +107,13 @@ class AlterConfigs(KafkaOperationType):
         return overrides | build_identity_view(list_config_topics(resource), state)
 
     def expected_state(self, op: Operation) -> View:
-        """The overrides once the ops are done, lists resolved as Kafka does."""
+        """Return the overrides after the ops, with lists resolved as Kafka does."""
         catalog = load_catalog(get_config_resource(op).scope)
         results = {item.key: _compute_result(item, op.expect.get(item.key), catalog) for item in list_ops(op)}
         return {**op.expect, **results}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """The overrides of a topic as they will be."""
+        """Return the resulting overrides of a topic."""
         expected = self.expected_state(op)
         keys = [item.key for item in list_ops(op)]
         configs = {key: None if expected[key] is None else join_elements(expected[key]) for key in keys}
@@ -124,7 +124,7 @@ class AlterConfigs(KafkaOperationType):
         }
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a key."""
+        """Return one field per key."""
         expected = self.expected_state(op)
         return tuple(
             FieldChange(
@@ -138,34 +138,34 @@ class AlterConfigs(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """All or nothing, as Kafka has it."""
+        """Return the operation unless its topic is excluded, as Kafka applies it atomically."""
         return op if topics.isdisjoint(list_config_topics(get_config_resource(op))) else None
 
     def find_element(self, op: Operation, at: ValuePath) -> str:
-        """The key that an op is about."""
+        """Return the key of an op."""
         if at[0] == "ops" and isinstance(at[1], int):
             return list_ops(op)[at[1]].key
         return super().find_element(op, at)
 
     def without_elements(self, op: Operation, elements: Set[str]) -> Operation | None:
-        """The ops on other keys."""
+        """Return the operation without the ops on these keys; None if none are left."""
         args = get_arguments(op, AlterConfigsArgs)
         remaining = tuple(item for item in args.ops if item.key not in elements)
         expect = {element: value for element, value in op.expect.items() if element not in elements}
         return replace(op, args=replace(args, ops=remaining), expect=expect) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a key, and the topic's identity."""
+        """Return one claim per key, and the topic's identity."""
         scope, name = get_config_resource(op)
         key_claims = {item.key: f"configs/{scope}/{name}/{item.key}" for item in list_ops(op)}
         return key_claims | build_identity_claims(list_config_topics(get_config_resource(op)))
 
     def get_batch_key(self, op: Operation) -> str:
-        """The config resource."""
+        """Return the config resource."""
         return "/".join(get_config_resource(op))
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Its keys."""
+        """Return the claims of its keys."""
         return frozenset(claim for e, claim in self.claims(op).items() if not is_identity(e))
 
     def execute(
@@ -176,7 +176,7 @@ class AlterConfigs(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """IncrementalAlterConfigs."""
+        """Send IncrementalAlterConfigs."""
         cluster = connections.get(KafkaConnection).cluster
         alterations = [
             ConfigAlteration(get_config_resource(op), tuple(_build_request(o, secrets) for o in list_ops(op)))
@@ -186,7 +186,7 @@ class AlterConfigs(KafkaOperationType):
         return {op.id: results[get_config_resource(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Bring back each key that still is as the operation left it."""
+        """Restore each key that still has the value that the operation set."""
         expected = self.expected_state(op)
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
@@ -220,7 +220,7 @@ def _has_elements(current: JsonValue, elements: Sequence[str]) -> bool:
 
 
 def _invert_op(item: ConfigOpArgs, before: JsonValue, after: JsonValue) -> ConfigOpArgs:
-    """The op that leads from ``after`` back to ``before``, by element where that is exact."""
+    """Return the op that changes ``after`` back to ``before``, by element if that is exact."""
     current_secret = item.value if isinstance(item.value, SecretRef) else None
     if before is None:
         return ConfigOpArgs(item.key, "DELETE", None, current_secret)
@@ -251,7 +251,7 @@ def _compute_result(item: ConfigOpArgs, before: JsonValue, catalog: Catalog) -> 
 
 
 def _to_elements(value: JsonValue) -> list[str]:
-    """The elements of an override that stands in a plan."""
+    """Return the elements of an override in a plan."""
     return list(split_elements(value if value is None or isinstance(value, str) else list(as_texts(value))))
 
 
@@ -260,7 +260,7 @@ def _build_request(item: ConfigOpArgs, secrets: SecretSource) -> ConfigOp:
     if isinstance(value, SecretRef):
         value = secrets.reveal(value)
     elif isinstance(value, tuple):
-        # elements are matched as they were set, and a describe does not show the blanks between them
+        # Kafka matches elements as they were set, including blanks, but describing a config hides the blanks.
         padded = [f" {element}" for element in value] if item.op == FieldOp.SUBTRACT else []
         value = ",".join([*value, *padded])
     return ConfigOp(item.key, FieldOp(item.op), value)

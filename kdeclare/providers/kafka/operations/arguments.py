@@ -22,16 +22,16 @@ OP_NAMES: Mapping[FieldOp, OpName] = {
     FieldOp.SUBTRACT: "SUBTRACT",
 }
 ConfigArgument = str | tuple[str, ...] | SecretRef | None
-"""The value of a config: a text, the elements of a list, or a secret; None where there is none."""
+"""The value of a config: a string, the elements of a list, or a secret; None if there is no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicArgs(TopicArgs):
-    """A topic to be deleted.
+    """A topic to delete.
 
-    topic_id: deletes the topic with this id, and no other one that has its name by now; None deletes by name.
-    require_empty: whether it stays where it holds records. recreate: what made it, where it goes because
-        that is undone. Journals of kdeclare 0.1 have only the name.
+    topic_id: deletes only the topic with this id, not a re-created one with its name; None deletes by name.
+    require_empty: whether to keep the topic if it holds records. recreate: the creation that this deletion
+        undoes, if any. Journals of kdeclare 0.1 have only the name.
     """
 
     topic_id: str | None = None
@@ -41,7 +41,7 @@ class DeleteTopicArgs(TopicArgs):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOpArgs(Arguments):
-    """One op on one key (KIP-339). value: None for DELETE. was: the record of a secret that it overwrites."""
+    """One op on one key (KIP-339). value: None for DELETE. was: the record of the overwritten secret."""
 
     key: str
     op: OpName
@@ -50,13 +50,13 @@ class ConfigOpArgs(Arguments):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The elements of an APPEND or SUBTRACT."""
+        """The elements of an APPEND or SUBTRACT; otherwise empty."""
         return self.value if isinstance(self.value, tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsArgs(Arguments):
-    """Ops on one config resource, which Kafka makes all or none of."""
+    """Ops on one config resource, which Kafka applies atomically."""
 
     entity_type: Literal["TOPIC", "BROKER"]
     entity_name: str
@@ -65,20 +65,20 @@ class AlterConfigsArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsArgs(Arguments):
-    """What operations on partitions have in common: replicas by partition (``<topic>-<n>``), in order."""
+    """The common arguments of operations on partitions: replicas by partition (``<topic>-<n>``), in order."""
 
     partitions: Mapping[PartitionName, Replicas]
 
 
 def make_config_argument(value: JsonValue) -> ConfigArgument:
-    """Return the value of a field of a change as an argument."""
+    """Convert the value of a field of a change to an argument."""
     if is_secret(value):
         return bind_secret_ref(value)
     return as_texts(value) if isinstance(value, list | tuple) else as_text_or_none(value)
 
 
 def show_config_argument(value: ConfigArgument) -> JsonValue:
-    """Return an argument as views and fields of changes hold it; not for secrets."""
+    """Convert an argument to the form in views and fields of changes; not for secrets."""
     if isinstance(value, SecretRef):
         return value.as_json()
     return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Deleting topics: by id, and never with records where they must be empty."""
+"""Delete topics by id; a topic that must be empty is never deleted with records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,25 +22,25 @@ from kdeclare.providers.kafka.plan_options import get_kafka_options
 _MAX_NAMED = 5
 _HAS_RECORDS = "HAS_RECORDS"
 _NOT_VISIBLE = "NOT_VISIBLE"
-"""The error of a deletion that was not sent, because no broker shows the topic that must be empty."""
+"""The error of a deletion that was not sent, because no broker shows the topic, which must be empty."""
 
 _RECREATED, _NO_ID_KNOWN, _NO_IDS = "recreated", "unproven", "no-topic-ids"
 _NOT_PROVEN = {
     _RECREATED: (
-        "the topic that the run created is gone, and another one has its name now",
-        "To delete that one: kdeclare topic delete {name}",
+        "the topic that the run created no longer exists, and another topic has its name now",
+        "Run kdeclare topic delete {name} to delete the other topic.",
     ),
     _NO_ID_KNOWN: (
         "the journal has no id of the topic that the run created (its outcome was not acknowledged, or "
         "kdeclare 0.1 ran it), so another client may have created this one",
-        "To delete it anyway: kdeclare topic delete {name}",
+        "Run kdeclare topic delete {name} to delete it anyway.",
     ),
     _NO_IDS: (
         "the cluster has no topic ids (KIP-516, Kafka 2.8), so another client may have created this one",
-        "To delete it anyway, roll back with --delete-by-name.",
+        "Roll back with --delete-by-name to delete it anyway.",
     ),
 }
-"""Why a topic is not deleted that may be another one than the run created, and what to do."""
+"""Why a topic is not deleted that may differ from the one that the run created, with a hint."""
 
 
 class DeleteTopic(TopicOperationType):
@@ -53,29 +53,29 @@ class DeleteTopic(TopicOperationType):
     contents = "records"
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """The topic, where its id is known."""
+        """Return the topic if its id is known."""
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """To the topic that it names, and was planned on."""
+        """Whether it belongs to its topic, with the id that it was planned on."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Its id: a topic of the same name that was created since is another topic."""
+        """Return the id of the topic, since a re-created topic with the same name is another topic."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         return {self.element: topic.topic_id if topic else "absent"}
 
     def expected_state(self, op: Operation) -> View:
-        """It is gone."""
+        """Return that the topic is absent."""
         return {self.element: "absent"}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """It is gone."""
+        """Return the deletion of the topic."""
         return {get_topic_name(op): TopicEffect(deleted=True)}
 
     def is_repeatable(self, op: Operation) -> bool:
-        """By id: the answer is that it is deleted, or that there is no such topic any more."""
+        """Whether it deletes by id; a repeated request then deletes the topic or finds it deleted."""
         return _get_args(op).topic_id is not None
 
     def execute(
@@ -86,9 +86,9 @@ class DeleteTopic(TopicOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """DeleteTopics, after a look for records in those that must be empty.
+        """Check topics that must be empty for records, then send DeleteTopics.
 
-        A topic that is gone already is a success: what was to be deleted is deleted.
+        A topic that no longer exists counts as deleted.
         """
         cluster = connections.get(KafkaConnection).cluster
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
@@ -111,7 +111,7 @@ class DeleteTopic(TopicOperationType):
     def bind_to_created(
         self, op: Operation, created_id: str | None, live: LiveState, options: PlanOptions
     ) -> Operation | UnprovenDeletion:
-        """By the id that the run was told."""
+        """Bind the deletion to the topic id that the run received."""
         topic = live.get(KafkaState).topics[get_topic_name(op)]
         if created_id is not None and created_id == topic.topic_id:
             bound = replace(
@@ -123,11 +123,11 @@ class DeleteTopic(TopicOperationType):
         return _build_unproven(_NO_ID_KNOWN if created_id is None else _RECREATED, topic.name)
 
     def announce_losses(self, connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
-        """How many of the topics hold records."""
+        """Report how many of the topics hold records."""
         return _report_record_counts(connections, ops)
 
     def find_losses(self, connections: Connections, ops: Sequence[Operation]) -> Mapping[str, Diagnostic]:
-        """Those of topics that must be empty, and hold records by now."""
+        """Report topics that must be empty but hold records by now."""
         empty_required = [get_topic_name(op) for op in ops if _get_args(op).require_empty]
         counts = (
             connections.get(KafkaConnection).cluster.record_counts(empty_required) if empty_required else {}
@@ -137,7 +137,7 @@ class DeleteTopic(TopicOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Nothing brings the records back; a topic that was empty can be made again."""
+        """Re-create the topic if it was empty; records cannot be restored."""
         recreate = _get_args(op).recreate
         if recreate and now[self.element] == "absent":
             return UndoResult("topic.create", recreate)
@@ -150,7 +150,7 @@ class DeleteTopic(TopicOperationType):
 
 
 def needs_empty_topic(op: Operation) -> bool:
-    """Whether it leaves a topic alone that holds records."""
+    """Whether the operation only deletes a topic without records."""
     return isinstance(op.args, DeleteTopicArgs) and op.args.require_empty
 
 
@@ -168,25 +168,25 @@ def _explain_not_countable(name: str) -> str:
 
 def _build_unproven(code: str, topic: str) -> UnprovenDeletion:
     reason, hint = _NOT_PROVEN[code]
-    title = "Not proven to be the topic that the run created"
+    title = "Topic may not be the one created by the run"
     return UnprovenDeletion(code, title, reason, hint.format(name=topic))
 
 
 def _warn_records(op: Operation, count: int) -> Diagnostic:
     return warning(
         HAS_RECORDS,
-        "The topic holds records",
+        "Topic holds records",
         f"{op.resource} was created by the run and holds {count} records by now, so it is not deleted.",
-        hint="Roll back with --allow-data-loss to delete it all the same.",
+        hint="Roll back with --allow-data-loss to delete it anyway.",
         resource=str(op.resource),
     )
 
 
 def _report_record_counts(connections: Connections, ops: Sequence[Operation]) -> tuple[Diagnostic, ...]:
-    """How many of the topics to be deleted hold records.
+    """Report how many of the topics to be deleted hold records.
 
-    Deletions that refuse topics with records (undoing a creation) do not count. The counts are for people,
-    so a cluster that does not answer is no reason to stop: the diagnostic then says so.
+    Deletions that refuse topics with records (undoing a creation) are excluded. The counts are only
+    informative, so a failure to read them is reported in the diagnostic and does not stop the run.
     """
     topics = sorted({get_topic_name(op) for op in ops if not needs_empty_topic(op)})
     if not topics:
@@ -195,7 +195,7 @@ def _report_record_counts(connections: Connections, ops: Sequence[Operation]) ->
     try:
         counts = connections.get(KafkaConnection).cluster.record_counts(topics)
     except Fault as fault:
-        detail = f"Whether the {topics_text} to be deleted hold records could not be read: {fault}."
+        detail = f"Could not read whether the {topics_text} to be deleted hold records: {fault}."
         return (warning(DATA_LOSS, "Topics will be deleted", detail),)
     nonempty = {topic: count for topic in topics if (count := counts.get(topic, 0))}
     if not nonempty:
@@ -208,6 +208,6 @@ def _report_record_counts(connections: Connections, ops: Sequence[Operation]) ->
     share_text = f"{len(nonempty):,} of the {topics_text}" if len(topics) > 1 else "The topic"
     detail = (
         f"{share_text} to be deleted {hold_or_holds} records: {largest_text}{others_text}. "
-        f"They are lost with the topic."
+        f"Deleting the topic{'s' if len(nonempty) > 1 else ''} deletes the records."
     )
     return (warning(DATA_LOSS, "Records will be deleted", detail),)

@@ -1,6 +1,6 @@
-"""What all operation types on a Kafka cluster have in common, and what they make of topics.
+"""The common part of all operation types on a Kafka cluster, and their effects on topics.
 
-Whoever judges topics (KIP-201) asks resources and operations for their effects.
+Topic policies (KIP-201) use the effects of resources and operations.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -31,25 +31,25 @@ from kdeclare.providers.kafka.live import KafkaState
 from kdeclare.providers.kafka.port import POLICY_VIOLATION, QUOTA_EXCEEDED, QUOTA_HINT, TOPIC_EXISTS
 
 REPLICAS_FIELD_PREFIX = "replicas."
-"""How the path of a field begins that is about the replicas of one partition, which follows."""
+"""The prefix of the path of a field about the replicas of one partition; the partition follows it."""
 
 
 def find_field_topic(path: str) -> str | None:
-    """Return the topic whose replicas a field is about; None where it is about something else."""
+    """Return the topic whose replicas a field describes; None for any other field."""
     partition = path.removeprefix(REPLICAS_FIELD_PREFIX)
     return None if partition == path else partition.rpartition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicEffect:
-    """What an operation makes of one topic; what it says nothing of stays as it is.
+    """The effect of an operation on one topic; everything else stays as it is.
 
-    created, deleted: whether the topic is there only afterwards, or only before.
-    partitions, factor: of a creation None is "Kafka's default".
-    replicas: by partition, those that are named.
-    configs: the overrides as they will be; None is "no override".
-    fields: what it is about, in the words of a plan: ``partitions``, ``replicationFactor``,
-        ``assignments``, ``configs.<key>``.
+    created, deleted: whether the topic exists only after, or only before the operation.
+    partitions, factor: None means unchanged, or Kafka's default for a new topic.
+    replicas: by partition, only for the given partitions.
+    configs: the resulting overrides; None means no override.
+    fields: the affected fields, as in a plan: ``partitions``, ``replicationFactor``, ``assignments``,
+        ``configs.<key>``.
     """
 
     created: bool = False
@@ -63,10 +63,10 @@ class TopicEffect:
 
 @dataclass(frozen=True, slots=True)
 class StaticTopicState:
-    """What a resource says of a topic, as if the topic were created so.
+    """The state of a topic that a resource declares, as if it created the topic.
 
-    open: config keys whose value depends on what the topic has, if it is there already.
-    placed: whether kdeclare chooses the replicas of a new topic, which takes a cluster.
+    open: config keys whose value depends on the live topic, if it already exists.
+    placed: whether kdeclare chooses the replicas of a new topic, which requires a cluster.
     """
 
     effect: TopicEffect
@@ -76,24 +76,24 @@ class StaticTopicState:
 
 @runtime_checkable
 class SupportsStaticTopicState(Protocol):
-    """A kind whose resources say something of topics."""
+    """A kind whose resources declare the state of topics."""
 
     def find_static_topic_state(self, name: str, body: Any) -> Mapping[str, StaticTopicState]:
-        """Return what the resource says of which topics without asking any cluster."""
+        """Return the declared states by topic, without reading any cluster."""
 
 
 @runtime_checkable
 class SupportsTopicEffects(Protocol):
-    """An operation type that makes something of topics."""
+    """An operation type that changes topics."""
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """Return what ``op`` makes of which topics."""
+        """Return the effects of ``op`` by topic."""
 
 
-# Looked up once: checks of protocols are slow, and a plan makes thousands of them.
+# Cached, as isinstance() with a protocol is slow, and a plan calls it thousands of times.
 
 
-@lru_cache(maxsize=1024)  # each unknown operation type is a value of its own
+@lru_cache(maxsize=1024)  # bounded, because each unknown operation type is a new object
 def _find_effects_support(operation_type: object) -> SupportsTopicEffects | None:
     return operation_type if isinstance(operation_type, SupportsTopicEffects) else None
 
@@ -104,56 +104,56 @@ def _find_static_state_support(kind: object) -> SupportsStaticTopicState | None:
 
 
 def find_static_topic_state(desired: DesiredResource) -> Mapping[str, StaticTopicState]:
-    """Return what a resource says of which topics without asking any cluster."""
+    """Return the declared states by topic, without reading any cluster."""
     kind = _find_static_state_support(KINDS[desired.id.kind])
     return kind.find_static_topic_state(desired.id.name, desired.body) if kind is not None else {}
 
 
 def find_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """Return what an operation makes of which topics; steps that only accompany others make nothing."""
+    """Return the effects of an operation by topic; auxiliary operations have none."""
     operation_type = _find_effects_support(get_operation_type(op))
     return operation_type.find_topic_effects(op) if operation_type is not None else {}
 
 
 def build_identity_view(topics: Iterable[str], live: KafkaState) -> dict[str, JsonValue]:
-    """The part of a view that tells topics from later ones of the same names."""
+    """Return the part of a view that distinguishes topics from re-created ones with the same names."""
     live_topics = {name: live.topics.get(name) for name in sorted(set(topics))}
     return {f"{IDENTITY}{name})": topic.topic_id if topic else None for name, topic in live_topics.items()}
 
 
 def build_identity_claims(topics: Iterable[str]) -> dict[str, str]:
-    """The claims of those elements; no operation produces them."""
+    """Return the claims of the identity elements; no operation produces them."""
     return {f"{IDENTITY}{name})": f"topic-id/{name}" for name in set(topics)}
 
 
 _CAUSES = {
     POLICY_VIOLATION: FaultCause.DENIED_BY_POLICY,
     TOPIC_EXISTS: FaultCause.EXISTS,
-    # also what an increase to fewer partitions answers, which the view then tells apart
+    # also the error of an increase to fewer partitions; the view distinguishes the two
     "INVALID_PARTITIONS": FaultCause.DONE_ALREADY,
     "UNKNOWN_TOPIC_OR_PARTITION": FaultCause.GONE_ALREADY,
 }
 
 
 TOPIC = "Topic"
-"""The sort of topics in footprints; their keys are their names."""
+"""The type of topics in footprints; their keys are the topic names."""
 
 
 class KafkaOperationType(OperationType):
     """An operation on a Kafka cluster.
 
-    has_timeout: whether its request says for how long the brokers may work on it.
+    has_timeout: whether its request contains the time that the brokers may take for it.
     """
 
     is_shown_late = True
     has_timeout: bool = False
 
     def find_right(self, op: Operation) -> str:
-        """Return the right of Kafka's ACLs that it needs, and on what; empty where nothing asks."""
+        """Return the required ACL operation and its resource; empty if no message uses it."""
         return ""
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """The topics that it looks at, which must exist."""
+        """Return the topics that it reads, which must exist."""
         return [FootprintEntry(TOPIC, topic, Access.UPDATE) for topic in sorted(self.find_topics(op))]
 
     def find_deadline_s(self, connections: Connections) -> float | None:
@@ -161,33 +161,33 @@ class KafkaOperationType(OperationType):
         return connections.get(KafkaConnection).cluster.deadline_s() if self.has_timeout else None
 
     def find_topics(self, op: Operation) -> frozenset[str]:
-        """Return the topics that it looks at."""
+        """Return the topics that it reads."""
         return select_topics(self.select(op))
 
     def find_subjects(self, op: Operation) -> frozenset[ResourceId]:
-        """The topics that it looks at."""
+        """Return the topics that it reads."""
         return frozenset(ResourceId(TOPIC, name) for name in self.find_topics(op))
 
     def find_expected_objects(self, op: Operation) -> frozenset[ResourceId]:
-        """The topics whose ids it knows."""
+        """Return the topics whose ids it expects."""
         return frozenset(ResourceId(TOPIC, name) for name in find_expected_names(op))
 
     def less(self, op: Operation, subjects: Set[ResourceId]) -> Operation | None:
-        """See `core.operations.operation_type`; of topics, `without_topics` says it."""
+        """See `core.operations.operation_type`; `without_topics` implements it for topics."""
         topics = frozenset(subject.name for subject in subjects if is_topic(subject))
         return self.without_topics(op, topics)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """Return the part of ``op`` that leaves these topics alone; None if there is none."""
+        """Return the part of ``op`` that does not change these topics; None if there is none."""
         is_involved = any(changed.name in topics for changed in self.find_changed_resources(op))
         return None if is_involved and not self.is_auxiliary else op
 
     def find_changed_resources(self, op: Operation) -> frozenset[ResourceId]:
-        """The topics that it changes."""
+        """Return the topics that it changes."""
         return frozenset(ResourceId("Topic", topic) for topic in find_effects(op))
 
     def explain(self, op: Operation, fault: Fault) -> Explanation:
-        """By the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
+        """Explain a fault by the name of Kafka's error (`org.apache.kafka.common.protocol.Errors`)."""
         if fault.error.endswith("AUTHORIZATION_FAILED"):
             return Explanation(FaultCause.NOT_AUTHORIZED, self.find_right(op))
         if fault.error == QUOTA_EXCEEDED:

@@ -1,4 +1,4 @@
-"""What the verbs on partitions have in common: they look at replicas, in the true sense of KIP-860."""
+"""The common part of operation types on partitions; they use the true replicas, as in KIP-860."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -24,25 +24,25 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 
 
 class PartitionsOperationType(KafkaOperationType):
-    """Its arguments name partitions, each with replicas."""
+    """An operation type whose arguments are partitions with replicas."""
 
     def select(self, op: Operation) -> Selections:
-        """The topics of its partitions."""
+        """Select the topics of its partitions."""
         return (KafkaSelection(collect_topics(get_targets(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """The true replicas of its partitions: where an ongoing move is heading."""
+        """Return the true replicas of its partitions: for a moving partition, the target of the move."""
         state = live.get(KafkaState)
         targets = {p: state.replicas(TopicPartition.parse(p)) for p in get_targets(op)}
         replicas: dict[str, JsonValue] = {p: None if r is None else list(r) for p, r in targets.items()}
         return replicas | build_identity_view(collect_topics(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
-        """To the topic of its partitions; a reassignment shows each of them."""
+        """Whether it belongs to the topic of its partitions, or to a Reassignment, which shows each."""
         return is_confined_to_topics(op, collect_topics(get_targets(op)))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a partition whose replicas become others."""
+        """Return one field per partition whose replicas change."""
         return tuple(
             FieldChange(f"replicas.{name}", FieldOp.CHANGE, op.expect.get(name), replicas)
             for name, replicas in list_replicas(get_targets(op)).items()
@@ -50,38 +50,38 @@ class PartitionsOperationType(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """The partitions of other topics."""
+        """Return the part for the partitions of other topics."""
         names = get_targets(op)
         remaining = [name for name in names if TopicPartition.parse(name).topic not in topics]
         return select_partitions(self, op, remaining) if remaining else None
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a partition, and the identity of their topics."""
+        """Return one claim per partition, and the identity of their topics."""
         partitions = get_targets(op)
         return {p: f"replicas/{p}" for p in partitions} | build_identity_claims(collect_topics(partitions))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Its partitions are its own, see `claims`."""
+        """Return its id, as no other operation claims its partitions; see `claims`."""
         return op.id
 
     def expected_state(self, op: Operation) -> View:
-        """The replicas named."""
+        """Return the target replicas."""
         return {**op.expect, **list_replicas(get_targets(op))}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """The replicas of its partitions, and with them their leaders."""
+        """Return the claims of the replicas and leaders of its partitions."""
         return frozenset(f"{what}/{p}" for p in get_targets(op) for what in ("replicas", "leader"))
 
 
 def select_partitions(operation_type: OperationType, op: Operation, names: Sequence[str]) -> Operation:
-    """The part of ``op`` that is about some of its partitions."""
+    """Return the part of ``op`` for some of its partitions."""
     all_args = get_arguments(op, PartitionsArgs)
     if len(names) == len(all_args.partitions):
         return op
     elements = (
         *names,
         *build_identity_claims(collect_topics(names)),
-    )  # few, where the whole may expect thousands
+    )  # only these are looked up, as the whole operation may expect thousands
     args = replace(all_args, partitions={name: all_args.partitions[name] for name in names})
     expect = {element: op.expect[element] for element in elements if element in op.expect}
     selected = replace(op, args=args, expect=expect)
@@ -91,33 +91,33 @@ def select_partitions(operation_type: OperationType, op: Operation, names: Seque
 
 
 def is_confined_to_topics(op: Operation, topics: Set[str]) -> bool:
-    """Whether an operation is of a reassignment, which shows each partition, or just of their topic."""
+    """Whether an operation belongs to a Reassignment, which shows each partition, or only to their topic."""
     kind, name = op.resource.kind, op.resource.name
     return kind == "Reassignment" or (kind == "Topic" and topics == {name})
 
 
 def get_targets(op: Operation) -> Mapping[str, tuple[int, ...]]:
-    """Return the replicas by partition that an operation names."""
+    """Return the target replicas of an operation, by partition."""
     return get_arguments(op, PartitionsArgs).partitions
 
 
 def get_replicas_before(op: Operation, partition: str) -> tuple[int, ...]:
-    """Return the replicas that an operation expects a partition to have; none where it is not there."""
+    """Return the replicas that an operation expects a partition to have; empty if it does not exist."""
     return as_ints(op.expect.get(partition) or ())
 
 
 def list_replicas(targets: Mapping[str, tuple[int, ...]]) -> dict[str, list[int]]:
-    """Return replicas by partition as views hold them."""
+    """Return replicas by partition in the form of views."""
     return {partition: list(replicas) for partition, replicas in targets.items()}
 
 
 def collect_topics(partitions: Iterable[str]) -> frozenset[str]:
-    """The topics of partitions, which are given as ``topic-n``."""
+    """Return the topics of partitions, which are given as ``topic-n``."""
     return frozenset(TopicPartition.parse(p).topic for p in partitions)
 
 
 def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Result]) -> Result:
-    """One result for the partitions of one operation; the first refusal speaks, the others are named."""
+    """Merge the results of an operation's partitions: the first fault, with the number of others."""
     faults = {p: results[TopicPartition.parse(p)] for p in partitions}
     refused = {p: fault for p, fault in faults.items() if fault is not None}
     if not refused:
@@ -129,7 +129,7 @@ def merge_results(partitions: Iterable[str], results: Mapping[TopicPartition, Re
 
 
 def build_move_effects(op: Operation) -> Mapping[str, TopicEffect]:
-    """The replicas named, by topic; it is about the factor, too, where their number becomes another."""
+    """Return the effects of a move by topic; they include the replication factor if it changes."""
     replicas: dict[str, dict[int, tuple[int, ...]]] = {}
     fields: dict[str, set[str]] = {}
     for name, target in get_targets(op).items():

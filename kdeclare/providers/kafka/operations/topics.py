@@ -1,4 +1,4 @@
-"""Creating topics and adding partitions to them (CreateTopics, CreatePartitions)."""
+"""Create topics and add partitions to topics (CreateTopics, CreatePartitions)."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import ClassVar
@@ -40,18 +40,18 @@ from kdeclare.providers.kafka.operations.kafka_operation_type import (
 from kdeclare.providers.kafka.port import ConfigQuery, NewPartitions, NewTopic, TopicArgs
 
 ASSIGNED_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""What a creation with assignments is about, whoever chose the replicas: the counts follow from them."""
+"""The fields of a creation with assignments, which determine the counts; also if kdeclare chose them."""
 
 
 def get_topic_name(op: Operation) -> str:
-    """Return the topic that an operation is about."""
+    """Return the topic of an operation."""
     return get_arguments(op, TopicArgs).topic
 
 
 class TopicOperationType(KafkaOperationType):
-    """What the operation types on a topic as a whole have in common.
+    """The common part of operation types on a whole topic.
 
-    element: what they look at. right: the right of Kafka's ACLs that they need; empty where nothing asks.
+    element: the element of their view. right: the required ACL operation; empty if no message uses it.
     """
 
     element = "topic"
@@ -59,11 +59,11 @@ class TopicOperationType(KafkaOperationType):
     right = ""
 
     def find_right(self, op: Operation) -> str:
-        """Of the topic."""
+        """Return the required ACL operation on the topic."""
         return self.right.format(topic=get_topic_name(op))
 
     def compute_footprint(self, op: Operation) -> Footprint:
-        """The topic."""
+        """Return the topic with the access to it."""
         access = (
             Access.CREATE
             if self.find_created_resource(op)
@@ -74,37 +74,37 @@ class TopicOperationType(KafkaOperationType):
         return (FootprintEntry(TOPIC, get_topic_name(op), access),)
 
     def find_object(self, op: Operation) -> ResourceId | None:
-        """The topic."""
+        """Return the topic."""
         return ResourceId("Topic", get_topic_name(op))
 
     def is_confined(self, op: Operation) -> bool:
-        """To the topic that it names."""
+        """Whether it belongs to its topic."""
         return op.resource == ResourceId("Topic", get_topic_name(op))
 
     def select(self, op: Operation) -> Selections:
-        """The topic itself."""
+        """Select the topic."""
         return (KafkaSelection(frozenset({get_topic_name(op)})),)
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """The count; a topic that comes or goes says it by its action."""
+        """Return the partition count; creations and deletions are shown by their action instead."""
         if not isinstance(op.args, NewPartitions):
             return ()
         return (FieldChange(self.element, FieldOp.CHANGE, op.expect.get(self.element), op.args.total),)
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """All or nothing."""
+        """Return the operation unless its topic is excluded, as it cannot be split."""
         return None if get_topic_name(op) in topics else op
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One element, named by its topic."""
+        """Return one claim, named after its topic."""
         return {self.element: f"{self.element}/{get_topic_name(op)}"}
 
     def get_batch_key(self, op: Operation) -> str:
-        """The topic."""
+        """Return the topic."""
         return get_topic_name(op)
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """The one element."""
+        """Return its only claim."""
         return frozenset(self.claims(op).values())
 
 
@@ -121,7 +121,7 @@ class CreateTopic(TopicOperationType):
     right = "Create on topic {topic} or on the cluster"
 
     def select(self, op: Operation) -> Selections:
-        """The topic and all that is set on it."""
+        """Select the topic and its overrides."""
         resource = ConfigResource(ConfigScope.TOPIC, get_topic_name(op))
         return (
             KafkaSelection(
@@ -130,7 +130,7 @@ class CreateTopic(TopicOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Whether it is there, and in what shape; the count only where the args say it."""
+        """Return whether the topic exists, its overrides, and its partition count if the arguments set it."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         if topic is None:
@@ -147,7 +147,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": count, "configs": configs}
 
     def expected_state(self, op: Operation) -> View:
-        """There, as the args say."""
+        """Return the topic as in the arguments."""
         catalog = load_catalog(ConfigScope.TOPIC)
         args = get_arguments(op, NewTopic)
         configs = {
@@ -157,7 +157,7 @@ class CreateTopic(TopicOperationType):
         return {"topic": "present", "partitions": args.count, "configs": configs}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """The topic as requested."""
+        """Return the topic as requested."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = [len(r) for r in replicas.values()]
@@ -176,7 +176,7 @@ class CreateTopic(TopicOperationType):
         return {get_topic_name(op): effect}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """All that is asked for."""
+        """Return all requested fields."""
         args = get_arguments(op, NewTopic)
         replicas = args.assignments or {}
         sizes = {len(r) for r in replicas.values()}
@@ -191,12 +191,12 @@ class CreateTopic(TopicOperationType):
         return tuple(field for field in fields if field.after is not None)
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """The replicas that are asked for."""
+        """Return the requested replicas."""
         replicas = get_arguments(op, NewTopic).assignments or {}
         return [Placement(get_topic_name(op), number, (), after) for number, after in replicas.items()]
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """The topic, its count and what is set on it as a whole."""
+        """Return claims of the topic, its partition count and all of its configs."""
         return {element: f"{element}/{get_topic_name(op)}" for element in self.ABSENT}
 
     def execute(
@@ -207,20 +207,20 @@ class CreateTopic(TopicOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Outcome]:
-        """CreateTopics."""
+        """Send CreateTopics."""
         cluster = connections.get(KafkaConnection).cluster
         topics = [get_arguments(op, NewTopic) for op in ops]
         results = cluster.create_topics(topics, validate_only=validate_only)
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Delete it, if it is there; only if it is empty, unless data may be lost."""
+        """Delete the topic if it exists; only if it is empty, unless data loss is allowed."""
         if now["topic"] == "absent":
             return UndoResult()
         if now != self.expected_state(op):
             return UndoResult(conflicts=("the topic's partitions or configs",))
         recreate = None if allow_data_loss else get_arguments(op, NewTopic)
-        # whoever undoes it fills in the id that the run was told
+        # the rollback fills in the topic id that the run received
         args = DeleteTopicArgs(get_topic_name(op), None, not allow_data_loss, recreate)
         return UndoResult("topic.delete", args)
 
@@ -237,24 +237,24 @@ class IncreasePartitions(TopicOperationType):
     right = "Alter on topic {topic}"
 
     def find_object(self, op: Operation) -> None:
-        """The topic is there already."""
+        """Return None, as the topic already exists."""
 
     def _count_before(self, op: Operation) -> int:
         return as_int(op.expect.get(self.element) or 0)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """How many there are, and of which topic."""
+        """Return the partition count and the identity of the topic."""
         state = live.get(KafkaState)
         topic = state.topics.get(get_topic_name(op))
         count = len(topic.partitions) if topic else None
         return {self.element: count} | build_identity_view([get_topic_name(op)], state)
 
     def expected_state(self, op: Operation) -> View:
-        """The new total."""
+        """Return the new partition count."""
         return {**op.expect, self.element: get_arguments(op, NewPartitions).total}
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """The new total, and the replicas of the added partitions."""
+        """Return the new partition count, and the replicas of the added partitions."""
         args = get_arguments(op, NewPartitions)
         replicas = dict(enumerate(args.assignments or (), start=self._count_before(op)))
         return {
@@ -264,13 +264,13 @@ class IncreasePartitions(TopicOperationType):
         }
 
     def list_placements(self, op: Operation) -> Sequence[Placement] | None:
-        """The replicas of the added partitions, where they are asked for."""
+        """Return the requested replicas of the added partitions; None if Kafka chooses them."""
         args = get_arguments(op, NewPartitions)
         added = enumerate(args.assignments or (), start=self._count_before(op))
         return [Placement(args.topic, number, (), after) for number, after in added] or None
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """The count, and the replicas of added partitions where it says them."""
+        """Return the partition count, and the replicas of added partitions if requested."""
         first_added = self._count_before(op)
         added = enumerate(get_arguments(op, NewPartitions).assignments or (), start=first_added)
         replicas = (
@@ -280,11 +280,11 @@ class IncreasePartitions(TopicOperationType):
         return (*super().fields(op), *replicas)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """The count, and the topic's identity."""
+        """Return claims of the partition count and of the topic's identity."""
         return {**super().claims(op), **build_identity_claims([get_topic_name(op)])}
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """The count, and the replicas of the added partitions."""
+        """Return claims of the partition count and of the replicas of the added partitions."""
         added = range(self._count_before(op), get_arguments(op, NewPartitions).total)
         return frozenset(super().claims(op).values()) | {f"replicas/{get_topic_name(op)}-{n}" for n in added}
 
@@ -296,14 +296,14 @@ class IncreasePartitions(TopicOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """CreatePartitions."""
+        """Send CreatePartitions."""
         cluster = connections.get(KafkaConnection).cluster
         increases = [get_arguments(op, NewPartitions) for op in ops]
         results = cluster.create_partitions(increases, validate_only=validate_only)
         return {op.id: results[get_topic_name(op)] for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Kafka takes no partition away."""
+        """Report the loss of the former count, as Kafka cannot remove partitions."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         is_untouched = now[self.element] == op.expect.get(self.element)

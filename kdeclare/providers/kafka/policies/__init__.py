@@ -1,1 +1,1 @@
-"""What policies see of topics (KIP-201), in plans, in manifests and in a cluster as it is."""
+"""The topic requests that policies evaluate (KIP-201), for plans, manifests and live clusters."""

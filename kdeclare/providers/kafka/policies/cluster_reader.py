@@ -1,4 +1,4 @@
-"""What policies can see of a cluster. Nothing is read before a policy asks for it."""
+"""The cluster data that policies can use; data is only read when a policy uses it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _PARTITIONS, _FACTOR = "num.partitions", "default.replication.factor"
 
 
 class ClusterReader:
-    """The cluster as it is, for all judged topics together: one batch of requests for each sort of fact.
+    """Reads the live cluster for all evaluated topics together, with one batch of requests per type of data.
 
-    fault: what the cluster answered instead, if a policy asked for something that could not be read.
+    fault: the fault of a failed read, if any.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ClusterReader:
         live: KafkaState | None = None,
         selection: KafkaSelection | None = None,
     ) -> None:
-        """live: what is known already, all topics among it, as ``selection`` asked for it."""
+        """Prepare the reader. live: data that was read for ``selection``, including all topics."""
         self._cluster = cluster
         self._topic_names = sorted(set(topic_names))
         self._live = live
@@ -41,17 +41,17 @@ class ClusterReader:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the cluster is being asked for something; any thread may look."""
+        """Whether a read from the cluster is in progress; thread-safe."""
         return bool(self._reads)
 
     @cached_property
     def info(self) -> ClusterInfo:
-        """Brokers with their racks, and the principal."""
+        """The brokers with their racks, and the principal."""
         return self._live.cluster if self._live else self._read(self._cluster.describe)
 
     @property
     def principal(self) -> str | None:
-        """Whom the brokers take kdeclare for."""
+        """The principal that kdeclare authenticates as."""
         return self.info.principal
 
     @cached_property
@@ -60,12 +60,12 @@ class ClusterReader:
         return {broker.id: broker.rack for broker in self.info.brokers}
 
     def topic(self, name: str) -> Topic | None:
-        """One of the judged topics, if it is there."""
+        """Return one of the evaluated topics; None if it does not exist."""
         return self._topics.get(name)
 
     def replicas(self, name: str) -> Mapping[int, tuple[int, ...]] | None:
-        """The true replicas of a topic: where a move is heading counts (KIP-860). None if it is not there."""
-        moves = self._moves  # first: it renews the topics
+        """Return the true replicas of a topic (KIP-860), with targets of moves; None if it does not exist."""
+        moves = self._moves  # must be first, as it may read the topics again
         topic = self.topic(name)
         if topic is None:
             return None
@@ -76,13 +76,13 @@ class ClusterReader:
         return found
 
     def configs(self, name: str) -> Mapping[str, str]:
-        """The overrides of a topic."""
+        """Return the overrides of a topic."""
         return self._overrides.get(name, {})
 
     def records(self, name: str, among: Collection[str]) -> int:
-        """Offsets between the start and the end of a topic.
+        """Return the number of offsets between the start and the end of a topic.
 
-        among: the topics that the same may be asked of; what is not known of those is read along.
+        among: topics whose counts may be needed, too; unknown ones are read in the same request.
         """
         if name not in self._record_counts:
             unknown = sorted({name, *among} - self._record_counts.keys())
@@ -93,7 +93,7 @@ class ClusterReader:
 
     @cached_property
     def defaults(self) -> tuple[int, int]:
-        """Partitions and replicas of a topic that is created without saying how many."""
+        """The default partition count and replication factor of new topics."""
         serving = sorted(self.info.serving_broker_ids) or [broker.id for broker in self.info.brokers]
         broker = ConfigResource(ConfigScope.BROKER, str(serving[0]))
         query = ConfigQuery(broker, frozenset({_PARTITIONS, _FACTOR}))
@@ -120,7 +120,7 @@ class ClusterReader:
 
     @cached_property
     def _moves(self) -> Mapping[TopicPartition, Move]:
-        """Moves under way; topics that were read at another time are read again with them."""
+        """The in-flight moves; topics that were read at another time are read again together with them."""
         known_moves, unread_topics = self._find_known_moves()
         if not unread_topics:
             return known_moves
@@ -130,7 +130,7 @@ class ClusterReader:
         return {**known_moves, **moves}
 
     def _find_known_moves(self) -> tuple[Mapping[TopicPartition, Move], list[str]]:
-        """The moves that are known, and the judged topics of which none would be."""
+        """Return the known moves, and the evaluated topics whose moves are unknown."""
         if self._live is None:
             return {}, self._topic_names
         if self._selection.every_topic:
@@ -168,14 +168,14 @@ class ClusterReader:
 
 @dataclass(frozen=True)
 class LiveTopicState:
-    """A topic as the cluster has it."""
+    """A live topic of the cluster."""
 
     name: str
     facts: ClusterReader
 
     @property
     def num_partitions(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         topic = self.facts.topic(self.name)
         if topic is None:
             raise self._make_violation()
@@ -183,17 +183,17 @@ class LiveTopicState:
 
     @property
     def replication_factor(self) -> int:
-        """The smallest number of replicas."""
+        """The smallest number of replicas of its partitions."""
         return _compute_replication_factor(self._replicas)
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """Where the replicas are, or are heading."""
+        """The replicas by partition; for a moving partition, the target of the move."""
         return dict(self._replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The overrides."""
+        """The overrides of the topic."""
         return dict(self.facts.configs(self.name))
 
     @cached_property
@@ -204,12 +204,12 @@ class LiveTopicState:
         return replicas
 
     def _make_violation(self) -> PolicyViolation:
-        return PolicyViolation(f"Topic '{self.name}' is not there any more, so it cannot be judged.")
+        return PolicyViolation(f"Topic '{self.name}' no longer exists, so the policy cannot evaluate it.")
 
 
 @dataclass(frozen=True)
 class ResultingTopicState:
-    """A topic as it will be: as it is (None: not there), and what is made of it, in this order."""
+    """A topic after requests: its state before (None: missing), and the effects in order."""
 
     before: "LiveTopicState | ResultingTopicState | None"
     find_topic_effects: tuple[TopicEffect, ...]
@@ -217,7 +217,7 @@ class ResultingTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """As requested, else as before, else Kafka's default."""
+        """The requested number of partitions, else the current one, else Kafka's default."""
         for effect in reversed(self.find_topic_effects):
             if effect.partitions is not None:
                 return effect.partitions
@@ -225,7 +225,7 @@ class ResultingTopicState:
 
     @cached_property
     def replication_factor(self) -> int:
-        """As requested, else the smallest number of replicas, else Kafka's default."""
+        """The requested replication factor, else the smallest number of replicas, else Kafka's default."""
         creation = self.find_topic_effects[0]
         if self.before is None and len(self.find_topic_effects) == 1:
             return self.facts.defaults[1] if creation.factor is None else creation.factor
@@ -233,12 +233,12 @@ class ResultingTopicState:
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """As before, with what is moved and added; what Kafka will place is left out."""
+        """The current replicas with moved and added ones, without replicas that Kafka will place."""
         return dict(self._replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The overrides of before, and what is made of them."""
+        """The current overrides with the requested changes."""
         return dict(self._configs)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What policies can see of declared topics without a cluster, and of configs: texts by key."""
+"""The data of declared topics and configs that policies can use without a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,14 +25,14 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the keys of a catalogue; what is not in `_TYPES` is a number."""
+    """Return the type of each key of a catalogue; types that are not in `_TYPES` are numbers."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 
 def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> str | None:
-    """Return the override that a wish comes to where there was none before; None for no override.
+    """Return the override that results from a declared value if none was set; None for no override.
 
-    Parts of a list start from the key's own default (KIP-339).
+    Partial lists start from the key's own default (KIP-339).
     """
     if isinstance(config_value, Unset | Secret):
         return None
@@ -43,7 +43,7 @@ def compute_override(catalog: Catalog, key: str, config_value: ConfigValue) -> s
 
 
 def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]) -> dict[str, str]:
-    """Return declared configs as they would be if nothing was set before."""
+    """Return the overrides that result from declared configs if none were set before."""
     values = {
         key: "" if isinstance(w, Secret) else compute_override(catalog, key, w)
         for key, w in config_values.items()
@@ -52,7 +52,7 @@ def compute_overrides(catalog: Catalog, config_values: Mapping[str, ConfigValue]
 
 
 def filter_overrides(entries: Mapping[str, ConfigEntry], source: ConfigSource) -> dict[str, str]:
-    """Return what is set on a resource itself."""
+    """Return the overrides of a resource."""
     return {key: entry.value or "" for key, entry in entries.items() if entry.source is source}
 
 
@@ -83,7 +83,7 @@ BROKER_WORDS = PolicyWords(
 
 
 class _CertainOverrides(Mapping[str, str]):
-    """The overrides that are certain, whatever a topic that is there already has beside them."""
+    """The overrides that are certain even if the topic already exists with other overrides."""
 
     def __init__(self, static_state: StaticTopicState, withholding: UnavailableTracker) -> None:
         self._static_state = static_state
@@ -109,7 +109,7 @@ class _CertainOverrides(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicState:
-    """A declared topic; with ``created`` as it would be created, else as it will be in any case."""
+    """A declared topic; with ``created``, as if created, otherwise only what holds in any case."""
 
     stated: StaticTopicState
     created: bool
@@ -117,26 +117,26 @@ class DeclaredTopicState:
 
     @property
     def num_partitions(self) -> int:
-        """If it is stated."""
+        """The declared number of partitions; otherwise unavailable."""
         count = self.stated.effect.partitions
         return self._withhold() if count is None else count
 
     @property
     def replication_factor(self) -> int:
-        """If it is stated."""
+        """The declared replication factor; otherwise unavailable."""
         factor = self.stated.effect.factor
         return self._withhold() if factor is None else factor
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """If they are stated; of a creation that leaves them to Kafka, none."""
+        """The declared replicas; empty for a creation that leaves them to Kafka, otherwise unavailable."""
         is_left_to_kafka = self.created and not self.stated.placed
         replicas = self.stated.effect.replicas
         return dict(replicas) if replicas or is_left_to_kafka else self._withhold()
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """All overrides of a creation, else those that are certain."""
+        """All overrides of a creation, otherwise only the certain ones."""
         if not self.created:
             return _CertainOverrides(self.stated, self.withholding)
         return {key: value for key, value in self.stated.effect.configs.items() if value is not None}
@@ -147,9 +147,9 @@ class DeclaredTopicState:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopicRequest(OfflineRequest):
-    """What applying a manifest will ask for; with ``created`` as if the topic were not there yet.
+    """The request that applying a manifest will make; with ``created``, as if the topic did not exist.
 
-    declared_labels: of the manifest. withholding: what the policy that is being asked was not told.
+    declared_labels: the labels of the manifest. withholding: records unavailable data that the policy used.
     """
 
     topic: str
@@ -160,36 +160,36 @@ class DeclaredTopicRequest(OfflineRequest):
 
     @property
     def name(self) -> str:
-        """The topic's name."""
+        """The name of the topic."""
         return self.topic
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Of the manifest."""
+        """The labels of the manifest."""
         return dict(self.declared_labels)
 
     @property
     def post_request_state(self) -> DeclaredTopicState:
-        """As declared."""
+        """The declared topic."""
         return DeclaredTopicState(self.stated, self.created, self.withholding)
 
     @property
     def changed(self) -> frozenset[str]:
-        """All that is stated, on CREATE."""
+        """All declared fields on CREATE; otherwise unavailable."""
         return self.stated.effect.fields if self.created else self._raise_unavailable()
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """Only a cluster knows."""
+        """Always unavailable, as racks are only known from a cluster."""
         self._raise_unavailable()
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE."""
+        """0 on CREATE; otherwise unavailable."""
         return 0 if self.created else self._raise_unavailable()
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """Only a cluster knows: topics that are not declared count as well."""
+        """Always unavailable, as undeclared topics of the cluster count, too."""
         self._raise_unavailable()
 
 
@@ -201,5 +201,5 @@ class DeclaredTopic:
     stated: StaticTopicState
 
     def make_request(self, labels: Mapping[str, str], *, created: bool) -> DeclaredTopicRequest:
-        """Return what applying the manifest asks for."""
+        """Return the request that applying the manifest will make."""
         return DeclaredTopicRequest(self.topic, labels, self.stated, created)

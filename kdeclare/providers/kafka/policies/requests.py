@@ -1,4 +1,4 @@
-"""Requests about topics that are judged together: what a plan asks for, and topics as they are."""
+"""Topic requests that policies evaluate together: the changes of a plan, and existing topics."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -32,10 +32,10 @@ TopicEffects = tuple[TopicEffect, ...]
 
 @dataclass(frozen=True)
 class ReviewContext:
-    """The cluster, and what the plan makes of it as far as that has been judged and was not denied.
+    """The cluster, with the requests of the plan that have been evaluated and were not denied.
 
-    labels: of all topics that have some, judged or not. applied: the same as they were when last applied.
-    doing: the judged topics by what is done to them.
+    labels: labels by topic, for all topics with labels. applied: the labels when they were last applied.
+    doing: the evaluated topics by action.
     """
 
     facts: ClusterReader
@@ -46,7 +46,7 @@ class ReviewContext:
     _partition_counts: dict[frozenset[tuple[str, str]], int] = field(default_factory=dict)
 
     def accept(self, topic: str, effects: Sequence[TopicEffect]) -> None:
-        """What a request that was not denied makes of its topic; what is judged later is judged on it."""
+        """Record the effects of a request that was not denied; later requests are evaluated with them."""
         for label_set in self._partition_counts:
             if self._has_labels(topic, label_set):
                 self._partition_counts[label_set] += self._count_topic_partitions(
@@ -55,13 +55,13 @@ class ReviewContext:
         self._accepted[topic] = (*self.get_accepted(topic), *effects)
 
     def get_accepted(self, topic: str) -> TopicEffects:
-        """What is made of a topic by what has been accepted."""
+        """Return the effects of accepted requests on a topic."""
         return self._accepted.get(topic, ())
 
     def partitions_of(
         self, labels: Mapping[str, str], topic: str, effects: Sequence[TopicEffect] = ()
     ) -> int:
-        """How many partitions the topics with these labels have, with what a request makes of ``topic``."""
+        """Return the number of partitions of the topics with these labels, including a request's effects."""
         wanted = frozenset(labels.items())
         if wanted not in self._partition_counts:
             chosen = [name for name in self.labels if self._has_labels(name, wanted)]
@@ -75,7 +75,7 @@ class ReviewContext:
         )
 
     def records(self, topic: str, action: PolicyAction) -> int:
-        """What a topic holds; read for all to which the same is done."""
+        """Return the record count of a topic; reads it for all topics with the same action at once."""
         return self.facts.records(topic, self.doing.get(action, ()))
 
     def _has_labels(self, topic: str, label_set: frozenset[tuple[str, str]]) -> bool:
@@ -96,9 +96,9 @@ class ReviewContext:
 
 @dataclass(frozen=True)
 class TopicRequest:
-    """What one resource of a plan makes of one topic; see `policy.interface.RequestMetadata`.
+    """The changes of one topic by one resource of a plan; see `policy.interface.RequestMetadata`.
 
-    earlier_effects: what is made of the topic before that, by other resources of the plan.
+    earlier_effects: the preceding changes of the topic by other resources of the plan.
     """
 
     topic: str
@@ -108,22 +108,22 @@ class TopicRequest:
 
     @property
     def name(self) -> str:
-        """The topic's name."""
+        """The name of the topic."""
         return self.topic
 
     @cached_property
     def action(self) -> PolicyAction:
-        """By what becomes of the topic."""
+        """The action that the effects amount to."""
         return find_policy_action(self.find_topic_effects)
 
     @property
     def principal(self) -> str | None:
-        """Whom the brokers take kdeclare for."""
+        """The principal that kdeclare authenticates as."""
         return self.context.facts.principal
 
     @cached_property
     def pre_request_state(self) -> LiveTopicState | ResultingTopicState | None:
-        """None on CREATE."""
+        """The topic before the request; None on CREATE."""
         if self.action is PolicyAction.CREATE:
             return None
         live = LiveTopicState(self.topic, self.context.facts)
@@ -135,48 +135,48 @@ class TopicRequest:
 
     @cached_property
     def post_request_state(self) -> ResultingTopicState | None:
-        """None on DELETE."""
+        """The topic after the request; None on DELETE."""
         if self.action is PolicyAction.DELETE:
             return None
         return ResultingTopicState(self.pre_request_state, self.find_topic_effects, self.context.facts)
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Of the topic."""
+        """The labels of the topic."""
         return dict(self.context.labels.get(self.topic, {}))
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """As they were when it was last applied."""
+        """The labels when the topic was last applied."""
         return dict(self.context.applied.get(self.topic, {}))
 
     @cached_property
     def changed(self) -> frozenset[str]:
-        """All that the effects are about."""
+        """All fields that the effects change."""
         return frozenset().union(*(effect.fields for effect in self.find_topic_effects))
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """Of all brokers."""
+        """The rack of every broker."""
         return dict(self.context.facts.racks)
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE."""
+        """The number of records of the topic; 0 on CREATE."""
         if self.action is PolicyAction.CREATE:
             return 0
         return self.context.records(self.topic, self.action)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """With this request, and those before it that were not denied."""
+        """Count partitions by labels, including this request and earlier ones that were not denied."""
         return self.context.partitions_of(labels, self.topic, self.find_topic_effects)
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopicRequest:
-    """A topic as it is, as if it were created so (CREATE) or changed without any effect (MODIFY).
+    """An existing topic, evaluated as if it were created (CREATE) or changed without effect (MODIFY).
 
-    among: all topics of which the same is asked.
+    among: all topics that are evaluated in the same way.
     """
 
     topic: str
@@ -186,37 +186,37 @@ class ExistingTopicRequest:
 
     @property
     def name(self) -> str:
-        """The topic's name."""
+        """The name of the topic."""
         return self.topic
 
     @property
     def principal(self) -> str | None:
-        """Whom the brokers take kdeclare for."""
+        """The principal that kdeclare authenticates as."""
         return self.context.facts.principal
 
     @property
     def pre_request_state(self) -> LiveTopicState | None:
-        """None on CREATE."""
+        """The topic before the request; None on CREATE."""
         return None if self.action is PolicyAction.CREATE else self.post_request_state
 
     @property
     def post_request_state(self) -> LiveTopicState:
-        """As it is."""
+        """The existing topic."""
         return LiveTopicState(self.topic, self.context.facts)
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Of the topic."""
+        """The labels of the topic."""
         return dict(self.context.labels.get(self.topic, {}))
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The same, as nothing is changed about it; none on CREATE."""
+        """The same labels, as the request changes nothing; empty on CREATE."""
         return {} if self.action is PolicyAction.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """On CREATE all that it has, the replicas as if Kafka had placed them."""
+        """On CREATE, all its fields, with replicas as if Kafka had placed them; otherwise empty."""
         if self.action is not PolicyAction.CREATE:
             return frozenset()
         keys = self.post_request_state.configs
@@ -224,18 +224,18 @@ class ExistingTopicRequest:
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """Of all brokers."""
+        """The rack of every broker."""
         return dict(self.context.facts.racks)
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE."""
+        """The number of records of the topic; 0 on CREATE."""
         if self.action is PolicyAction.CREATE:
             return 0
         return self.context.facts.records(self.topic, self.among)
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """How many partitions the topics with these labels have."""
+        """Return the number of partitions of the topics with these labels."""
         return self.context.partitions_of(labels, self.topic)
 
 
@@ -247,33 +247,33 @@ class TopicReview:
 
     @property
     def fault(self) -> Fault | None:
-        """What the cluster answered instead of a fact."""
+        """The fault of a failed read, if any."""
         return self.context.facts.fault
 
     @property
     def is_busy(self) -> bool:
-        """Whether the cluster is being asked."""
+        """Whether a read from the cluster is in progress."""
         return self.context.facts.is_busy
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> TopicRequest:
-        """Return a request on what has been accepted."""
+        """Return a request that takes effect after the accepted ones."""
         return TopicRequest(
             name, _filter_topic_effects(effects), self.context.get_accepted(name), self.context
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Keep what was not denied."""
+        """Record the effects of a request that was not denied."""
         self.context.accept(name, _filter_topic_effects(effects))
 
     def make_existing_request(
         self, name: str, action: PolicyAction, among: Collection[str]
     ) -> ExistingTopicRequest:
-        """Return a request for a topic as it is."""
+        """Return a request for an existing topic."""
         return ExistingTopicRequest(name, action, self.context, among)
 
 
 def start_review(inputs: ReviewInputs) -> TopicReview:
-    """Begin to make requests; policies see what was read for the plan, and read the rest when they ask."""
+    """Start a review; policies use the data that was read for the plan, and read other data on demand."""
     cluster = inputs.connections.get(KafkaConnection).cluster
     topic_names = {name for names in inputs.subjects.values() for name in names}
     live = inputs.live.find(KafkaState) if inputs.live is not None else None
@@ -282,7 +282,7 @@ def start_review(inputs: ReviewInputs) -> TopicReview:
 
 
 def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: Labels) -> TopicReview:
-    """Begin to make requests about topics of a snapshot, which has all topics with their overrides."""
+    """Start a review of topics in a snapshot, which contains all topics with their overrides."""
     state = live.get(KafkaState)
     resources = {ConfigResource(ConfigScope.TOPIC, name) for name in state.topics}
     selection = KafkaSelection(
@@ -294,20 +294,20 @@ def start_snapshot_review(live: parts.LiveState, names: Sequence[str], labels: L
 
 
 class _SnapshotReader(ClusterReader):
-    """Of a cluster that nobody asks for anything now."""
+    """A reader of a snapshot, without access to the cluster."""
 
     @property
     def principal(self) -> str | None:
-        """Not known: None would say that nobody is authenticated."""
+        """Raises Fault, as the principal is unknown; None would mean that clients are not authenticated."""
         return self._read(self._cluster.describe).principal
 
 
 class _SnapshotOnlyCluster:
-    """A cluster of which nothing more can be had."""
+    """A cluster whose methods all raise Fault."""
 
     def __getattr__(self, name: str) -> Callable[..., Mapping[str, object]]:
         def refuse(*_: object, **__: object) -> Mapping[str, object]:
-            raise Fault("NOT_IN_SNAPSHOT", f"a snapshot has no answer to {name}")
+            raise Fault("NOT_IN_SNAPSHOT", f"a snapshot contains no data for {name}")
 
         return refuse
 

@@ -1,4 +1,4 @@
-"""The moves that a cluster is making, and the throttles that earlier runs have left."""
+"""The moves in flight in a cluster, and the throttles that earlier runs left in place."""
 
 from collections.abc import Mapping
 
@@ -23,13 +23,13 @@ class MovesWatch:
     """See `ActivityWatch`."""
 
     def __init__(self, connections: Connections) -> None:
-        """Nothing is asked before `look`."""
+        """Prepare the watch without sending a request; see `look`."""
         self._cluster = connections.get(KafkaConnection).cluster
         self._meter = MoveMeter(self._cluster, SystemClock())
         self._live: KafkaState | None = None
 
     def look(self) -> tuple[Diagnostic, ...]:
-        """Read the moves, and the topics that they are of."""
+        """Read the moves and their topics."""
         diagnostics: tuple[Diagnostic, ...] = ()
         moves: Mapping[TopicPartition, Move] = {}
         try:
@@ -42,10 +42,10 @@ class MovesWatch:
         return diagnostics
 
     def describe(self, runs: RecentRuns) -> Activity:
-        """Return the moves with the runs that asked for them, and how far they have got."""
+        """Return the moves with the runs that requested them, and their progress."""
         live = self._live
         if live is None:
-            raise LookupError("nothing has been looked at")
+            raise LookupError("look() has not been called")
         progress = self._meter.look(live, list(live.moves))
         run_ids = _find_run_ids(runs) if live.moves else {}
         throttle_count = len(bind_move_cleanup(runs.cleanup).throttles)
@@ -56,7 +56,7 @@ class MovesWatch:
             else []
         )
         if throttle_count and not move_count:
-            headline.append("a throttle is left of moves that are over")
+            headline.append("a throttle of finished moves is still set")
         return Activity(
             headline=tuple(headline),
             quiet="no moves",
@@ -70,11 +70,11 @@ class MovesWatch:
 
 def _format_throttle_note(count: int) -> str:
     targets = "1 broker or topic" if count == 1 else f"{count:,} brokers and topics"
-    return f"kdeclare's throttle on {targets} stays until they are over."
+    return f"kdeclare keeps its throttle on {targets} until the moves have finished."
 
 
 def _find_run_ids(runs: RecentRuns) -> _RunIdsByTarget:
-    """The latest run that sent a partition to these replicas."""
+    """Return the latest run that moved each partition to each list of replicas."""
     run_ids: dict[tuple[str, tuple[int, ...]], str] = {}
     for run_id, operations in runs.find():
         for op in operations:
@@ -94,7 +94,7 @@ def _build_ongoing_work(partition: TopicPartition, live: KafkaState, run_ids: _R
         [replica for replica in move.replicas if replica not in move.adding],
         list(move.target),
         run_id,
-        f"waits for {brokers}" if brokers else "",
+        f"waiting for {brokers}" if brokers else "",
         document={
             "topic": partition.topic,
             "partition": partition.partition,

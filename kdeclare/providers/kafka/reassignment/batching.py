@@ -1,8 +1,8 @@
-"""How moves are gone about: in batches, under a throttle that goes again, with an election at the end.
+"""Split replica moves into batches with a temporary throttle and a final preferred leader election.
 
-Kinds say which partitions go where; here that becomes the part of the graph that a careful operator would
-step through. What shares a pace is a *group*: all that one manifest moves, and all other moves together.
-Groups with a throttle take turns, since a broker has one rate.
+Kinds determine the target of each partition; this module builds the steps that a careful operator would
+take. Moves that share a pace form a *group*: the moves of one manifest that sets a pace, or all other moves
+together. Groups with a throttle run one after the other, since a broker has only one rate.
 """
 
 import itertools
@@ -48,7 +48,7 @@ from kdeclare.providers.kafka.reassignment.pace import Pace
 from kdeclare.providers.kafka.reassignment.pending_move_cleanup import PendingMoveCleanup, ThrottleEntries
 
 SHARED_RESOURCE = ResourceId("Moves", "topics")
-"""What stands for the resources of a group that are several."""
+"""The resource of the steps of a group that moves several resources."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE = SetThrottle(), ClearThrottle()
 
@@ -59,8 +59,8 @@ Batch = list[Operation]
 class MoveGroup:
     """Moves that share a pace.
 
-    name: what tells it from others. resource: what its own steps are on. awaits: the steps that wait for
-    other people's moves.
+    name: unique among the groups. resource: the resource of its own steps. awaits: the steps that wait for
+    in-flight moves of other clients.
     """
 
     name: str
@@ -70,7 +70,7 @@ class MoveGroup:
     awaits: frozenset[str] = frozenset()
 
     def awaited(self, op: Operation) -> dict[str, str]:
-        """The steps of that kind that one of its moves needs."""
+        """Return the waiting steps that one of its moves depends on."""
         return {id_: why for id_, why in op.needs.items() if id_ in self.awaits}
 
 
@@ -81,10 +81,10 @@ def batch_moves(
     default_pace: Pace,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """All operations, the moves at their pace and in any order; and what should be known of it.
+    """Return all operations in any order, with the moves at their pace, and diagnostics about the moves.
 
-    default_pace: of moves that say nothing else. move_cleanup: what earlier runs have left in the cluster.
-    Raises Fault when the cluster does not answer.
+    default_pace: for moves without a pace of their own. move_cleanup: the pending cleanup of earlier runs.
+    Raises Fault if the cluster does not respond.
     """
     move_groups = group_moves(operations, default_pace)
     entities = {entity for group in move_groups for entity in build_throttle_entries(group, live)}
@@ -96,7 +96,7 @@ def batch_moves(
 
 
 def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[MoveGroup, ...]:
-    """The moves among the operations by group, in the order in which the groups take their turns."""
+    """Group the moves among the operations, in the order in which the groups run."""
     moves_by_group: dict[str, list[Operation]] = defaultdict(list)
     await_ids: set[str] = set()
     for op in operations:
@@ -114,7 +114,7 @@ def group_moves(operations: Iterable[Operation], default_pace: Pace) -> tuple[Mo
 
 
 def build_throttle_entries(group: MoveGroup, live: KafkaState) -> ThrottleEntries:
-    """All that throttles a group; empty where it is to have no throttle, or nothing is copied."""
+    """Build all throttle entries of a group; empty if it has no throttle, or copies no replica."""
     if group.pace.throttle is None:
         return {}
     return throttles.build_entries(
@@ -129,9 +129,9 @@ def build_move_steps(
     throttle_state: KafkaState,
     move_cleanup: PendingMoveCleanup,
 ) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """All operations, the moves at their pace; and what should be known of it.
+    """Return all operations, with the moves at their pace, and diagnostics about the moves.
 
-    throttle_state: the throttles that are there (`throttles.query` of all entries), and the moves of
+    throttle_state: the current throttles (`throttles.build_selection` of all entries), and the moves of
         ``move_cleanup``.
     """
     part_ids: dict[str, list[str]] = {}
@@ -147,7 +147,7 @@ def build_move_steps(
             [*_build_pending_batch(group, throttle_state, move_cleanup), *_split_batches(group, part_ids)]
         )
         moves = [op for batch in batches for op in batch]
-        after_moves = {op.id: "when all moves are over" for op in moves if is_reassignment(op)}
+        after_moves = {op.id: "when all moves have finished" for op in moves if is_reassignment(op)}
         missing_throttles = throttles.find_missing(
             build_throttle_entries(group, live), move_cleanup.throttles, throttle_state, declared_claims
         )
@@ -179,14 +179,14 @@ def build_move_steps(
 
 
 def _with_edges(op: Operation, needs: Mapping[str, str], follows: Mapping[str, str]) -> Operation:
-    """A move with more edges; what only waits has its own."""
+    """Add edges to a move; a step that only waits has its own edges and is returned unchanged."""
     if not is_reassignment(op):
         return op
     return replace(op, needs={**op.needs, **needs}, follows={**op.follows, **follows})
 
 
 def _build_timeout_pace(pace: Pace) -> Pace | None:
-    """How long a step of the group may wait; None where nothing is said."""
+    """Return a pace with only the timeout of the group's steps; None if there is no timeout."""
     return Pace(timeout_s=pace.timeout_s) if pace.timeout_s is not None else None
 
 
@@ -196,12 +196,14 @@ def _list_transfers(group: MoveGroup, live: KafkaState) -> Iterable[throttles.Re
         for name, target in get_targets(op).items():
             partition = TopicPartition.parse(name)
             replicas_before = get_replicas_before(op, name)
-            move = None if is_awaited else live.moves.get(partition)  # one that is waited for is over by then
+            move = (
+                None if is_awaited else live.moves.get(partition)
+            )  # a move that is awaited has finished by then
             yield throttles.build_transfer(partition, replicas_before, move, target)
 
 
 def _split_batches(group: MoveGroup, part_ids: dict[str, list[str]]) -> list[Batch]:
-    """The moves, cut and packed so that no batch has more partitions than it may."""
+    """Split the moves so that no batch has more partitions than the batch size."""
     batch_size = group.pace.batch_size
     moves = [_with_pace(op, group) for op in group.moves]
     if batch_size is None:
@@ -233,9 +235,9 @@ def _with_pace(op: Operation, group: MoveGroup) -> Operation:
 def _select_part(
     op: Operation, names: Sequence[str], part_ids: dict[str, list[str]], used_ids: set[str]
 ) -> Operation:
-    """The part of a move that is about some of its partitions.
+    """Return the part of a move with some of its partitions.
 
-    used_ids: ids that it cannot have; a rollback cuts anew what has been cut already.
+    used_ids: ids that are taken; a rollback splits moves again that are parts already.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -248,7 +250,7 @@ def _select_part(
 def _build_pending_batch(
     group: MoveGroup, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> list[Batch]:
-    """What an earlier run has left moving is a batch, too; only where batches are asked for."""
+    """Build a batch of the moves that an earlier run left in flight; none if there is no batch size."""
     own_partitions = {p for op in group.moves for p in get_targets(op)}
     moves_in_flight = {
         p: throttle_state.moves.get(TopicPartition.parse(p))
@@ -265,7 +267,7 @@ def _build_pending_batch(
 
 
 def _order_batches(batches: list[Batch]) -> list[Batch]:
-    """Each batch after the one before it, and after what of that one goes on although it was refused."""
+    """Let each batch start after the previous one, including moves in it that run although it was refused."""
     result = batches[:1]
     predecessors: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
@@ -286,7 +288,10 @@ def _order_batches(batches: list[Batch]) -> list[Batch]:
 def _build_barrier(
     previous_batch: Batch, number: int, predecessors: Mapping[str, str], pace: Pace
 ) -> Operation:
-    """Expects nothing: that the batch before it failed is no reason for the next one not to begin."""
+    """Build the step that waits for a batch.
+
+    It has no expectations, so that the next batch runs even if this one failed.
+    """
     targets = {name: target for op in previous_batch for name, target in get_targets(op).items()}
     group = find_group(previous_batch[0]) or SHARED_RESOURCE
     follows = {op.id: "one batch at a time" for op in previous_batch}
@@ -305,7 +310,10 @@ def _with_predecessors(op: Operation, needs: Mapping[str, str]) -> Operation:
 def _find_shared_moves(
     entries: ThrottleEntries, throttle_state: KafkaState, move_cleanup: PendingMoveCleanup
 ) -> Iterable[str]:
-    """What an earlier run has left moving, where its rates become others: they go when both are over."""
+    """Return the moves of an earlier run that share rates which this run changes.
+
+    The rates are removed once the moves of both runs have finished.
+    """
     has_changed_rates = any(
         key in throttles.RATE_KEYS and key in move_cleanup.throttles.get(e, {})
         for e in entries
@@ -324,10 +332,10 @@ def _build_throttle_steps(
     after_moves: Mapping[str, str],
     after_previous: Mapping[str, str],
 ) -> list[Operation]:
-    """The steps around moves; ``after_previous``: the end of the group before it.
+    """Build the steps that set and clear a throttle; ``after_previous``: the edge to the previous group.
 
-    What takes it away expects nothing, so that it can be done again when its outcome is not known. Where
-    all is there already, what sets it only sees to it that it still is.
+    The clearing step has no expectations, so that it can be repeated if its outcome is unknown. If all
+    entries are set already, the setting step only verifies that they still are.
     """
     args = ThrottleArgs({}, tuple(sorted(partitions)), _build_timeout_pace(group.pace))
     relied_rates = {e: dict(keys) for e, keys in missing_throttles.relies_on.items()}
@@ -349,12 +357,14 @@ def _build_throttle_steps(
     )
     return [
         set_operation,
-        replace(clear_operation, follows={set_operation.id: "takes away what was set", **after_moves}),
+        replace(
+            clear_operation, follows={set_operation.id: "removes the throttle that was set", **after_moves}
+        ),
     ]
 
 
 def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str, str]) -> Operation | None:
-    """An election for the partitions that another broker leads than is preferred afterwards."""
+    """Build an election for the partitions that are not led by their preferred leader after the moves."""
     preferred: dict[str, int] = {}
     for op in group.moves:
         for name, target in get_targets(op).items():
@@ -373,7 +383,7 @@ def _build_election(group: MoveGroup, live: KafkaState, after_moves: Mapping[str
 
 
 def _with_parts(op: Operation, part_ids: Mapping[str, list[str]]) -> Operation:
-    """Whoever needs a move that was cut needs all of its parts."""
+    """Replace a dependency on a move that was split by dependencies on all of its parts."""
     if not any(len(part_ids.get(id_, ())) > 1 for id_ in op.needs):
         return op
     needs = {part: why for id_, why in op.needs.items() for part in part_ids.get(id_, [id_])}
@@ -388,10 +398,10 @@ def _check_throttle(
     if group.pace.throttle is None and copied_count:
         yield info(
             "no-throttle",
-            "Replicas move without a throttle",
+            "Moves without a throttle",
             f"{copied_count} partition{'s are' if copied_count > 1 else ' is'} "
             f"copied as fast as the brokers can.",
-            hint="State a throttle in the Reassignment, or under reassignments in the project file.",
+            hint="Set a throttle in the Reassignment, or under reassignments in the project file.",
             resource=resource,
         )
     for rate in sorted(set(foreign_rates.values())):
@@ -400,11 +410,11 @@ def _check_throttle(
         )
         yield warning(
             "foreign-throttle",
-            "Someone else's throttle holds",
-            f"A replication throttle of {rate} bytes a second that kdeclare did not set is on broker "
-            f"{names}; it is left alone, and holds there for these moves, which are to have "
-            f"{group.pace.throttle}.",
-            hint="Have it taken away where nobody needs it any more.",
+            "Foreign throttle in force",
+            f"kdeclare did not set the replication throttle of {rate} bytes per second on broker {names}. "
+            f"The throttle is left unchanged, and limits these moves there instead of the requested "
+            f"{group.pace.throttle} bytes per second.",
+            hint="Remove the throttle if it is no longer needed.",
             resource=resource,
             subject=names,
         )

@@ -1,4 +1,4 @@
-"""What moves that are over have left to be done: throttles that nobody needs, leaders to be elected."""
+"""Cleanup after finished moves: remove throttles that are no longer needed, elect preferred leaders."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -25,7 +25,7 @@ _CLEAR = ClearThrottle()
 
 
 def find_cleanup(request: CleanupRequest) -> Cleanup | None:
-    """Look for throttles that no move needs anymore, and for leaders to be elected. Raises Fault."""
+    """Find throttles that no move needs anymore, and preferred leaders to elect. Raises Fault."""
     move_cleanup = bind_move_cleanup(request.pending)
     if not move_cleanup:
         return None
@@ -52,7 +52,7 @@ def find_cleanup(request: CleanupRequest) -> Cleanup | None:
 
 
 def _find_relocating_brokers(cluster: Cluster, move_cleanup: PendingMoveCleanup) -> frozenset[int]:
-    """The brokers that are slowed down in moving replicas between log directories and are still at it."""
+    """Return the brokers that are throttled and still moving replicas between log directories."""
     throttled_brokers = throttles.list_brokers(
         {e: k for e, k in move_cleanup.throttles.items() if throttles.LOG_DIRS_RATE_KEY in k}
     )
@@ -69,7 +69,7 @@ def build_cleanup_operations(
     *,
     keep_throttles: bool,
 ) -> tuple[Operation, ...]:
-    """What can be done now. Pure.
+    """Build the operations that are possible now. Pure.
 
     relocating_brokers: brokers that are still moving replicas between log directories.
     """
@@ -96,7 +96,11 @@ def build_cleanup_operations(
 
 
 def _is_election_due(partition: TopicPartition, preferred_leader: int, live: KafkaState) -> bool:
-    """Whether there is something to be done now: elect it, or forget about it as another is preferred."""
+    """Whether the election can be handled now.
+
+    Either the preferred leader can be elected, or the election is obsolete, because another replica is
+    preferred or the partition no longer exists.
+    """
     if partition in live.moves:
         return False
     topic = live.topics.get(partition.topic)

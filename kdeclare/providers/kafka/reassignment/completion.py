@@ -1,4 +1,4 @@
-"""How far moves have got, by copied bytes, and when a reassignment is complete."""
+"""The progress of moves in copied bytes, and the completion of reassignments."""
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from kdeclare.providers.kafka.port import Cluster
 from kdeclare.providers.kafka.reassignment.operations.arguments import get_pace, list_partitions
 
 STALLED_AFTER_S = 30.0
-"""Without a byte for so long, a partition is worth naming."""
+"""A partition without copied bytes for this time is reported as stalled."""
 
 _SIZES_INTERVAL_S = 2.0
 _RATE_WINDOW_S = 30.0
@@ -28,20 +28,20 @@ Sizes = Mapping[TopicPartition, Mapping[int, int]]
 
 
 class MoveMeter:
-    """Follows some partitions from look to look. Not for several threads."""
+    """Measures the progress of partitions between calls of `look`. Not thread-safe."""
 
     def __init__(
         self, cluster: Cluster, clock: Clock, planned_copies: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        """Nothing is asked before `look`.
+        """Prepare the meter without sending a request.
 
-        planned_copies: all that will be moved, with how many copies of each.
+        planned_copies: all partitions that will be moved, with the number of copies of each.
         """
         self._planned_copies = dict(planned_copies or {})
         self._cluster = cluster
         self._clock = clock
         self._tracked: set[TopicPartition] = set()
-        self._open_partitions: set[TopicPartition] = set()  # seen, and not over at the last look
+        self._open_partitions: set[TopicPartition] = set()  # seen, and still moving at the last look
         self._partitions_total = len(self._planned_copies)
         self._copied_total = 0
         self._bytes_total = 0
@@ -53,12 +53,12 @@ class MoveMeter:
         self._measured_at: float | None = None
 
     def look(self, live: KafkaState, partitions: Collection[TopicPartition]) -> MoveProgress:
-        """Where the partitions are now. ``live`` holds their topics and moves.
+        """Return the progress of the partitions. ``live`` holds their topics and moves.
 
-        Sizes are asked for now and then only; a cluster that does not give them is no reason to stop.
+        Sizes are read only at intervals, and are unknown if the cluster does not return them.
         """
         now = self._clock.monotonic()
-        # one by one: a difference of sets would go through all that is planned at every look
+        # one by one: a difference of sets would iterate over all planned partitions at every look
         self._partitions_total += sum(
             p not in self._tracked and p not in self._planned_copies for p in set(partitions)
         )
@@ -98,7 +98,7 @@ class MoveMeter:
             full_size = max(
                 (size for broker, size in sizes_by_broker.items() if broker not in move.adding), default=0
             )
-            # what a broker has told stays true while it is down
+            # the last reported sizes of a broker stay valid while it is down
             self._known_sizes |= {(partition, broker): size for broker, size in sizes_by_broker.items()}
             copied = sum(
                 min(self._known_sizes.get((partition, broker), 0), full_size) for broker in move.adding
@@ -108,7 +108,7 @@ class MoveMeter:
             self._set_expected(partition, full_size * len(move.adding))
             self._set_copied(partition, copied)
 
-    # The sums are kept along, because thousands of partitions would be summed up again at every look.
+    # Totals are updated incrementally, to avoid summing over thousands of partitions at every look.
 
     def _set_expected(self, partition: TopicPartition, size: int) -> None:
         self._bytes_total += size - self._expected_bytes.get(partition, 0)
@@ -134,7 +134,7 @@ class MoveMeter:
     def _find_pending_parts(
         self, live: KafkaState, in_flight: list[TopicPartition], now: float
     ) -> tuple[PendingPart, ...]:
-        """Those that wait for a broker that is down, and those to which nothing comes."""
+        """Return the partitions that wait for a broker that is down, and the stalled ones."""
         pending_parts = [
             item
             for partition in in_flight
@@ -149,7 +149,7 @@ class MoveMeter:
 
 
 def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: bool = False) -> PendingPart:
-    """For which brokers one partition in flight waits."""
+    """Return the brokers that the move of one partition waits for."""
     move, topic_state = live.moves[partition], live.topics.get(partition.topic)
     has_state = topic_state is not None and partition.partition < len(topic_state.partitions)
     isr = topic_state.partitions[partition.partition].isr if topic_state and has_state else ()
@@ -159,11 +159,11 @@ def build_pending_part(live: KafkaState, partition: TopicPartition, is_stalled: 
 
 
 def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
-    """Bytes of all replicas of these topics; empty where the cluster does not say."""
+    """Return the bytes of all replicas of these topics; empty if the cluster does not return them."""
     sizes: dict[TopicPartition, dict[int, int]] = {}
     try:
         log_dirs_by_broker = cluster.log_dirs(sorted(topics))
-    except Fault:  # it is only for people to look at
+    except Fault:  # sizes are only displayed
         return {}
     for broker, log_dirs in log_dirs_by_broker.items():
         for log_dir in log_dirs:
@@ -173,43 +173,46 @@ def read_replica_sizes(cluster: Cluster, topics: Collection[str]) -> Sizes:
 
 
 def explain_pending_part(pending_part: PendingPart) -> str:
-    """For whom a partition waits, in words."""
+    """Describe the brokers that a partition waits for."""
     names = ", ".join(
         f"broker {b}{' (down)' if b in pending_part.down else ''}" for b in pending_part.brokers
     )
     return (
-        f"{pending_part.partition} waits for {names}"
+        f"{pending_part.partition} is waiting for {names}"
         if names
-        else f"{pending_part.partition} is about to end"
+        else f"the move of {pending_part.partition} is about to finish"
     )
 
 
-_MOVE_CONTINUES = "The move goes on in the cluster; kdeclare status shows it."
+_MOVE_CONTINUES = "The move continues in the cluster. Run kdeclare status to see its progress."
 _CLEANUP_LATER = (
-    "The move goes on in the cluster; kdeclare status --watch, or the next apply, does this afterwards."
+    "The move continues in the cluster. Once it has finished, kdeclare status --watch or the next apply does "
+    "this step."
 )
-_OVERRIDDEN = "The move ended, but the replicas are not the ones asked for: someone cancelled or changed it."
+_OVERRIDDEN = (
+    "The move ended, but the replicas are not the requested ones: another client cancelled or changed it."
+)
 _MAX_NAMED = 3
 
 
 class MoveCompletion(Completion):
-    """Moves of replicas are over when the cluster lists no reassignment of their partitions (KIP-455)."""
+    """Replica moves are complete when the cluster lists no reassignment of their partitions (KIP-455)."""
 
     def is_ongoing(self, op: Operation, live: LiveState) -> bool:
-        """Whether one of its partitions is being moved, by anyone."""
+        """Whether one of its partitions is being moved, by any client."""
         return bool(_find_moving_partitions(op, live.get(KafkaState)))
 
     def find_limit_s(self, op: Operation) -> float | None:
-        """As its own pace says."""
+        """Return the timeout of the operation's own pace."""
         return get_pace(op).timeout_s
 
     def report_started(self, op: Operation) -> OperationResult:
-        """The move goes on; what tidies up after it comes later."""
+        """Report that the move continues, or that a cleanup step follows later."""
         text = _CLEANUP_LATER if get_operation_type(op).is_cleanup else _MOVE_CONTINUES
         return OperationResult(op.id, Status.STARTED, None, text)
 
     def report_timeout(self, op: Operation, limit_s: float, live: LiveState | None) -> OperationResult:
-        """Name the partitions that are still being moved, and the brokers that they wait for."""
+        """Report the partitions that are still being moved, and the brokers that they wait for."""
         state = live.get(KafkaState) if live is not None else None
         moving_partitions = (
             [TopicPartition.parse(p) for p in _find_moving_partitions(op, state)] if state is not None else []
@@ -228,18 +231,18 @@ class MoveCompletion(Completion):
         )
         text = (
             f"Still moving after {limit_s:g} s: "
-            f"{pending_text or 'the brokers do not answer'}{others_text}. {_MOVE_CONTINUES}"
+            f"{pending_text or 'the brokers do not respond'}{others_text}. {_MOVE_CONTINUES}"
         )
         return OperationResult(op.id, Status.STARTED, "move-timeout", text)
 
     def report_overridden(self, op: Operation) -> OperationResult:
-        """Somebody has cancelled it, or sent the partitions elsewhere."""
+        """Report that another client cancelled the move or redirected the partitions."""
         return OperationResult(op.id, Status.FAILED, "move-overridden", _OVERRIDDEN)
 
     def start_tracking(
         self, connections: Connections, clock: Clock, operations: Sequence[Operation]
     ) -> "MoveTracker":
-        """Follow copied bytes, too."""
+        """Return a tracker that also measures copied bytes."""
         cluster = connections.get(KafkaConnection).cluster
         return MoveTracker(MoveMeter(cluster, clock, _count_copies(operations)))
 
@@ -248,23 +251,23 @@ MOVE_COMPLETION = MoveCompletion()
 
 
 def is_reassignment(op: Operation) -> bool:
-    """Whether ``op`` moves replicas from broker to broker; work of other providers can go on, too."""
+    """Whether ``op`` moves replicas between brokers; operations of other providers can also continue."""
     return get_operation_type(op).completion is MOVE_COMPLETION
 
 
 class MoveTracker:
-    """How far the moves of one run are, or those of others that are in their way."""
+    """The progress of the moves of one run, or of moves of other clients that block them."""
 
     def __init__(self, meter: MoveMeter) -> None:
-        """Tell what ``meter`` sees."""
+        """Report the progress that ``meter`` measures."""
         self._meter = meter
 
     def look(
         self, live: LiveState, working: Sequence[Operation], awaiting: Sequence[Operation]
     ) -> WorkProgress | None:
-        """See `WorkTracker`; what only tidies up after moves is not worth telling."""
+        """See `WorkTracker`; cleanup steps are not reported."""
         awaiting = [op for op in awaiting if not get_operation_type(op).is_cleanup]
-        label = "Moving replicas" if working else "Waiting for moves that are under way"
+        label = "Moving replicas" if working else "Waiting for moves in progress"
         partitions = [TopicPartition.parse(p) for op in working or awaiting for p in list_partitions(op)]
         return WorkProgress(label, self._meter.look(live.get(KafkaState), partitions)) if partitions else None
 
@@ -274,7 +277,7 @@ def _find_moving_partitions(op: Operation, live: KafkaState) -> tuple[str, ...]:
 
 
 def _count_copies(operations: Iterable[Operation]) -> dict[TopicPartition, int]:
-    """How many copies are made of each partition that is moved."""
+    """Return the number of new copies of each partition that is moved."""
     return {
         TopicPartition.parse(name): len(set(after) - set(get_replicas_before(op, name)))
         for op in operations

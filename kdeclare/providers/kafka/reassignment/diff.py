@@ -1,4 +1,4 @@
-"""The diff of a Reassignment: which partitions are not where they are to be, and what is in the way. Pure."""
+"""The diff of a Reassignment: partitions that are not on their target brokers, and problems. Pure."""
 
 from collections.abc import Mapping
 
@@ -80,7 +80,7 @@ def _is_target_reached(target: Target, live: KafkaState) -> bool:
 
 
 def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -> tuple[Target, ...]:
-    """Where the partitions of its topics are to be."""
+    """Compute the target replicas of the partitions of its topics."""
     current = {
         name: list_target_replicas(live, live.topics[name]) for name in body.filter_topics(live.topics)
     }
@@ -112,7 +112,7 @@ def _compute_targets(body: ReassignmentBody, live: KafkaState, placer: Placer) -
 def _find_fixed_partitions(
     current: Mapping[str, list[Replicas]], live: KafkaState, excluded_brokers: frozenset[int]
 ) -> dict[str, frozenset[int]]:
-    """Partitions that are being moved, and to where they may be: they are left to it."""
+    """Return the partitions by topic whose in-flight move has a permitted target; they stay as they are."""
     fixed_partitions: dict[str, set[int]] = {}
     for partition in live.moves:
         if partition.topic in current and excluded_brokers.isdisjoint(
@@ -123,7 +123,7 @@ def _find_fixed_partitions(
 
 
 def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaState) -> list[Diagnostic]:
-    """Topics and target brokers that are not there; of partitions, see `_problem`."""
+    """Report missing topics and target brokers; for partitions, see `_check_target`."""
     body = desired.get_body(ReassignmentBody)
     broker_ids = {broker.id for broker in live.cluster.brokers}
     target_topics = {target.partition.topic for target in body.targets}
@@ -131,8 +131,8 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
         error(
             UNKNOWN_PARTITION,
             "No such topic",
-            f"'{name}' is not in the cluster.",
-            hint="Create the topic, or correct its name; a regular expression stands between slashes.",
+            f"Topic '{name}' does not exist in the cluster.",
+            hint="Create the topic, or correct its name. Write a regular expression between slashes.",
             place=desired.source,
             resource=str(resource),
             subject=f"Topic/{name}",
@@ -142,16 +142,16 @@ def _check_names(resource: ResourceId, desired: DesiredResource, live: KafkaStat
     diagnostics += [
         warning(
             "no-such-topics",
-            "A pattern matches no topic",
-            f"There is no topic whose whole name matches {text}.",
-            hint="Correct the regular expression; where the topics are yet to come, nothing is wrong.",
+            "Pattern matches no topic",
+            f"No topic name matches {text} as a whole. This is expected if the topics are yet to be created.",
+            hint="Check the regular expression.",
             place=desired.source,
             resource=str(resource),
         )
         for text in body.find_unmatched_patterns(live.topics)
     ]
     if missing_brokers := sorted(body.target_brokers - broker_ids):
-        detail = f"The replicas are to be on {missing_brokers}, which the cluster does not have."
+        detail = f"The target brokers {missing_brokers} are not registered in the cluster."
         diagnostics.append(_report_unknown_brokers(resource, desired, detail, broker_ids))
     return diagnostics
 
@@ -163,7 +163,7 @@ def _report_unknown_brokers(
         "unknown-broker",
         "No such broker",
         detail,
-        hint=f"It has {sorted(broker_ids)}.",
+        hint=f"Use the ids of existing brokers: {sorted(broker_ids)}.",
         place=desired.source,
         resource=str(resource),
     )
@@ -172,7 +172,7 @@ def _report_unknown_brokers(
 def _check_target(
     resource: ResourceId, desired: DesiredResource, live: KafkaState, target: Target, current: Replicas | None
 ) -> Diagnostic | None:
-    """What keeps one partition from being moved, if something does."""
+    """Return the problem that blocks the move of one partition, or None."""
     body = desired.get_body(ReassignmentBody)
     partition = target.partition
     broker_ids = {broker.id for broker in live.cluster.brokers}
@@ -180,31 +180,34 @@ def _check_target(
         return error(
             UNKNOWN_PARTITION,
             "No such partition",
-            f"{partition} is not in the cluster.",
-            hint="Create the topic, or correct its name and the partition's number.",
+            f"Partition {partition} does not exist in the cluster.",
+            hint="Create the topic, or correct its name and the partition number.",
             place=desired.source,
             resource=str(resource),
             subject=f"Topic/{partition.topic}",
         )
     if missing_brokers := sorted(set(target.replicas) - broker_ids):
-        detail = f"{partition} is to be on {missing_brokers}, which the cluster does not have."
+        detail = f"The target brokers {missing_brokers} of {partition} are not registered in the cluster."
         return _report_unknown_brokers(resource, desired, detail, broker_ids)
     code, summary, detail, hint = "", "", "", ""
     if target.expected is not None and target.expected != current:
-        code, summary = EXPECTED_REPLICAS, "Replicas are not as expected"
-        detail = f"{partition} is on {list(current)}, and the manifest expects {list(target.expected)}."
-        hint = "Somebody has moved it since: look at it again and correct expectedReplicas."
+        code, summary = EXPECTED_REPLICAS, "Unexpected current replicas"
+        detail = (
+            f"{partition} is on {list(current)}, but the manifest expects {list(target.expected)}. "
+            "Another client has moved the replicas since."
+        )
+        hint = "Check their current placement and update expectedReplicas."
     elif partition in live.moves:
-        code, summary = MOVE_IN_FLIGHT, "A move is in flight"
-        detail = f"{partition} is being moved to {list(current)} right now."
+        code, summary = MOVE_IN_FLIGHT, "Reassignment in progress"
+        detail = f"{partition} is already being moved to {list(current)}."
         hint = MOVE_IN_FLIGHT_HINT
     elif len(target.replicas) != len(current) and not body.allow_replication_factor_change:
-        code, summary = REPLICATION_FACTOR_GUARD, "The replication factor would change"
+        code, summary = REPLICATION_FACTOR_GUARD, "Replication factor would change"
         detail = (
             f"The replication factor of {partition} would change from {len(current)} "
-            f"to {len(target.replicas)}, and the guard of KIP-860 is on."
+            f"to {len(target.replicas)}, but the replication factor guard (KIP-860) is on."
         )
-        hint = "Name as many replicas as it has, or set allowReplicationFactorChange: true."
+        hint = "Keep the number of replicas, or set allowReplicationFactorChange: true."
     if not code:
         return None
     return denied(code, summary, detail, hint=hint, place=desired.source, resource=str(resource))

@@ -1,4 +1,4 @@
-"""Kind `Reassignment`: where replicas are to be, partition by partition or by a rule for topics."""
+"""Kind `Reassignment`: target replicas of individual partitions, or a rule for topics."""
 
 from collections.abc import Collection, Iterable, Mapping, Set
 
@@ -57,7 +57,7 @@ _REASSIGN = ReassignPartitions()
 
 
 class ReassignmentKind:
-    """A desired state like any other: once it is reached, it plans to nothing. It owns nothing."""
+    """A kind without ownership. Once its desired state is reached, a plan contains no changes."""
 
     name = "Reassignment"
     spec: type[BaseModel] = ReassignmentSpec
@@ -65,7 +65,7 @@ class ReassignmentKind:
     exclusive_fields: Mapping[str, frozenset[str]] = EXCLUSIVE_FIELDS
 
     def is_location(self, path: str) -> bool:
-        """See `MovesData`: the replicas of partitions, and how many there are."""
+        """See `MovesData`: the replicas of partitions, and their number."""
         return path.startswith(("replicas.", "assignments.")) or path == "replicationFactor"
 
     def parse(self, name: str, spec: BaseModel) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
@@ -73,7 +73,7 @@ class ReassignmentKind:
         return parse_reassignment(name, narrow(spec, ReassignmentSpec))
 
     def select(self, name: str, body: object | None, owned: OwnedRecord | None) -> Selections:
-        """The topics of its partitions; all of them where it has patterns."""
+        """Select the topics of its partitions; all topics if it has patterns."""
         body = narrow_optional(body, ReassignmentBody)
         return (KafkaSelection(body.names, every_topic=body.has_patterns),) if body else ()
 
@@ -95,11 +95,11 @@ class ReassignmentKind:
         return assess_placement_field(field)
 
     def find_affected(self, body: object) -> Collection[ResourceId]:
-        """The topics that it names; those of patterns are known when it is planned."""
+        """Return the topics that it names; topics of patterns are only known in a plan."""
         return [ResourceId("Topic", topic) for topic in sorted(narrow(body, ReassignmentBody).names)]
 
     def normalize_field(self, resource: ResourceId, field: FieldChange) -> FieldChange:
-        """The field: operations name partitions as it does."""
+        """Return the field unchanged, as operations name partitions in the same way."""
         return field
 
     def find_proven_fields(self, change: Change, evidence: Evidence) -> Set[str]:
@@ -107,7 +107,7 @@ class ReassignmentKind:
         return find_proven_reassignment_fields(evidence)
 
     def list_exclusive_settings(self, name: str, body: object) -> JsonObject:
-        """The replicas of its partitions, and with them the replication factor of their topics."""
+        """Return the replicas of its partitions, and the replication factors of their topics."""
         body = narrow(body, ReassignmentBody)
         replicas: dict[str, JsonValue] = {
             f"replicas of {t.partition}": list(t.replicas) for t in body.targets
@@ -118,7 +118,7 @@ class ReassignmentKind:
     def find_placement_constraints(
         self, name: str, body: object, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """The brokers of its partitions, or its rule for every topic that it is about."""
+        """Return the brokers of its partitions, or its rule for each of its topics."""
         body = narrow(body, ReassignmentBody)
         rule = PlacementConstraint(
             excluded_brokers=body.drain,
@@ -135,7 +135,7 @@ class ReassignmentKind:
         }
 
     def find_field_subject(self, path: str) -> str | None:
-        """The topic whose replicas it is about."""
+        """Return the topic whose replicas the field describes."""
         return find_field_topic(path)
 
     def plan_operations(
@@ -146,7 +146,10 @@ class ReassignmentKind:
         owned: OwnedRecord | None,
         context: PlanContext,
     ) -> tuple[Operation, ...]:
-        """One operation for what keeps its size, and one with the guard lifted for what is to change it."""
+        """Build up to two operations: for partitions that keep their replication factor, and for the others.
+
+        The second operation disables the replication factor guard.
+        """
         pace = (desired.get_body(ReassignmentBody).pace if desired else None) or None
         groups: dict[bool, dict[str, FieldChange]] = {}
         for field in change.fields:
@@ -178,30 +181,30 @@ class ReassignmentKind:
         done: tuple[Operation, ...],
         all_done: bool,
     ) -> OwnedRecord | None:
-        """It owns nothing."""
+        """Return None, as a Reassignment owns nothing."""
         return None
 
     def is_self_contained(self, name: str, body: object) -> bool:
-        """Never: it is about topics, and which of them there are, only the cluster knows."""
+        """Return False, as the diff depends on the topics that exist in the cluster."""
         return False
 
     def find_live_key(self, name: str, body: object | None, owned: OwnedRecord | None) -> LiveKey | None:
-        """None: topics are not its own."""
+        """Return None, as a Reassignment has no live object of its own."""
         return None
 
     def find_concerned(self, name: str, body: object, keys: Collection[LiveKey]) -> list[LiveKey]:
-        """The topics that it is about."""
+        """Return the keys of its topics."""
         return select_topic_keys(
             keys,
             self.find_placement_constraints(name, narrow(body, ReassignmentBody), list_topic_names(keys)),
         )
 
     def to_json(self, name: str, body: object) -> JsonObject:
-        """See `providers.kafka.reassignment.body_json`."""
+        """See `Kind`."""
         return dump_reassignment(narrow(body, ReassignmentBody))
 
     def from_json(self, json: JsonObject) -> ReassignmentBody:
-        """See `providers.kafka.reassignment.body_json`."""
+        """See `Kind`."""
         return bind_reassignment(json)
 
 

@@ -1,4 +1,4 @@
-"""What a plan's moves must not do: fill disks, change replication factors unguarded, meet other moves."""
+"""Checks of the moves of a plan: disk capacity, the replication factor guard, conflicts with other moves."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,10 +32,11 @@ _GIB = 2**30
 
 
 def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace: Pace) -> list[Diagnostic]:
-    """A denial for each resource that would put more on a broker than its disks can take (KIP-827).
+    """Return a denial for each resource whose moves exceed the free disk space of a broker (KIP-827).
 
-    What leaves a broker goes after what comes has come, so it makes room for later batches only. What the
-    brokers do not say is taken for enough. pace: of moves that have none of their own.
+    A broker deletes outgoing replicas only after the incoming ones are complete, so they free space for later
+    batches only. If a broker does not report its free space, it is assumed to be sufficient.
+    pace: for moves without a pace of their own.
     """
     moves = [op for op in operations if is_reassignment(op)]
     topics = {
@@ -45,7 +46,7 @@ def check_disk_capacity(operations: Sequence[Operation], cluster: Cluster, pace:
         return []
     try:
         log_dirs = cluster.log_dirs(sorted(topics))
-    except Fault:  # not everybody may ask
+    except Fault:  # the principal may lack the permission
         return []
     sizes = _collect_sizes(log_dirs)
     batch_size = min((get_pace(op).over(pace).batch_size or len(sizes) for op in moves), default=0)
@@ -74,7 +75,7 @@ def _list_new_brokers(op: Operation, partition: str) -> list[int]:
 
 
 def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartition, int]:
-    """Bytes of the largest replica of each partition."""
+    """Return the bytes of the largest replica of each partition."""
     sizes: dict[TopicPartition, int] = {}
     for broker_log_dirs in log_dirs.values():
         for log_dir in broker_log_dirs:
@@ -86,7 +87,7 @@ def _collect_sizes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[TopicPartit
 def _compute_needed_bytes(
     moves: Iterable[Operation], sizes: Mapping[TopicPartition, int], batch_size: int
 ) -> dict[int, int]:
-    """Bytes that each broker needs at the most: what it gains in all, or its largest batch."""
+    """Return the maximum bytes that each broker needs: its total gain, or its largest batch."""
     arriving_sizes: dict[int, list[int]] = {}
     leaving_bytes: Counter[int] = Counter()
     for op in moves:
@@ -103,7 +104,7 @@ def _compute_needed_bytes(
 
 
 def _collect_free_bytes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[int, int]:
-    """Usable bytes of the brokers that say."""
+    """Return the usable bytes of the brokers that report them."""
     usable_bytes = {b: [f.usable for f in found if f.usable is not None] for b, found in log_dirs.items()}
     return {broker: sum(usable) for broker, usable in usable_bytes.items() if usable}
 
@@ -111,38 +112,39 @@ def _collect_free_bytes(log_dirs: Mapping[int, Sequence[LogDir]]) -> dict[int, i
 def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: int) -> Diagnostic:
     return denied(
         NO_ROOM,
-        "No room on a broker",
-        f"The moves of this plan would put {needed_bytes / _GIB:.1f} GiB more at a time on broker {broker}, "
+        "Not enough disk space",
+        f"The moves of this plan need up to {needed_bytes / _GIB:.1f} GiB more at a time on broker {broker}, "
         f"which has {free_bytes / _GIB:.1f} GiB left.",
-        hint="Choose other brokers, smaller batches, or make room; --no-preflight leaves it to you.",
+        hint="Choose other brokers or smaller batches, or free disk space. Pass --no-preflight to skip this "
+        "check.",
         resource=resource,
     )
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """``op`` with kdeclare as its guard, if it moves replicas: for brokers that have none."""
+    """Let kdeclare guard the replication factor of a move; for brokers that cannot."""
     if not is_reassignment(op):
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))
 
 
 def is_unguarded(op: Operation, live: KafkaState) -> bool:
-    """Whether nobody would guard a move that is to be guarded."""
+    """Whether a move needs the replication factor guard, but neither the brokers nor kdeclare provide it."""
     args = op.args
     wants_guard = isinstance(args, ReassignArgs) and not args.allow_replication_factor_change
     return wants_guard and not live.cluster.rf_guard and not get_arguments(op, ReassignArgs).client_guard
 
 
 def report_unguarded(op: Operation) -> Diagnostic:
-    """The brokers know version 0 of the request only; in the words of KIP-860."""
+    """Report that the brokers only support version 0 of the request, in the words of KIP-860."""
     return denied(
         "replication-factor-guard",
-        "The brokers cannot guard the replication factor",
+        "Replication factor guard not supported",
         "The broker does not support the AllowReplicationFactorChange option for the "
         "AlterPartitionReassignments API. Consider re-sending the request without the option or updating the "
-        f"server version. So {op.resource} is not reassigned.",
-        hint="Upgrade to Kafka 4.1, or take --rf-guard=client: kdeclare then compares the sizes itself right "
-        "before the request, and a change in between goes unseen.",
+        f"server version. {op.resource} is therefore not reassigned.",
+        hint="Upgrade the brokers to Kafka 4.1, or pass --rf-guard=client: kdeclare then compares the "
+        "replication factors itself right before the request, but does not detect a change in between.",
         resource=str(op.resource),
     )
 
@@ -150,7 +152,7 @@ def report_unguarded(op: Operation) -> Diagnostic:
 def add_await_steps(
     operations: Sequence[Operation], blocked_resources: Collection[ResourceId], live: KafkaState
 ) -> tuple[Operation, ...]:
-    """With a step for each of the ``blocked_resources`` resources that waits for the moves in its way."""
+    """Add a step for each of the ``blocked_resources`` that waits for the moves that block it."""
     operations_by_resource: dict[ResourceId, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.resource in blocked_resources:
@@ -168,7 +170,7 @@ def add_await_steps(
             await_operation,
             expect={**list_replicas(targets), **build_identity_view(collect_topics(targets), live)},
         )
-        await_needs = {await_operation.id: "waits for a move that is under way"}
+        await_needs = {await_operation.id: "waits for a move in progress"}
         result += [
             await_operation,
             *(replace(op, needs={**op.needs, **await_needs}) for op in own_operations),
@@ -181,7 +183,7 @@ def add_await_steps(
 def _find_blocking_targets(
     operations: Sequence[Operation], moves: Mapping[str, Mapping[TopicPartition, Move]]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Where the partitions are heading that these operations are about. moves: by topic, in order."""
+    """Return the targets of in-flight moves of the operations' partitions. moves: by topic, in order."""
     named_partitions = {p for op in operations if is_reassignment(op) for p in get_targets(op)}
     whole_topics = {
         t
@@ -198,9 +200,9 @@ def _find_blocking_targets(
 
 
 def drop_duplicate_moves(operations: Sequence[Operation]) -> tuple[tuple[Operation, ...], list[Diagnostic]]:
-    """Return the operations with each partition moved once, and what is left to others.
+    """Return the operations with each partition moved only once, and warnings about dropped moves.
 
-    What a resource of an earlier kind moves, one of a later kind leaves to it.
+    If resources of several kinds move a partition, the kind that is registered first moves it.
     """
     ranks = {name: rank for rank, name in enumerate(KINDS)}
     movers: dict[str, Operation] = {}
@@ -222,7 +224,7 @@ def drop_duplicate_moves(operations: Sequence[Operation]) -> tuple[tuple[Operati
 
 
 def _prune_needs(op: Operation, remaining: Mapping[str, Operation | None]) -> Operation:
-    """Without edges to what is left to others."""
+    """Remove dependencies on operations that were dropped."""
     needs = {id_: why for id_, why in op.needs.items() if remaining[id_] is not None}
     return op if len(needs) == len(op.needs) else replace(op, needs=needs)
 
@@ -231,9 +233,9 @@ def _warn_moved_by_other(op: Operation, duplicates: Sequence[str], mover: Operat
     others_text = f" and {len(duplicates) - 1} more" if len(duplicates) > 1 else ""
     return warning(
         "moved-by-another",
-        "Another resource moves the same partitions",
+        "Partitions moved by another resource",
         f"{duplicates[0]}{others_text}: {mover.resource} moves them in this plan, "
-        f"so {op.resource} leaves them for now.",
-        hint="Plan again once that has been applied.",
+        f"so {op.resource} does not move them now.",
+        hint="Plan again once this plan has been applied.",
         resource=str(op.resource),
     )

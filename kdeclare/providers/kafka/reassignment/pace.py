@@ -1,4 +1,4 @@
-"""How moves are to be gone about: throttle, batches, pauses, how long to wait. Also as people write it."""
+"""The pace of moves: throttle, batches, pauses and timeout; and its form in manifests."""
 
 import re
 from collections.abc import Sequence
@@ -20,12 +20,14 @@ _SIZE = TypeAdapter(ByteSize)
 
 
 def parse_rate(value: object) -> int:
-    """``50MiB/s``, or a number, in bytes a second. Raises ValueError for a text that is none."""
+    """Parse ``50MiB/s`` or a number; return bytes per second. Raises ValueError for an invalid rate."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     rate_match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if rate_match is None:
-        raise ValueError(f"'{value}' is no rate; write 50MiB/s, or a number of bytes a second")
+        raise ValueError(
+            f"'{value}' is not a rate; write a rate such as 50MiB/s, or a number of bytes per second"
+        )
     return int(_SIZE.validate_python("".join(rate_match.groups())))
 
 
@@ -38,33 +40,34 @@ Rate = Annotated[
 
 
 class PaceSpec(BaseModel):
-    """The fields of a manifest that say how to go about moves."""
+    """The fields of a manifest that set the pace of moves."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     throttle: Annotated[
         Rate | None,
         Field(
-            description="How much replication traffic moves may make on each broker involved, as in 50MiB/s."
+            description="Limit of the replication traffic of moves on each broker involved, such as 50MiB/s."
         ),
     ] = None
     batchSize: Annotated[  # noqa: N815
         Annotated[int, Field(ge=1, le=1_000_000)] | None,
-        Field(description="How many partitions are moved at a time."),
+        Field(description="Number of partitions to move at a time."),
     ] = None
     interBatchPause: Annotated[  # noqa: N815
-        Duration | None, Field(description="How long to wait between batches, as in 30s.")
+        Duration | None, Field(description="How long to wait between batches, such as 30s.")
     ] = None
     timeout: Annotated[
         Duration | None,
-        Field(description="How long one batch may take, as in 2h; the run then goes on without it."),
+        Field(description="How long to wait for one batch, such as 2h; the run then continues without it."),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Pace(Arguments):
-    """throttle: bytes a second on each broker. batch_size: partitions at a time. pause_s: between batches.
+    """The pace of moves.
 
-    timeout_s: how long one batch may take before the run goes on without it. None is "not said".
+    throttle: bytes per second on each broker. batch_size: partitions at a time. pause_s: between batches.
+    timeout_s: how long one batch may take before the run continues without it. None means "not set".
     """
 
     throttle: Annotated[int | None, OMIT_NONE] = None
@@ -73,17 +76,17 @@ class Pace(Arguments):
     timeout_s: Annotated[float | int | None, OMIT_NONE] = None
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Whether any field is set."""
         return self != Pace()
 
     def over(self, other: "Pace") -> "Pace":
-        """This one where it says something, else the other one."""
+        """Return this pace, with its unset fields taken from the other one."""
         mine = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return Pace(**{f.name: getattr(other, f.name) for f in fields(other)} | mine)
 
 
 def bind_pace(json: JsonObject) -> Pace:
-    """Return the pace that `dump_arguments` has written. Raises TypeError for what is none."""
+    """Read a pace that `dump_arguments` wrote. Raises TypeError if it is not valid."""
     pause, timeout = json.get("pause_s"), json.get("timeout_s")
     return Pace(
         as_int_or_none(json.get("throttle")),
@@ -94,17 +97,17 @@ def bind_pace(json: JsonObject) -> Pace:
 
 
 def build_pace(spec: PaceSpec) -> Pace:
-    """What a manifest says."""
+    """Return the pace of a manifest."""
     return Pace(spec.throttle, spec.batchSize, spec.interBatchPause, spec.timeout)
 
 
 def get_default_pace(options: PlanOptions) -> Pace:
-    """Return the pace of moves whose manifest says nothing else, as it was chosen for a plan."""
+    """Return the pace that a plan uses for moves whose manifest does not set one."""
     return options.find(Pace) or Pace()
 
 
 def complete_pace(options: PlanOptions, pace_specs: Sequence[BaseModel]) -> PlanOptions:
-    """Return the options with a pace where the chosen one leaves something open."""
+    """Return the options with the unset fields of their pace taken from the specs, in order."""
     pace = get_default_pace(options)
     for spec in pace_specs:
         if isinstance(spec, PaceSpec):
@@ -116,6 +119,6 @@ REASSIGNMENTS = PlanSettings(
     "reassignments",
     PaceSpec,
     complete_pace,
-    description="How moves of replicas are gone about, where a manifest says nothing else.",
-    environment_description="How moves of replicas are gone about here.",
+    description="The pace of replica moves, unless a manifest sets another one.",
+    environment_description="The pace of replica moves in this environment.",
 )

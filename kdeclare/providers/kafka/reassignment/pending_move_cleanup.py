@@ -1,4 +1,4 @@
-"""What moves of replicas leave to be done once they are over, as sections of the state's pending cleanup."""
+"""The cleanup that is due after replica moves, as sections of the pending cleanup in the state."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -13,17 +13,17 @@ from kdeclare.core.plans.state import PendingCleanup, State
 
 @dataclass(frozen=True, slots=True)
 class ThrottledReplicas(Arguments):
-    """What was put into a list of a topic: ``partition:broker``, …; fresh: nothing was set before."""
+    """Elements added to a list of a topic: ``partition:broker``, …; fresh: the list was not set before."""
 
     elements: tuple[str, ...]
     fresh: bool
 
 
 ThrottleRate: TypeAlias = str | tuple[str, ...]
-"""Bytes a second; several where it is not known which of them took effect."""
+"""Bytes per second; several if it is unknown which of them took effect."""
 
 ThrottleValue: TypeAlias = ThrottleRate | ThrottledReplicas
-"""What was set on one key: a broker's rate, or elements of a topic's list."""
+"""The value set for one key: a broker's rate, or elements of a topic's list."""
 
 ThrottleEntries: TypeAlias = Mapping[str, Mapping[str, ThrottleValue]]
 """Throttles by config resource as text (``BROKER/1``, ``TOPIC/orders``) and key."""
@@ -33,11 +33,11 @@ _THROTTLES, _ELECTIONS, _MOVES = "throttles", "elections", "moves"
 
 @dataclass(frozen=True, slots=True)
 class PendingMoveCleanup:
-    """What is still to be done once moves that go on in the cluster are over.
+    """The cleanup that is due once moves in the cluster have finished.
 
-    throttles: what kdeclare has set and not removed yet.
-    elections: partitions (``topic-n``) whose preferred leader is to be elected, with that leader.
-    moves: partitions that kdeclare has begun to move, and left to the cluster.
+    throttles: throttles that kdeclare set and has not removed yet.
+    elections: partitions (``topic-n``) whose preferred leader must be elected, with that leader.
+    moves: partitions whose move kdeclare started and does not wait for.
     """
 
     throttles: ThrottleEntries = field(default_factory=dict)
@@ -45,7 +45,7 @@ class PendingMoveCleanup:
     moves: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether any section is not empty."""
         return bool(self.throttles or self.elections or self.moves)
 
     def merge_into(self, cleanup: PendingCleanup) -> PendingCleanup:
@@ -54,20 +54,21 @@ class PendingMoveCleanup:
 
 
 def bind_move_cleanup(cleanup: PendingCleanup) -> PendingMoveCleanup:
-    """Return the sections of moves. Raises KdeclareError where one is not of its type."""
+    """Return the sections about moves. Raises KdeclareError if one has the wrong type."""
     return PendingMoveCleanup(bind_throttles(cleanup), bind_elections(cleanup), bind_moves(cleanup))
 
 
 def get_move_cleanup(state: State | None) -> PendingMoveCleanup:
-    """Return what moves have left in a state; nothing where there is no state. Raises KdeclareError."""
+    """Return the pending cleanup of moves in a state; empty without a state. Raises KdeclareError."""
     return bind_move_cleanup(state.pending_cleanup) if state is not None else PendingMoveCleanup()
 
 
-# Each section by itself, too: thousands of operations of one run change one of them each.
+# Each section can also be read and written separately: a run can have thousands of operations, and each
+# changes only one section.
 
 
 def bind_throttles(cleanup: PendingCleanup) -> ThrottleEntries:
-    """Return what kdeclare has set and not removed yet. Raises KdeclareError where that cannot be read."""
+    """Return the throttles that kdeclare has not removed yet. Raises KdeclareError if they cannot be read."""
     return _bind_section(cleanup, _THROTTLES, _bind_entries, {})
 
 
@@ -77,7 +78,7 @@ def with_throttles(cleanup: PendingCleanup, throttles: ThrottleEntries) -> Pendi
 
 
 def bind_elections(cleanup: PendingCleanup) -> Mapping[str, int]:
-    """Return the leaders that are to be elected. Raises KdeclareError where they cannot be read."""
+    """Return the preferred leaders to elect. Raises KdeclareError if they cannot be read."""
     return _bind_section(cleanup, _ELECTIONS, _bind_leaders, {})
 
 
@@ -87,7 +88,7 @@ def with_elections(cleanup: PendingCleanup, elections: Mapping[str, int]) -> Pen
 
 
 def bind_moves(cleanup: PendingCleanup) -> tuple[str, ...]:
-    """Return the partitions that were left moving. Raises KdeclareError where they cannot be read."""
+    """Return the partitions that were still moving. Raises KdeclareError if they cannot be read."""
     return _bind_section(cleanup, _MOVES, as_texts, ())
 
 
@@ -97,7 +98,7 @@ def with_moves(cleanup: PendingCleanup, moves: Iterable[str]) -> PendingCleanup:
 
 
 def _with_section(cleanup: PendingCleanup, name: str, section: JsonValue) -> PendingCleanup:
-    """All sections are stated, or none."""
+    """Return the cleanup with one section replaced; either all sections are present, or none."""
     sections = {_THROTTLES: cleanup.get(_THROTTLES, {}), _ELECTIONS: cleanup.get(_ELECTIONS, {})}
     sections |= {_MOVES: cleanup.get(_MOVES, [])} | {name: section}
     other_sections = {other: value for other, value in cleanup.items() if other not in sections}
@@ -119,8 +120,8 @@ def _bind_section(
             error(
                 "state-corrupt",
                 "Stored state is damaged",
-                f"In its 'leftovers', '{name}' is not of its type.",
-                hint="Restore state.json.backup, or the version of the state that was committed or saved.",
+                f"The value of '{name}' in 'leftovers' of the state has the wrong type.",
+                hint="Restore state.json.backup, or a version of the state that was committed or saved.",
             )
         ) from bind_error
 

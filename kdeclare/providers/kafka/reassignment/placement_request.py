@@ -1,6 +1,6 @@
-"""What a kind can ask of placement: the wish, and the function that answers it.
+"""The request for a placement of replicas, and the protocol of the function that computes it.
 
-`providers.kafka.reassignment.placement.place` is the one that plans use.
+Plans use `providers.kafka.reassignment.placement.LoadAwarePlacer`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,33 +22,32 @@ Replicas = tuple[int, ...]
 
 
 class Strategy(StrEnum):
-    """Where the replicas of a topic's partitions may be, in the words of topicctl.
+    """Placement rules for the replicas of a topic's partitions, with the names that topicctl uses.
 
-    Each is a rule that an assignment keeps or breaks; one that is kept asks for nothing.
+    An assignment satisfies a rule or violates it; a satisfied rule requires no change.
     """
 
-    ANY = "any"  # anywhere
-    BALANCED_LEADERS = "balanced-leaders"  # as many preferred leaders in every rack as in any other, ±1
+    ANY = "any"  # any broker
+    BALANCED_LEADERS = "balanced-leaders"  # equal numbers of preferred leaders in all racks, ±1
     IN_RACK = "in-rack"  # each partition in one rack, that of its preferred leader
-    CROSS_RACK = "cross-rack"  # each partition on as many racks as it can be
-    STATIC = "static"  # as the assignments say
+    CROSS_RACK = "cross-rack"  # each partition on as many racks as possible
+    STATIC = "static"  # as in the assignments
     STATIC_IN_RACK = "static-in-rack"  # partition i in rack `racks[i]`
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """What an assignment is to be like; the default wish is content with everything.
+    """The requirements for an assignment; the default request accepts every assignment.
 
-    partitions: how many each topic is to have; None is as many as it has.
-    replication_factor: None is as many replicas as each partition has.
-    strategy: the rule to keep; None spreads what has to be chosen over racks, and breaks up nothing
-        that stays.
+    partitions: the number for each topic; None keeps the current number.
+    replication_factor: None keeps the number of replicas of each partition.
+    strategy: the rule to satisfy; None spreads newly chosen replicas over racks and moves no other replica.
     racks: for STATIC_IN_RACK, the rack of each partition, in order.
-    excluded_brokers: brokers that are to hold no replica (a drain). A broker that is not registered, too,
-        where something of the partition changes anyway.
-    rebalance: move replicas and preferred leaders until the brokers that may hold them are as even as can be
-        (a rebalance).
-    fixed: partitions that are to stay as they are, by topic.
+    excluded_brokers: brokers that must not hold replicas (a drain). Replicas on brokers that are not
+        registered are also replaced in partitions that change anyway.
+    rebalance: move replicas and preferred leaders until they are spread as evenly as possible over the
+        permitted brokers.
+    fixed: partitions that must not change, by topic.
     """
 
     partitions: int | None = None
@@ -60,37 +59,37 @@ class PlacementRequest:
     fixed: Mapping[str, frozenset[int]] | None = None
 
 
-PLACEMENT_DESCRIPTION = "The rule that says which brokers hold the replicas."
+PLACEMENT_DESCRIPTION = "The rule that determines which brokers hold the replicas."
 
 
 class PlacementSpec(BaseModel):
-    """The rule as a manifest states it; ``racks`` names the rack of each partition for static-in-rack."""
+    """The rule in a manifest; for static-in-rack, ``racks`` lists the rack of each partition."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     strategy: Annotated[
         Literal["any", "balanced-leaders", "in-rack", "cross-rack", "static", "static-in-rack"],
         Field(
-            description="any: anywhere. balanced-leaders: as many preferred leaders in every rack. in-rack: "
-            "each partition in one rack. cross-rack: each on as many racks as it can be. static: as "
-            "assignments say. static-in-rack: in the racks named."
+            description="any: any brokers. balanced-leaders: equal numbers of preferred leaders in all "
+            "racks. in-rack: each partition in one rack. cross-rack: each partition on as many racks as "
+            "possible. static: as in assignments. static-in-rack: each partition in its rack of racks."
         ),
     ]
-    racks: Annotated[list[str], Field(description="With static-in-rack, the rack of each partition.")] = []
+    racks: Annotated[list[str], Field(description="For static-in-rack: the rack of each partition.")] = []
 
     @property
     def rule(self) -> Strategy | None:
-        """The strategy as a rule to be kept; what allows everything, or is said elsewhere, is none."""
+        """The rule to satisfy; None for strategies that allow everything or use assignments (any, static)."""
         strategy = Strategy(self.strategy)
         return None if strategy in (Strategy.ANY, Strategy.STATIC) else strategy
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementConstraint:
-    """What a declared resource says of where the replicas of one topic are.
+    """The constraints of a declared resource on the replicas of one topic.
 
-    brokers: those that it names for them. excluded_brokers, only: those that may hold none, and the only
-    ones that may. strategy: the rule that it keeps. exact: it names the replicas of partitions. rebalance:
-    it evens out.
+    brokers: the brokers that it assigns replicas to. excluded_brokers: brokers that must not hold replicas.
+    only: the only brokers that may. strategy: the rule that it enforces. exact: it sets the replicas of
+    individual partitions. rebalance: it spreads replicas evenly.
     """
 
     brokers: frozenset[int] = frozenset()
@@ -101,69 +100,69 @@ class PlacementConstraint:
     rebalance: bool = False
 
     def explain_conflict(self, other: "PlacementConstraint") -> str:
-        """Why both cannot hold, so that each apply would undo the other's work; empty where they can."""
+        """Return why each apply of one constraint would undo the other; empty if they do not conflict."""
         return self._explain_refusal(other) or other._explain_refusal(self)
 
     def _explain_refusal(self, other: "PlacementConstraint") -> str:
         if self.exact and (other.rebalance or other.strategy):
-            return "one names the replicas of partitions, and the other arranges them"
+            return "one sets the replicas of partitions, and the other computes them from a rule"
         if self.rebalance and other.strategy and other.strategy is not self.strategy:
-            return f"one evens out, and the other keeps the rule '{other.strategy}'"
+            return f"one rebalances the replicas, and the other enforces the rule '{other.strategy}'"
         if self.strategy and other.strategy and self.strategy is not other.strategy:
-            return f"one keeps the rule '{self.strategy}', and the other '{other.strategy}'"
+            return f"one enforces the rule '{self.strategy}', and the other the rule '{other.strategy}'"
         if conflicting_brokers := sorted(self.excluded_brokers & (other.brokers | other.only)):
-            return f"one wants no replica on {conflicting_brokers}, and the other puts some there"
+            return f"one allows no replicas on {conflicting_brokers}, and the other places replicas there"
         if self.only and (conflicting_brokers := sorted(other.brokers - self.only)):
             return (
-                f"one wants replicas on {sorted(self.only)} only, and the other "
-                f"puts some on {conflicting_brokers}"
+                f"one allows replicas only on {sorted(self.only)}, and the other "
+                f"places replicas on {conflicting_brokers}"
             )
         return ""
 
 
 class PlacementError(ValueError):
-    """What was asked for cannot be placed; the text says why."""
+    """The request cannot be satisfied; the message gives the reason."""
 
 
 class Placer(Protocol):
-    """Where replicas go."""
+    """A function that computes assignments."""
 
     def __call__(
         self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
     ) -> Mapping[str, tuple[Replicas, ...]]:
-        """The replicas of every partition of every topic, in order. Pure and deterministic.
+        """Return the replicas of every partition of every topic, in order. Pure and deterministic.
 
-        brokers: all registered ones. current: the true replicas of the partitions that exist (never a
-        described list during a move); a topic without any is new. Raises PlacementError.
+        brokers: all registered ones. current: the true replicas of the existing partitions (never a
+        described list during a move); a topic without partitions is new. Raises PlacementError.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementContext:
-    """The part of a plan's context that places replicas: what all resources of the plan share."""
+    """The part of a plan's context that places replicas; all resources of the plan share it."""
 
     place: Placer
 
 
 @runtime_checkable
 class HasPlacementConstraints(Protocol):
-    """A kind whose resources say where the replicas of topics are to be."""
+    """A kind whose resources constrain the replicas of topics."""
 
     def find_placement_constraints(
         self, name: str, body: Any, topics: Iterable[str]
     ) -> Mapping[str, PlacementConstraint]:
-        """What a resource says of where the replicas of which of these topics are to be."""
+        """Return the constraints of a resource, by topic, for the given topics that it affects."""
 
 
 def find_constraints(resource: DesiredResource, topics: Iterable[str]) -> Mapping[str, PlacementConstraint]:
-    """Return what a declared resource says of where the replicas of which of these topics are to be."""
+    """Return the constraints of a declared resource, by topic, for the given topics that it affects."""
     kind = _find_constraints_support(KINDS[resource.id.kind])
     return (
         kind.find_placement_constraints(resource.id.name, resource.body, topics) if kind is not None else {}
     )
 
 
-@cache  # checks of protocols are slow, and a plan makes thousands of them
+@cache  # isinstance() with a protocol is slow, and a plan calls it thousands of times
 def _find_constraints_support(kind: object) -> HasPlacementConstraints | None:
     return kind if isinstance(kind, HasPlacementConstraints) else None
 
@@ -171,9 +170,9 @@ def _find_constraints_support(kind: object) -> HasPlacementConstraints | None:
 def check_placement_conflicts(
     declared: Iterable[DesiredResource], existing_topics: Iterable[str] = ()
 ) -> list[Diagnostic]:
-    """Declared resources that cannot both have the replicas of a topic where they want them.
+    """Report declared resources with conflicting constraints on the replicas of a topic.
 
-    existing_topics: topics that are known to exist; more of them can only add to what is found.
+    existing_topics: topics that are known to exist; more topics can only add conflicts.
     """
     resources = sorted(declared, key=lambda d: (d.id.kind, d.id.name))
     topics = _list_topic_names(resources, existing_topics)
@@ -186,21 +185,21 @@ def check_placement_conflicts(
                     conflict := constraint.explain_conflict(other_constraint)
                 ):
                     diagnostics[resource.id, other_resource.id] = report_contradiction(
-                        resource, other_resource, f"of topic {topic}, {conflict}"
+                        resource, other_resource, f"for topic {topic}, {conflict}"
                     )
             constraints_by_topic[topic].append((resource, constraint))
     return list(diagnostics.values())
 
 
 def _list_topic_names(declared: Iterable[DesiredResource], existing_topics: Iterable[str]) -> frozenset[str]:
-    """What can be a topic: those that are there, and whatever is declared."""
+    """Return the names of existing topics and of all declared resources, which may be topics."""
     return frozenset(existing_topics).union(d.id.name for d in declared)
 
 
 def collect_excluded_brokers(
     declared: Iterable[DesiredResource], live: KafkaState
 ) -> dict[str, frozenset[int]]:
-    """By topic, the brokers that are to hold no replica of it, whichever resource says so."""
+    """Return, by topic, the brokers that must not hold its replicas according to any resource."""
     resources = list(declared)
     topics = _list_topic_names(resources, live.topics)
     broker_ids = frozenset(broker.id for broker in live.cluster.brokers)

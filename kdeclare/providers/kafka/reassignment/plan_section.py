@@ -1,4 +1,4 @@
-"""What a plan says of its moves as a whole."""
+"""The section of a plan that summarizes its moves."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ from kdeclare.providers.kafka.reassignment.operations.arguments import find_grou
 from kdeclare.providers.kafka.reassignment.pace import Pace
 
 _MAX_BROKERS = 30
-"""How many brokers are listed."""
+"""The maximum number of brokers listed."""
 
 
 def build_moves_section(operations: Iterable[Operation]) -> PlanSection | None:
-    """Return what the moves of a plan come to: how they are made, and what each broker gains and loses."""
+    """Summarize the moves of a plan: their pace, and the replicas that each broker gains and loses."""
     groups: dict[str, list[Operation]] = defaultdict(list)
     for op in operations:
         if op.verb == "partitions.reassign":
@@ -41,13 +41,13 @@ def _format_pace(pace: Pace, partitions: int) -> str:
         [
             f"in {batches:,} batches of {pace.batch_size:,}" if batches > 1 else "in one batch",
             f"{format_duration(pace.pause_s)} between batches" if pace.pause_s and batches > 1 else "",
-            f"throttled to {format_size(pace.throttle)}/s a broker" if pace.throttle else "no throttle",
+            f"throttled to {format_size(pace.throttle)}/s per broker" if pace.throttle else "no throttle",
         ]
     )
 
 
 def _build_broker_lines(moves: Sequence[Operation]) -> list[SectionLine]:
-    """Replicas that each broker gains and loses, and by how many partitions more or fewer it is to lead."""
+    """Return the replicas that each broker gains and loses, and the change in its preferred leaders."""
     gains: Counter[int] = Counter()
     losses: Counter[int] = Counter()
     leadership_changes: Counter[int] = Counter()

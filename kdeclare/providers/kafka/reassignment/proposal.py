@@ -1,4 +1,4 @@
-"""Proposing a reassignment: topics spread evenly over the brokers named."""
+"""Propose a reassignment that spreads topics evenly over the given brokers."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -18,17 +18,19 @@ _NO_RACK = (
 def compute_proposal(
     live: KafkaState, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Where the partitions of ``topics`` are to be so that only ``brokers`` hold them, evenly.
+    """Compute replicas of the partitions of ``topics`` that spread them evenly over ``brokers`` only.
 
-    What can stay stays: other than Kafka's tool it proposes no move that makes nothing more even. A
-    partition that is being moved to where it may be is left to that.
-    live: all topics, with the moves of these. Raises KdeclareError: ``no-rack``, ``not-enough-brokers``.
+    Unlike Kafka's tool, it proposes no move that does not improve the balance. Partitions with an in-flight
+    move to permitted brokers keep its target.
+    live: all topics, with the moves of ``topics``. Raises KdeclareError: ``no-rack``, ``not-enough-brokers``.
     """
     if not topics:
         return {}
     target_brokers = [b for b in live.cluster.brokers if b.id in brokers and not b.fenced]
     if not target_brokers:
-        raise _build_not_enough_error("All brokers are currently fenced", "None of the brokers named serves.")
+        raise _build_not_enough_error(
+            "All brokers are currently fenced", "None of the given brokers is registered and serving."
+        )
     use_racks = rack_aware and _has_racks(target_brokers)
     current = {
         name: [live.replicas(TopicPartition(name, n)) or () for n in range(len(live.topics[name].partitions))]
@@ -51,10 +53,10 @@ def compute_proposal(
             f"The target replication factor of {placement_error.replication_factor} cannot be reached"
         )
         raise _build_not_enough_error(
-            f"{factor_text} because {brokers_text}", f"{placement_error}."
+            "Not enough brokers", f"{factor_text} because {brokers_text}. {placement_error}."
         ) from None
     except PlacementError as placement_error:
-        raise _build_not_enough_error("This cannot be placed", f"{placement_error}.") from None
+        raise _build_not_enough_error("No valid placement", f"{placement_error}.") from None
     return {
         TopicPartition(t, n): replicas
         for t, lists in replicas_by_topic.items()
@@ -63,24 +65,31 @@ def compute_proposal(
 
 
 def warn_unusable_brokers(live: KafkaState, brokers: Collection[int]) -> tuple[Diagnostic, ...]:
-    """What to say of brokers that were named and cannot be given anything."""
+    """Warn about given brokers that cannot get replicas."""
     registered = {broker.id: broker for broker in live.cluster.brokers}
     diagnostics = []
     for id_ in sorted(brokers):
         broker = registered.get(id_)
         if broker is None or broker.fenced:
-            reason = "It is registered and does not serve." if broker else f"There are {sorted(registered)}."
+            reason = (
+                "The broker is registered but not serving."
+                if broker
+                else f"The ids of registered brokers are {sorted(registered)}."
+            )
             detail = f"Unknown broker id {id_}. {reason}"
-            diagnostics.append(warning("unknown-broker", "A broker is left out", detail))
+            diagnostics.append(warning("unknown-broker", "Broker skipped", detail))
     return tuple(diagnostics)
 
 
 def _has_racks(brokers: Sequence[Broker]) -> bool:
-    """Whether racks are known. Raises KdeclareError where only some are."""
+    """Whether the racks of the brokers are known. Raises KdeclareError if only some are."""
     rackless_ids = [broker.id for broker in brokers if broker.rack is None]
     if rackless_ids and len(rackless_ids) < len(brokers):
         summary = "Not all brokers have rack information"
-        hint = f"Brokers without a rack: {', '.join(map(str, rackless_ids))}."
+        ids_text = ", ".join(map(str, rackless_ids))
+        hint = (
+            f"Pass --disable-rack-aware, or configure broker.rack on the brokers without a rack: {ids_text}."
+        )
         raise KdeclareError(error("no-rack", summary, _NO_RACK, hint=hint))
     return not rackless_ids
 
@@ -96,5 +105,5 @@ def _find_fixed_partitions(
 
 
 def _build_not_enough_error(summary: str, detail: str) -> KdeclareError:
-    hint = "Name more brokers with --broker-list."
+    hint = "Pass more brokers with --broker-list."
     return KdeclareError(error("not-enough-brokers", summary, detail, hint=hint))

@@ -1,4 +1,4 @@
-"""What a Reassignment manifest can say, and what is wrong with it whatever the cluster has."""
+"""The spec of a Reassignment manifest, and its offline validation."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
@@ -27,61 +27,65 @@ EXCLUSIVE_FIELDS: Mapping[str, frozenset[str]] = {
     "drain": frozenset({"partitions", "targetBrokers"}),
     "targetBrokers": frozenset({"partitions", "drain"}),
 }
-"""See `Kind.exclusive`."""
+"""See `Kind.exclusive_fields`."""
 
 BrokerId = Annotated[int, Field(ge=0, le=INT32)]
 BrokerIds = Annotated[list[BrokerId], Field(min_length=1)]
 
 
 class PartitionSpec(BaseModel):
-    """One partition's wish; ``expectedReplicas`` makes it a compare-and-set."""
+    """The requested replicas of one partition; ``expectedReplicas`` makes the change a compare-and-set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    topic: Annotated[str, Field(description="The topic's name.")]
-    partition: Annotated[int, Field(ge=0, le=INT32, description="Its number, from 0.")]
+    topic: Annotated[str, Field(description="The name of the topic.")]
+    partition: Annotated[int, Field(ge=0, le=INT32, description="The number of the partition, from 0.")]
     replicas: Annotated[
-        BrokerIds, Field(description="The brokers that are to hold it, preferred leader first.")
+        BrokerIds, Field(description="The target brokers of the partition, preferred leader first.")
     ]
     expectedReplicas: Annotated[  # noqa: N815
         BrokerIds | None,
-        Field(description="The brokers that hold it now; if others do, nothing is done."),
+        Field(
+            description="The brokers that currently hold the partition; if other brokers do, it is not moved."
+        ),
     ] = None
 
 
 class ReassignmentSpec(PaceSpec):
-    """``spec`` of a Reassignment manifest: partitions one by one, or topics and what is to be so for them.
+    """``spec`` of a Reassignment manifest: individual partitions, or topics with a rule.
 
-    topics: names, or regular expressions (RE2) between slashes that match whole names, internal ones too.
-    drain: brokers that are to hold none of their replicas. targetBrokers: the only ones that may.
-    rebalance: replicas and preferred leaders are to be spread evenly.
+    topics: names, or regular expressions (RE2) between slashes that match whole names, including internal
+    topics. drain: brokers that must not hold their replicas. targetBrokers: the only brokers that may.
+    rebalance: spread replicas and preferred leaders evenly.
     """
 
     partitions: Annotated[
         Annotated[list[PartitionSpec], Field(min_length=1)] | None,
-        Field(description="Partitions one by one, with their replicas."),
+        Field(description="Individual partitions with their replicas."),
     ] = None
     topics: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
-        Field(description="Names, or regular expressions (RE2) between slashes that match whole names."),
+        Field(
+            description="Topic names, or regular expressions (RE2) between slashes that match whole names."
+        ),
     ] = None
     drain: Annotated[
-        BrokerIds | None, Field(description="Brokers that are to hold no replica of the topics.")
+        BrokerIds | None, Field(description="Brokers that must not hold replicas of the topics.")
     ] = None
     targetBrokers: Annotated[  # noqa: N815
         BrokerIds | None, Field(description="The only brokers that may hold replicas of the topics.")
     ] = None
     rebalance: Annotated[
-        bool, Field(description="Whether replicas and preferred leaders are spread evenly.")
+        bool, Field(description="Whether to spread replicas and preferred leaders evenly.")
     ] = False
     placement: Annotated[PlacementSpec | None, Field(description=PLACEMENT_DESCRIPTION)] = None
     allowReplicationFactorChange: Annotated[  # noqa: N815
-        bool, Field(description="Whether a partition may get more or fewer replicas (else refused).")
+        bool, Field(description="Whether to allow changes of the replication factor; denied by default.")
     ] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The replicas that one partition is to have, in order, and those that it must have before."""
+    """The target replicas of one partition, in order, and the replicas that it must have before the move."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -92,7 +96,7 @@ class Target:
 class ReassignmentBody:
     """Declared replicas of partitions, or a declared rule for topics.
 
-    topics: as written. targets and topics exclude each other.
+    topics: as in the manifest. targets and topics exclude each other.
     """
 
     targets: tuple[Target, ...] = ()
@@ -107,29 +111,29 @@ class ReassignmentBody:
 
     @property
     def names(self) -> frozenset[str]:
-        """The topics that are named one by one."""
+        """The topics that are listed by name."""
         exact = {text for text in self.topics if not is_pattern(text)}
         return frozenset(exact.union(t.partition.topic for t in self.targets))
 
     @property
     def has_patterns(self) -> bool:
-        """Whether only the cluster knows which topics it is about."""
+        """Whether the topics include patterns, which only match against a cluster."""
         return any(map(is_pattern, self.topics))
 
     def filter_topics(self, topics: Iterable[str]) -> list[str]:
-        """Those of the topics that it is about, in order."""
+        """Return the given topics that match, in order."""
         patterns = [compile_pattern(text[1:-1]) for text in self.topics if is_pattern(text)]
         return sorted(t for t in topics if t in self.topics or any(p.matches(t) for p in patterns))
 
     def find_unmatched_patterns(self, topics: Iterable[str]) -> list[str]:
-        """The regular expressions that match none of the topics."""
+        """Return the regular expressions that match none of the topics."""
         names = list(topics)
         patterns = [text for text in self.topics if is_pattern(text)]
         return [text for text in patterns if not any(map(compile_pattern(text[1:-1]).matches, names))]
 
 
 def parse_reassignment(name: str, spec: ReassignmentSpec) -> tuple[ReassignmentBody, tuple[SpecProblem, ...]]:
-    """The body of a spec, and what is wrong with it; offline."""
+    """Return the body of a spec and its problems; offline."""
     problems = [_build_problem(name, path, text) for path, text in (*_check_shape(spec), *_check_lists(spec))]
     problems += _check_patterns(name, spec)
     placement = spec.placement
@@ -153,7 +157,7 @@ def _build_target(item: PartitionSpec) -> Target:
 
 
 def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
-    """What does not go together."""
+    """Yield problems with missing or conflicting fields."""
     rules = {
         "drain": spec.drain,
         "targetBrokers": spec.targetBrokers,
@@ -162,45 +166,45 @@ def _check_shape(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
     }
     stated_rules = [field for field, value in rules.items() if value]
     if spec.partitions is None and spec.topics is None:
-        yield (), "It names neither 'topics' nor 'partitions'."
+        yield (), "The spec has neither 'topics' nor 'partitions'; exactly one of them is required."
     elif spec.partitions is not None and spec.topics is not None:
-        yield ("topics",), "It takes 'topics' or 'partitions', not both."
+        yield ("topics",), "The spec has both 'topics' and 'partitions'; only one of them is allowed."
     elif spec.partitions is not None and stated_rules:
         yield (
             (stated_rules[0],),
-            f"'{stated_rules[0]}' is about 'topics'; 'partitions' say where they are to be.",
+            f"'{stated_rules[0]}' requires 'topics'; it cannot be combined with 'partitions'.",
         )
     elif spec.topics is not None and not stated_rules:
         yield (
             ("topics",),
-            "Say what is to be: 'drain', 'targetBrokers', 'rebalance' or 'placement'.",
+            "'topics' requires a rule: 'drain', 'targetBrokers', 'rebalance' or 'placement'.",
         )
     if spec.drain and spec.targetBrokers:
         yield (
             ("targetBrokers",),
-            "It takes 'drain' or 'targetBrokers', not both.",
+            "The spec has both 'drain' and 'targetBrokers'; only one of them is allowed.",
         )
     if spec.placement and spec.placement.strategy in (Strategy.STATIC, Strategy.STATIC_IN_RACK):
         yield (
             ("placement", "strategy"),
-            "What is static is for one topic: declare it there, or 'partitions'.",
+            "A static strategy applies to one topic only: declare it in the Topic, or use 'partitions'.",
         )
 
 
 def _check_lists(spec: ReassignmentSpec) -> Iterable[tuple[SpecPath, str]]:
-    """What is wrong within the lists."""
+    """Yield duplicate partitions and replicas."""
     seen_partitions: set[TopicPartition] = set()
     for n, item in enumerate(spec.partitions or ()):
         partition = TopicPartition(item.topic, item.partition)
         if partition in seen_partitions:
-            yield ("partitions", n), f"{partition} is named twice."
+            yield ("partitions", n), f"Partition {partition} is listed twice."
         seen_partitions.add(partition)
         if len(set(item.replicas)) != len(item.replicas):
-            yield ("partitions", n, "replicas"), f"{partition} names a broker twice."
+            yield ("partitions", n, "replicas"), f"The replicas of {partition} list a broker twice."
 
 
 def _check_patterns(name: str, spec: ReassignmentSpec) -> Iterable[SpecProblem]:
-    """What is no regular expression, at the character that RE2 does not take."""
+    """Yield invalid regular expressions, with the position of the character that RE2 rejects."""
     for n, text in enumerate(spec.topics or ()):
         if not is_pattern(text):
             continue
@@ -208,7 +212,7 @@ def _check_patterns(name: str, spec: ReassignmentSpec) -> Iterable[SpecProblem]:
             compile_pattern(text[1:-1])
         except PatternError as pattern_error:
             problem = _build_problem(
-                name, ("topics", n), f"{text} is no regular expression: {pattern_error.reason}."
+                name, ("topics", n), f"{text} is not a valid regular expression: {pattern_error.reason}."
             )
             diagnostic = replace(problem.diagnostic, hint=RE2_HINT)
             yield SpecProblem(

@@ -1,7 +1,7 @@
-"""Throttles of moves: who has to be slowed down, and what says so in the cluster (KIP-73). Pure.
+"""Replication throttles of moves: the required configs of brokers and topics (KIP-73). Pure.
 
-Two things together throttle a replica: a rate on its broker, and its name in a list of its topic. Kafka
-never takes either away by itself, and both may hold what other people have put there.
+A replica is throttled if its broker has a rate and a list of its topic contains the replica. Kafka never
+removes either by itself, and both can hold values that other clients set.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,13 +22,13 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import (
 
 RATE_KEYS = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LOG_DIRS_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""A broker's rate for replicas that go from one of its log directories to another; it needs no list."""
+"""A broker's rate for replicas that move between its log directories; it needs no list."""
 ALL_RATE_KEYS = (*RATE_KEYS, LOG_DIRS_RATE_KEY)
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 REPLICAS_KEYS = (LEADER_REPLICAS_KEY, FOLLOWER_REPLICAS_KEY)
 ALL_REPLICAS = "*"
-"""The element that stands for all replicas of the topic; Kafka takes it alone only."""
+"""The element that means all replicas of the topic; Kafka accepts it only as the only element."""
 
 _MAX_LIST_LENGTH = 30_000
 """A list that would be longer becomes `ALL_REPLICAS`; Kafka stores up to 32,767 characters (KAFKA-19112)."""
@@ -36,7 +36,7 @@ _MAX_LIST_LENGTH = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ReplicaTransfer:
-    """Who sends one partition's records to whom, once it is moved (ReassignPartitionsCommand.MoveMap)."""
+    """The brokers that send and receive a partition's records (ReassignPartitionsCommand.MoveMap)."""
 
     partition: TopicPartition
     sources: tuple[int, ...]
@@ -46,9 +46,9 @@ class ReplicaTransfer:
 def build_transfer(
     partition: TopicPartition, replicas: tuple[int, ...], move: Move | None, target: tuple[int, ...]
 ) -> ReplicaTransfer:
-    """What moving a partition to ``target`` means. ``move``: it is being moved already.
+    """Build the transfer of moving a partition to ``target``. ``move``: its in-flight move, if any.
 
-    Sources are the listed replicas less those that are still being added, never the described union.
+    Sources are the listed replicas without those that are still being added, never the described union.
     """
     sources = replicas if move is None else tuple(r for r in move.replicas if r not in move.adding)
     return ReplicaTransfer(partition, sources, tuple(r for r in target if r not in sources))
@@ -57,9 +57,9 @@ def build_transfer(
 def build_entries(
     transfers: Iterable[ReplicaTransfer], rate: int, serving_brokers: Collection[int]
 ) -> ThrottleEntries:
-    """All that throttles these shifts.
+    """Build all throttle entries for these transfers.
 
-    A broker that is not among ``serving_brokers`` (serving ones) has no rate.
+    A broker that is not in ``serving_brokers`` gets no rate.
     """
     rates_by_broker: dict[str, Mapping[str, ThrottleValue]] = {}
     elements_by_topic: dict[str, dict[str, list[str]]] = {}
@@ -87,10 +87,10 @@ def build_entries(
 
 @dataclass(frozen=True, slots=True)
 class MissingThrottles:
-    """What of a throttle has yet to be put there, and what it relies on because it is there already.
+    """The missing entries of a throttle, and the existing rates that it relies on.
 
-    entries: to be put there. relies_on: rates by entity and key that hold as they are. foreign_rates: those
-    of them that kdeclare did not set, by entity.
+    entries: to be set. relies_on: rates in force that are kept, by entity and key. foreign_rates: those of
+    them that kdeclare did not set, by entity.
     """
 
     entries: ThrottleEntries
@@ -104,11 +104,11 @@ def find_missing(
     live: KafkaState,
     declared_configs: Collection[str] = (),
 ) -> MissingThrottles:
-    """What of ``required`` has yet to be put there.
+    """Return the entries of ``required`` that are not set yet.
 
-    own_entries: what kdeclare has put there earlier; only such a rate may be changed. declared_configs:
-    configs (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest says so; they are
-    left to it.
+    own_entries: entries that kdeclare set earlier; only such a rate may be changed. declared_configs:
+    configs (``configs/TOPIC/orders/<key>``) that the same plan sets because a manifest declares them; they
+    are skipped.
     """
     missing_entries: dict[str, dict[str, ThrottleValue]] = {}
     relies_on: dict[str, dict[str, str]] = {}
@@ -144,7 +144,7 @@ def find_missing(
 
 
 def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
-    """The rates that hold on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
+    """Return the rates in force on a broker: its own, or the cluster-wide ones (BrokerConfigHandler)."""
     configs = live.configs.get(parse_entity(entity), {})
     return {
         key: entry.value
@@ -156,14 +156,14 @@ def get_rates_in_force(live: KafkaState, entity: str) -> dict[str, str]:
 
 
 def list_rates(value: ThrottleValue | None) -> tuple[str, ...]:
-    """The rates that an entry may stand for."""
+    """Return the possible rates of an entry; empty for elements of a list."""
     if value is None or isinstance(value, ThrottledReplicas):
         return ()
     return (value,) if isinstance(value, str) else value
 
 
 def format_throttle(value: ThrottleValue) -> str:
-    """A rate, or the elements of a list, for people."""
+    """Format a rate, or the elements of a list, for display."""
     return (
         ",".join(value.elements) if isinstance(value, ThrottledReplicas) else " or ".join(list_rates(value))
     )
@@ -176,7 +176,7 @@ def _find_missing_elements(elements: tuple[str, ...], current_elements: ConfigOv
 
 
 def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverride]:
-    """What is set on an entity: rates as texts, lists as lists; keys that are not set are left out."""
+    """Return the throttle values set on an entity: rates as strings, lists as lists, without unset keys."""
     resource = parse_entity(entity)
     source = ConfigSource.TOPIC if resource.scope is ConfigScope.TOPIC else ConfigSource.BROKER
     configs = live.configs.get(resource, {})
@@ -188,7 +188,7 @@ def get_current_values(live: KafkaState, entity: str) -> dict[str, ConfigOverrid
 
 
 def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> KafkaSelection:
-    """What must be observed to see the throttles on these entities; a broker that is down is left out."""
+    """Select the throttles on these entities for observation; a broker that is down is omitted."""
     configs = {}
     for entity in entities:
         resource = parse_entity(entity)
@@ -199,7 +199,7 @@ def build_selection(entities: Iterable[str], topics: Iterable[str] = ()) -> Kafk
 
 
 def parse_entity(entity: str) -> ConfigResource:
-    """``TOPIC/orders`` as a config resource."""
+    """Parse ``TOPIC/orders`` into a config resource."""
     scope, _, name = entity.partition("/")
     return ConfigResource(ConfigScope(scope), name)
 
@@ -207,7 +207,7 @@ def parse_entity(entity: str) -> ConfigResource:
 def merge_entries(
     earlier: ThrottleEntries, later: ThrottleEntries, *, is_certain: bool = True
 ) -> ThrottleEntries:
-    """What is in either; a rate as in ``later``, or either of the two where that is not certain."""
+    """Return the entries of both; a rate as in ``later``, or both rates if the later one is not certain."""
     result: dict[str, dict[str, ThrottleValue]] = {entity: dict(keys) for entity, keys in earlier.items()}
     for entity, keys in later.items():
         merged_keys = result.setdefault(entity, {})
@@ -225,7 +225,7 @@ def merge_entries(
 
 
 def subtract_entries(minuend: ThrottleEntries, subtrahend: ThrottleEntries) -> ThrottleEntries:
-    """What is in ``minuend`` and not in ``subtrahend``."""
+    """Return the entries of ``minuend`` that are not in ``subtrahend``."""
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, keys in minuend.items():
         for key, value in keys.items():
@@ -242,10 +242,10 @@ def subtract_entries(minuend: ThrottleEntries, subtrahend: ThrottleEntries) -> T
 def find_unneeded_entries(
     own_entries: ThrottleEntries, moves: Collection[TopicPartition], involved_brokers: Collection[int] = ()
 ) -> ThrottleEntries:
-    """What of ``own_entries`` no move in flight needs any more.
+    """Return the entries of ``own_entries`` that no in-flight move needs anymore.
 
-    A rate is needed as long as a list that stays names a replica on that broker, or the broker is
-    ``involved_brokers`` in a move: the list that names it may be someone else's.
+    A rate is needed as long as a list that stays contains a replica on that broker, or the broker is one of
+    the ``involved_brokers`` of a move: another client may have set the list that contains its replica.
     """
     needed_entries: dict[str, dict[str, ThrottleValue]] = {}
     needed_brokers = {str(broker) for broker in involved_brokers}
@@ -284,7 +284,7 @@ def _is_element_needed(
 def split_unreachable(
     entries: ThrottleEntries, down_brokers: Collection[int]
 ) -> tuple[ThrottleEntries, tuple[int, ...]]:
-    """The entries on what is there; and which of ``down_brokers`` hold the others."""
+    """Return the entries of reachable resources, and the ``down_brokers`` that hold the other entries."""
     held_entities = {entity for entity in entries if _find_broker_id(entity) in down_brokers}
     return {e: k for e, k in entries.items() if e not in held_entities}, tuple(
         sorted(b for entity in held_entities if (b := _find_broker_id(entity)) is not None)
@@ -297,5 +297,5 @@ def _find_broker_id(entity: str) -> int | None:
 
 
 def list_brokers(entries: ThrottleEntries) -> tuple[int, ...]:
-    """The brokers with a rate."""
+    """Return the brokers with a rate."""
     return tuple(sorted(b for entity in entries if (b := _find_broker_id(entity)) is not None))

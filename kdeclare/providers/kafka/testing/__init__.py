@@ -1,4 +1,4 @@
-"""Kafka in this process: the port `Cluster` for tests, with explicit time and a plan of faults."""
+"""An in-memory Kafka cluster for tests: implements `Cluster`, with explicit time and planned faults."""
 
 from kdeclare.providers.kafka.testing.cluster import OLD_BROKER, MemoryCluster
 from kdeclare.providers.kafka.testing.controls import Call

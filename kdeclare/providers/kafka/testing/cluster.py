@@ -1,4 +1,4 @@
-"""`MemoryCluster`: the port `Cluster` on brokers that exist only in this process."""
+"""`MemoryCluster`: an implementation of `Cluster` with brokers that exist only in this process."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.testing.topics import find_name_problem
 from kdeclare.testing.faults import run_request
 
 VERSION = "4.3"
-"""The release that it takes after."""
+"""The Kafka release that it emulates."""
 
 OLD_BROKER = (
     "The broker does not support the AllowReplicationFactorChange option for the "
@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 class RequestHandler(ClusterControls):
-    """The state, and how requests get to it; the requests themselves are those of `MemoryCluster`."""
+    """The state, and the common handling of requests; `MemoryCluster` implements the requests."""
 
     def _handle_read(self, method: str, items: Iterable[str], respond: Callable[[], Answer]) -> Answer:
         return self._run_request(Call(method, tuple(items)), lambda _: respond())
@@ -58,7 +58,7 @@ class RequestHandler(ClusterControls):
         duplicate_message: str,
         validate_only: bool = False,
     ) -> dict[K, Fault | R]:
-        """Do ``change_item`` item by item; what stands in a request twice is refused each time."""
+        """Call ``change_item`` for each item; refuse all occurrences of an item that is listed twice."""
         counts = Counter(get_key(item) for item in items)
 
         def respond(refused: Mapping[str, Fault]) -> dict[K, Fault | R]:
@@ -112,13 +112,13 @@ class RequestHandler(ClusterControls):
 
 
 class MemoryCluster(RequestHandler):
-    """Kafka as `kdeclare` sees it, without brokers: for tests, and faithful where tests can tell.
+    """Kafka as kdeclare sees it, without brokers, for tests; faithful in all respects that tests can observe.
 
-    Time, brokers and records are set with the methods of `ClusterControls`; ``faults`` says what goes wrong
-    and when; ``calls`` is every request, in order. Safe to use from several threads.
+    The methods of `ClusterControls` set time, brokers and records; ``faults`` plans which requests fail and
+    how; ``calls`` contains every request in order. Thread-safe.
     """
 
-    # the port: reading
+    # Cluster: reading
 
     def describe(self) -> ClusterInfo:
         """See `Cluster.describe`."""
@@ -131,7 +131,7 @@ class MemoryCluster(RequestHandler):
         return ClusterInfo(self._cluster_id, listed_brokers, self.rf_guard, self.principal, VERSION)
 
     def deadline_s(self) -> float:
-        """See `Cluster.deadline_s`: as with real brokers and a request timeout of 30 seconds."""
+        """See `Cluster.deadline_s`. Same as with real brokers and a request timeout of 30 seconds."""
         return 27.0
 
     def is_caught_up(self) -> bool:
@@ -141,7 +141,7 @@ class MemoryCluster(RequestHandler):
             return not is_lagging and (self._stale_topics is None or self._stale_reads_left == 0)
 
     def await_committed(self, wait_policy: WaitPolicy) -> None:
-        """See `Cluster.await_committed`; it ends at once: only reads bring these brokers forward."""
+        """See `Cluster.await_committed`; returns at once, as only reads let these brokers catch up."""
 
     def topics(self, names: Sequence[str] | None = None) -> Mapping[str, Topic]:
         """See `Cluster.topics`. Shows the state before the last change while ``stale_reads`` last."""
@@ -161,12 +161,12 @@ class MemoryCluster(RequestHandler):
         return {n: visible_topics[n] for n in visible_names if n in visible_topics}
 
     def find_hidden_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """See `Cluster.hidden_topics`; those in ``hidden``."""
+        """See `Cluster.find_hidden_topics`; returns the topics in ``hidden``."""
         with self._lock:
             return self._handle_read("hidden_topics", names, lambda: self.hidden.intersection(names))
 
     def _apply_metadata_lag(self, topics: dict[str, Topic]) -> dict[str, Topic]:
-        """Topics as brokers show them that are ``metadata_lag`` behind; counts this read."""
+        """Return topics as shown by brokers that are ``metadata_lag`` behind; counts this read."""
         invisible_topics, deleted_topics = self._invisible_topics, self._deleted_topics
         visible_topics = {
             n: t for n, t in topics.items() if self._state.topics[n].topic_id not in invisible_topics
@@ -187,7 +187,7 @@ class MemoryCluster(RequestHandler):
     def describe_configs_partially(
         self, queries: Sequence[ConfigQuery]
     ) -> Mapping[ConfigResource, Configs | Fault]:
-        """See `Cluster.configs_in_part`. As a request it is ``configs``, too.
+        """See `Cluster.describe_configs_partially`. It is logged as a ``configs`` request.
 
         Shows the brokers' configs before the last change while ``stale_configs`` last.
         """
@@ -232,7 +232,7 @@ class MemoryCluster(RequestHandler):
         return entries
 
     def _is_visible(self, resource: ConfigResource) -> bool:
-        """Whether a broker knows it that is ``metadata_lag`` behind."""
+        """Whether a broker that is ``metadata_lag`` behind knows the resource."""
         if not self._is_existing(resource):
             return False
         topic = self._state.topics.get(resource.name) if resource.scope is ConfigScope.TOPIC else None
@@ -252,7 +252,7 @@ class MemoryCluster(RequestHandler):
             return found
 
     def list_earlier_moves(self) -> Set[TopicPartition]:
-        """See `Cluster.earlier_moves`; these brokers are asked each time."""
+        """See `Cluster.list_earlier_moves`; queries the brokers each time."""
         return self.moves().keys()
 
     def record_counts(self, topics: Sequence[str]) -> Mapping[str, int]:
@@ -269,16 +269,16 @@ class MemoryCluster(RequestHandler):
             )
 
     def log_dirs(self, topics: Sequence[str] | None = None) -> Mapping[int, tuple[LogDir, ...]]:
-        """See `Cluster.log_dirs`. Fenced brokers do not answer."""
+        """See `Cluster.log_dirs`. Fenced brokers do not respond."""
         with self._lock:
             return self._handle_read("log_dirs", topics or (), lambda: self._state.log_dirs(topics))
 
-    # the port: changing
+    # Cluster: changing
 
     def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Mapping[str, Outcome]:
-        """See `Cluster.create_topics`. Collisions are looked for among topics that existed before."""
+        """See `Cluster.create_topics`. Checks for collisions only with topics that existed before."""
         existing: list[frozenset[str]] = []
 
         def create(topic: NewTopic) -> CreatedObject | None:
@@ -307,7 +307,7 @@ class MemoryCluster(RequestHandler):
     def delete_topics(self, targets: Mapping[str, str | None]) -> Mapping[str, Result]:
         """See `Cluster.delete_topics`."""
         if not self.topic_ids and any(topic_id is not None for topic_id in targets.values()):
-            raise Fault("UNSUPPORTED_VERSION", "The brokers do not know topic ids.")
+            raise Fault("UNSUPPORTED_VERSION", "The brokers do not support topic ids.")
 
         def delete(name: str) -> None:
             deleted_topics = self._copy_topics([name])
@@ -340,11 +340,13 @@ class MemoryCluster(RequestHandler):
             if not self._is_existing(item.resource):
                 if item.resource.scope is ConfigScope.TOPIC:
                     _validate_topic_name(item.resource.name)
-                    self._state.configs.apply_ops(item.resource, item.ops)  # its own words come first
+                    self._state.configs.apply_ops(
+                        item.resource, item.ops
+                    )  # errors about the ops take precedence
                     raise Fault(
                         "UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{item.resource.name}' does not exist."
                     )
-                # only that broker could answer, and there is nobody to send it to
+                # only that broker could answer, and it does not exist
                 raise Fault("NETWORK_EXCEPTION", f"broker {item.resource.name}", FaultKind.RETRIABLE)
             overrides = self._state.configs.apply_ops(item.resource, item.ops)
             if not validate_only:
@@ -418,7 +420,7 @@ class MemoryCluster(RequestHandler):
     def move_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
     ) -> Mapping[tuple[TopicPartition, int], Result]:
-        """See `Cluster.move_log_dirs`. Each broker has one directory, so that nothing ever moves."""
+        """See `Cluster.move_log_dirs`. Each broker has only one directory, so no replica ever moves."""
         return self._handle_change(
             "move_log_dirs",
             list(targets),
@@ -434,7 +436,7 @@ class MemoryCluster(RequestHandler):
 
 
 def _validate_value_sizes(values: Iterable[str | None]) -> None:
-    """A broker closes the connection on a string that is too long for the protocol."""
+    """Raise Fault for a string that is too long for the protocol: a broker closes the connection."""
     if any(len((value or "").encode()) > MAX_VALUE_LENGTH for value in values):
         raise Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
 

@@ -1,6 +1,6 @@
-"""Config overrides: who holds them, what they come to, and how KIP-339 ops change them.
+"""Config overrides: storage, effective values, and changes by KIP-339 ops.
 
-After ConfigAdminManager (broker side), ConfigurationControlManager and ConfigHelper of Apache Kafka.
+Modeled on ConfigAdminManager (broker side), ConfigurationControlManager and ConfigHelper of Apache Kafka.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from kdeclare.providers.kafka.testing.validation import (
 from kdeclare.providers.kafka.testing.values import ConfigKey, ValueType
 
 MAX_VALUE_LENGTH = 32767
-"""Longest value in characters (Short.MAX_VALUE; refused since 4.1.0)."""
+"""Maximum length of a value in characters (Short.MAX_VALUE; longer values are refused since 4.1.0)."""
 
 CLUSTER_WIDE = ConfigResource(ConfigScope.BROKER, "")
 MIN_ISR = "min.insync.replicas"
@@ -35,10 +35,10 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass
 class ConfigStore:
-    """Every override and static value. ``asked`` is the broker that answers for topics.
+    """All overrides and static values. ``asked`` is the broker that answers for topics.
 
-    tiered: the brokers run with remote.log.storage.system.enable.
-    elr: eligible leader replicas are on, as a freshly formatted 4.3 cluster has it.
+    tiered: whether the brokers run with remote.log.storage.system.enable.
+    elr: whether eligible leader replicas are enabled, as in a freshly formatted 4.3 cluster.
     """
 
     asked: int
@@ -48,7 +48,7 @@ class ConfigStore:
     static: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
-        """The overrides of one resource, as stored."""
+        """Return the overrides of one resource, as stored."""
         return self.overrides.get(resource, {})
 
     def store(self, resource: ConfigResource, values: Mapping[str, str]) -> None:
@@ -58,7 +58,7 @@ class ConfigStore:
         else:
             self.overrides.pop(resource, None)
 
-    # what a key comes to
+    # effective values
 
     def find_broker_value(
         self,
@@ -66,9 +66,9 @@ class ConfigStore:
         names: Iterable[str],
         substitutes: Mapping[ConfigResource, Mapping[str, str]] | None = None,
     ) -> tuple[str, str, ConfigSource] | None:
-        """The strongest (name, stored text, source) among synonyms; None where none is set anywhere.
+        """Return (name, stored text, source) of the strongest synonym; None if none is set anywhere.
 
-        ``substitutes`` stands in for what some resources hold, to look at a change before it is made.
+        ``substitutes`` replaces the overrides of some resources, to evaluate a change before it is made.
         """
         broker_resource = ConfigResource(ConfigScope.BROKER, str(broker))
         overrides = {**self.overrides, **(substitutes or {})}
@@ -84,7 +84,7 @@ class ConfigStore:
         return None
 
     def describe_topic_key(self, topic: str, name: str) -> ConfigEntry:
-        """What describing one known key of a topic shows."""
+        """Return the description of one known key of a topic."""
         key = TOPIC_KEYS[name]
         overrides = self.of(ConfigResource(ConfigScope.TOPIC, topic))
         config_type = _get_config_type(key)
@@ -99,7 +99,7 @@ class ConfigStore:
         return ConfigEntry(key.normalize(text), source, config_type)
 
     def describe_broker_key(self, broker: int, name: str) -> ConfigEntry | None:
-        """What describing one key of a broker shows; None where it is not described at all."""
+        """Return the description of one key of a broker; None if it is not described."""
         setting = self.find_broker_value(broker, (name,))
         key = BROKER_KEYS.get(strip_listener_prefix(name))
         if key is None:
@@ -122,7 +122,7 @@ class ConfigStore:
         )
 
     def describe_cluster_key(self, name: str) -> ConfigEntry | None:
-        """What describing one key of the cluster-wide default shows: only what is set there."""
+        """Return the description of one key of the cluster-wide default; None if it is not set there."""
         text = self.of(CLUSTER_WIDE).get(name)
         if text is None:
             return None
@@ -135,13 +135,13 @@ class ConfigStore:
         )
 
     def is_topic_flag_set(self, topic: str, name: str) -> bool:
-        """The effective value of a boolean topic key."""
+        """Return the effective value of a boolean topic key."""
         return self.describe_topic_key(topic, name).value == "true"
 
-    # changing them
+    # changes
 
     def apply_ops(self, resource: ConfigResource, ops: Iterable[ConfigOp]) -> dict[str, str]:
-        """The overrides after ``ops``, validated as a whole. Raises Fault; stores nothing."""
+        """Return the overrides after ``ops``, validated as a whole, without storing them. Raises Fault."""
         requested_ops = tuple(ops)
         _validate_ops(requested_ops)
         before = self.of(resource)
@@ -166,7 +166,7 @@ class ConfigStore:
         return after
 
     def build_topic_overrides(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """The overrides of a topic that is about to be created. Raises Fault."""
+        """Return the validated overrides of a new topic. Raises Fault."""
         null_keys = [key for key, value in values.items() if value is None]
         if null_keys:
             names = ",".join(null_keys)
@@ -239,7 +239,7 @@ def _apply_op(overrides: dict[str, str], op: ConfigOp, keys: Mapping[str, Config
 
 
 def _explain_not_list(op: ConfigOp, key: ConfigKey | None, is_topic: bool) -> str:
-    # for topics it is the controller that answers, for brokers the broker itself
+    # the controller answers for topics, and the broker itself for brokers
     if is_topic:
         return f"Can't {op.op.value} to key {op.key} because its type is not LIST."
     if key is None:
@@ -248,12 +248,12 @@ def _explain_not_list(op: ConfigOp, key: ConfigKey | None, is_topic: bool) -> st
 
 
 def _split_stored_elements(text: str | None) -> list[str]:
-    # matched as they stand: Kafka splits without trimming here
+    # without trimming, as in Kafka
     return [part for part in (text or "").split(",") if part]
 
 
 def _split_like_java(text: str) -> list[str]:
-    """String.split(","): empty parts at the end are dropped, but a text without a comma stays whole."""
+    """Split like String.split(","): drop empty parts at the end, but keep a text without commas as is."""
     if "," not in text:
         return [text]
     parts = text.split(",")

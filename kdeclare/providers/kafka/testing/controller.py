@@ -1,7 +1,7 @@
-"""What the controller does to partitions and quotas: moves, elections, the passing of time, brokers that go.
+"""The controller's changes to partitions and quotas: moves, elections, passing of time, broker failures.
 
-After ReplicationControlManager and ClientQuotaControlManager of Apache Kafka; the methods that refuse do so
-as those of `TopicStore`.
+Modeled on ReplicationControlManager and ClientQuotaControlManager of Apache Kafka. Methods refuse requests
+in the same way as those of `TopicStore`.
 """
 
 import ipaddress
@@ -33,11 +33,11 @@ _MAX_LONG = 2**63
 
 
 def validate_quota(entity: QuotaEntity, limits: Mapping[str, float | None]) -> None:
-    """Check what is asked for one entity. Raises Fault."""
+    """Check the requested limits of one entity. Raises Fault."""
     _validate_entity(entity)
     for key, value in limits.items():
         if value is None:
-            continue  # what is removed need not be a key
+            continue  # a removed key need not be a known one
         info = LIMITS.get(key)
         if info is None or info.is_for_ips is not entity.is_ip:
             raise _build_invalid_fault(f"Invalid configuration key {key}")
@@ -76,18 +76,18 @@ def _build_invalid_fault(message: str) -> Fault:
 
 
 LOG_DIR = "/memory"
-"""The one log directory of every broker."""
+"""The only log directory of every broker."""
 RECORD_BYTES = 1000
 
 
 @dataclass
 class Controller(TopicStore):
-    """All topics and brokers, and what goes on.
+    """All topics and brokers, with the moves in progress.
 
-    move_ticks: how many ticks a move takes; 0 ends it at once.
-    stalled: brokers on which replicas that are being added get no further.
-    usable: bytes that are left on a broker's disk; a broker that is not here does not say.
-    quotas: the limits of each entity that has some.
+    move_ticks: how many ticks a move takes; 0 completes it at once.
+    stalled: brokers on which replicas that are being added make no progress.
+    usable: free bytes on each broker's disk; a broker that is not a key does not report them.
+    quotas: the limits of each entity that has limits.
     """
 
     move_ticks: int = 0
@@ -98,7 +98,7 @@ class Controller(TopicStore):
     # moves
 
     def partition(self, where: TopicPartition) -> PartitionState:
-        """One partition. Raises Fault UNKNOWN_TOPIC_OR_PARTITION."""
+        """Return one partition. Raises Fault UNKNOWN_TOPIC_OR_PARTITION."""
         topic = self.topics.get(where.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"Unable to find a topic named {where.topic}.")
@@ -109,7 +109,7 @@ class Controller(TopicStore):
         return topic.partitions[where.partition]
 
     def reassign(self, topic_partition: TopicPartition, target: Ids | None, *, is_guarded: bool) -> None:
-        """AlterPartitionReassignments for one partition; None cancels, and is never guarded."""
+        """Handle AlterPartitionReassignments for one partition; None cancels and is never guarded."""
         state = self.partition(topic_partition)
         if target is None:
             new_state = self._cancel_move(topic_partition, state)
@@ -144,7 +144,7 @@ class Controller(TopicStore):
         return catch_up(state, self.active.difference(list_lagging_replicas(state, self.stalled)))
 
     def tick(self) -> None:
-        """One step of time: replicas of active brokers join the in-sync set, added ones once copied."""
+        """Advance time by one step: replicas of active brokers join the ISR, added ones once copied."""
         copying = self.active - self.stalled
         for topic in self.topics.values():
             for number, p in enumerate(topic.partitions):
@@ -153,7 +153,7 @@ class Controller(TopicStore):
                     topic.partitions[number] = self._catch_up(advance_copies(p, copying))
 
     def moves(self, wanted: Iterable[str] | None) -> Mapping[TopicPartition, Move]:
-        """ListPartitionReassignments; what does not exist is left out."""
+        """Handle ListPartitionReassignments; missing topics are omitted."""
         found = self.topics.keys() if wanted is None else [n for n in wanted if n in self.topics]
         return {
             TopicPartition(name, index): Move(p.replicas, p.adding, p.removing)
@@ -165,7 +165,7 @@ class Controller(TopicStore):
     # leaders
 
     def elect(self, where: TopicPartition) -> None:
-        """ElectLeaders for one partition, of the preferred one; nothing where that one leads."""
+        """Handle a preferred ElectLeaders for one partition; do nothing if the preferred leader leads."""
         topic = self.topics.get(where.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", f"No such topic as {where.topic}")
@@ -180,7 +180,7 @@ class Controller(TopicStore):
     # brokers
 
     def set_broker(self, broker: BrokerState) -> None:
-        """Register or change a broker; one that is no longer active leaves every in-sync set it can."""
+        """Register or change a broker; if it is no longer active, it leaves every ISR that it can leave."""
         self.brokers[broker.id] = broker
         for topic in self.topics.values():
             topic.partitions = [self._drop_lost_replicas(p) for p in topic.partitions]
@@ -190,7 +190,7 @@ class Controller(TopicStore):
         return complete_move(replace(state, isr=isr), self.active)
 
     def get_effective_min_isr(self, name: str) -> int:
-        """What min.insync.replicas comes to: with ELR never more than partition 0's factor."""
+        """Return the effective min.insync.replicas; with ELR, at most partition 0's replication factor."""
         value = int(self.configs.describe_topic_key(name, MIN_ISR).value or "1")
         return min(value, len(self.topics[name].partitions[0].replicas)) if self.configs.elr else value
 
@@ -199,7 +199,7 @@ class Controller(TopicStore):
     def alter_quota(
         self, entity: QuotaEntity, limits: Mapping[str, float | None], *, validate_only: bool
     ) -> None:
-        """AlterClientQuotas for one entity, whole or not at all."""
+        """Handle AlterClientQuotas for one entity atomically."""
         validate_quota(entity, limits)
         if validate_only:
             return
@@ -213,7 +213,7 @@ class Controller(TopicStore):
     # log directories
 
     def log_dirs(self, wanted: Iterable[str] | None) -> dict[int, tuple[LogDir, ...]]:
-        """DescribeLogDirs at every broker that is not fenced; what does not exist is left out."""
+        """Handle DescribeLogDirs on every broker that is not fenced; missing topics are omitted."""
         sizes: dict[int, dict[TopicPartition, int]] = {
             broker.id: {} for broker in self.brokers.values() if not broker.fenced
         }
@@ -229,7 +229,7 @@ class Controller(TopicStore):
         }
 
     def move_log_dir(self, topic_partition: TopicPartition, broker: int, path: str) -> None:
-        """AlterReplicaLogDirs for one replica. A broker answers without words."""
+        """Handle AlterReplicaLogDirs for one replica. Errors of a broker have no message."""
         if broker not in self.brokers or self.brokers[broker].fenced:
             raise Fault("BROKER_NOT_AVAILABLE", f"broker {broker} is not serving", FaultKind.RETRIABLE)
         if path != LOG_DIR:

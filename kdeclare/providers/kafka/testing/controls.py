@@ -1,4 +1,4 @@
-"""What a test can do to the in-process cluster that no client can: time, brokers, records, copies, faults."""
+"""Controls of the in-memory cluster for tests, beyond requests: time, brokers, records, copies, faults."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ MUTATING_METHODS = frozenset(
         "move_log_dirs",
     }
 )
-"""The methods of the port that change something unless they only validate."""
+"""The methods of `Cluster` that change the cluster unless they only validate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(faults.Call):
-    """One request: the port's method, and what it was about.
+    """One request: the method of `Cluster`, and its items.
 
     Items are written as ``orders``, ``TOPIC/orders``, ``orders-0``, and ``orders-0@1`` for the replica on
     broker 1.
@@ -48,38 +48,38 @@ class Call(faults.Call):
 
     @property
     def is_mutating(self) -> bool:
-        """Whether it was meant to change something."""
+        """Whether the request would change the cluster."""
         return self.method in MUTATING_METHODS and not self.validate_only
 
 
 class ClusterControls:
-    """The state, and every way to set and see it.
+    """The state, with all ways to set and read it.
 
-    brokers: broker id to rack.
-    move_ticks: how many ticks a reassignment takes; 0 ends it within the request.
-    stalled: brokers on which replicas that are being added get no further, as on fenced ones.
-    tick_on_poll: every call of ``moves`` is one tick, once it has answered.
-    stale_reads: how often ``topics`` still shows what was before, after each change of metadata.
-    stale_configs: how often ``configs`` still shows what brokers had before, after each change of it.
-        `is_caught_up` knows nothing of it, as a broker applies its configs after its metadata.
-    metadata_lag: for how many reads of ``topics`` brokers do not show a topic that was created, and still
-        show one that was deleted; ``math.inf`` for ever, until `catch_up`. The controller knows better: what
-        is validated is judged by what there really is.
-    topic_ids: whether the brokers know topic ids (KIP-516).
-    rf_guard: whether the brokers know AllowReplicationFactorChange (KIP-860).
-    principal: whom they take the client for; may be set.
-    hidden: topics that it may not describe; may be set.
-    elr: eligible leader replicas, on in a freshly formatted cluster since 4.1: a cluster-wide
+    brokers: the rack by broker id.
+    move_ticks: how many ticks a reassignment takes; 0 completes it within the request.
+    stalled: brokers on which replicas that are being added make no progress, as on fenced brokers.
+    tick_on_poll: whether every call of ``moves`` advances time by one tick after responding.
+    stale_reads: how many calls of ``topics`` still show the previous metadata after each change.
+    stale_configs: how many calls of ``configs`` still show the previous broker configs after each change.
+        `is_caught_up` ignores this, as a broker applies its configs after its metadata.
+    metadata_lag: for how many reads of ``topics`` brokers do not show a created topic, and still show a
+        deleted one; ``math.inf`` means until `catch_up`. The controller does not lag: validate-only
+        requests use the true state.
+    topic_ids: whether the brokers support topic ids (KIP-516).
+    rf_guard: whether the brokers support AllowReplicationFactorChange (KIP-860).
+    principal: the principal of the client; may be set.
+    hidden: topics that the client may not describe; may be set.
+    elr: eligible leader replicas, enabled in a freshly formatted cluster since 4.1: a cluster-wide
         ``min.insync.replicas`` of 1 that cannot be deleted.
     tiered: remote.log.storage.system.enable.
     static: the server.properties of every broker.
-    seed: of the placement of replicas.
+    seed: the seed of the placement of replicas.
 
-    Every broker has the one log directory ``/memory``. A record takes 1000 bytes, and the records of a
-    topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. One that is being
-    added has the share of it that corresponds to its ticks, so 0 at first.
+    Every broker has only the log directory ``/memory``. A record takes 1000 bytes, and the records of a
+    topic are spread evenly: each replica has ``records * 1000 // partitions`` bytes. A replica that is being
+    added has the share of these bytes that corresponds to its ticks, so it starts with 0.
 
-    Nothing depends on the clock, and on random numbers only through ``seed``.
+    The behavior does not depend on the clock, and depends on random numbers only through ``seed``.
     """
 
     def __init__(
@@ -135,14 +135,14 @@ class ClusterControls:
     # time
 
     def tick(self, times: int = 1) -> None:
-        """Let time pass: moves get on, and replicas of active brokers catch up."""
+        """Advance time: moves make progress, and replicas of active brokers catch up."""
         with self._lock:
             for _ in range(times):
                 self._state.tick()
 
     @property
     def move_ticks(self) -> int:
-        """How many ticks a reassignment that starts now takes."""
+        """The number of ticks that a reassignment takes if it starts now."""
         return self._state.move_ticks
 
     @move_ticks.setter
@@ -151,36 +151,36 @@ class ClusterControls:
 
     @property
     def usable(self) -> dict[int, int]:
-        """Bytes that are left on a broker's disk; one that is not here does not say."""
+        """Free bytes on each broker's disk; a broker that is not a key does not report them."""
         return self._state.usable
 
     @property
     def stalled(self) -> set[int]:
-        """Brokers on which replicas that are being added get no further; may be changed in place."""
+        """Brokers on which replicas that are being added make no progress; may be changed in place."""
         return self._state.stalled
 
     def catch_up(self) -> None:
-        """Let the brokers know all that the controller knows; ``metadata_lag`` goes on for later changes."""
+        """Let the brokers catch up with the controller; ``metadata_lag`` still applies to later changes."""
         with self._lock:
             self._invisible_topics, self._deleted_topics = {}, {}
 
     # brokers, records, partitions
 
     def produce(self, topic: str, records: int = 1) -> None:
-        """Put records into a topic. Raises KeyError when there is no such topic."""
+        """Put records into a topic. Raises KeyError if the topic does not exist."""
         with self._lock:
             self._state.topics[topic].records += records
 
     def set_broker(
         self, broker: int, *, rack: str | None = None, fenced: bool = False, shutting_down: bool = False
     ) -> None:
-        """Register a broker, or change one that is there."""
+        """Register a broker, or change a registered one."""
         with self._lock:
             self._state.configs.static.setdefault(broker, _build_properties(broker, rack, {}))
             self._state.set_broker(BrokerState(broker, rack, fenced, shutting_down))
 
     def fence(self, broker: int, fenced: bool = True) -> None:
-        """Let a broker go away, or come back (its replicas catch up with the next tick)."""
+        """Fence or unfence a broker; after unfencing, its replicas catch up at the next tick."""
         with self._lock:
             self._state.set_broker(replace(self._state.brokers[broker], fenced=fenced))
 
@@ -191,12 +191,12 @@ class ClusterControls:
             self._state.configs.static[broker] = _build_properties(broker, rack, values)
 
     def set_partition(self, topic_partition: TopicPartition, state: PartitionState) -> None:
-        """Put one partition into a state that would take long to bring about."""
+        """Set the state of one partition, for states that are hard to reach with requests."""
         with self._lock:
             self._state.topics[topic_partition.topic].partitions[topic_partition.partition] = state
 
     def partition(self, where: TopicPartition) -> PartitionState:
-        """One partition as the controller holds it. Raises Fault when it is not there."""
+        """Return one partition from the controller. Raises Fault if it does not exist."""
         with self._lock:
             return self._state.partition(where)
 
@@ -210,24 +210,24 @@ class ClusterControls:
         with self._lock:
             self._state.configs.store(resource, values)
 
-    # seeing all of it
+    # reading the whole state
 
     def overrides(self, resource: ConfigResource | None = None) -> dict[Any, Any]:
-        """The overrides of one resource as stored; without an argument, those of every resource."""
+        """Return the overrides of one resource as stored; without an argument, those of all resources."""
         with self._lock:
             if resource is not None:
                 return dict(self._state.configs.of(resource))
             return {r: dict(v) for r, v in sorted(self._state.configs.overrides.items())}
 
     def get_effective_min_isr(self, topic: str) -> int:
-        """How many in-sync replicas a topic really asks for."""
+        """Return the effective min.insync.replicas of a topic."""
         with self._lock:
             return self._state.get_effective_min_isr(topic)
 
     def dump(self, *, ids: bool = False) -> Mapping[str, Any]:
-        """Everything that a client could see, to be indexed; equal for clusters that look equal.
+        """Return all state that a client can see; equal for clusters that a client cannot distinguish.
 
-        ids: topic ids too, which differ when a topic was deleted and created again.
+        ids: include topic ids, which change if a topic is deleted and created again.
         """
         with self._lock:
             topics = {
@@ -248,14 +248,14 @@ class ClusterControls:
             return sections | ({"quotas": dict(sorted(quotas.items()))} if quotas else {})
 
     def requests(self, method: str | None = None) -> list[Call]:
-        """The logged requests of one method; without an argument, all that were meant to change something."""
+        """Return the logged requests of one method; without an argument, all mutating requests."""
         with self._lock:
             return [c for c in self.calls if (c.is_mutating if method is None else c.method == method)]
 
     # other clients
 
     def elsewhere(self) -> Self:
-        """Another client of the same cluster, with its own log and no faults."""
+        """Return another client of the same cluster, with its own log and no faults."""
         other = copy.copy(self)
         other.faults = FaultPlan()
         other.calls = []
@@ -267,7 +267,7 @@ class ClusterControls:
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A cluster of its own in the same state; log and faults are not taken along."""
+        """Return an independent cluster with the same state, without log and faults."""
         with self._lock:
             twin = copy.copy(self)
             twin._state = copy.deepcopy(self._state, memo)

@@ -1,7 +1,7 @@
-"""The config keys that the in-process brokers know: those of Apache Kafka 4.3.
+"""The config keys of the in-memory brokers, as in Apache Kafka 4.3.
 
-From LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig and KafkaConfig of 4.3.1. Broker keys
-beyond the dynamic ones are here only where something else depends on them.
+From LogConfig, ServerTopicConfigSynonyms, DynamicBrokerConfig and KafkaConfig of 4.3.1. Broker keys that are
+not dynamic are only included if other keys depend on them.
 """
 
 from collections.abc import Mapping
@@ -152,7 +152,7 @@ MILLISECONDS_PER_UNIT: Mapping[str, int] = {
     "log.roll.hours": 3_600_000,
     "log.roll.jitter.hours": 3_600_000,
 }
-"""What one unit of a synonym is in the unit of its topic key, where they differ."""
+"""Milliseconds per unit of the synonyms whose unit differs from that of the topic key."""
 
 _SECURITY_TYPES = {
     "ssl.key.password": ValueType.PASSWORD,
@@ -168,7 +168,7 @@ _SECURITY_TYPES = {
 }
 
 SECURITY_KEYS = frozenset(_SECURITY_TYPES)
-"""Reloadable SSL keys: only with a ``listener.name.X.`` prefix and only on a broker id."""
+"""Reloadable SSL keys: only allowed with a ``listener.name.X.`` prefix and on a broker id."""
 
 PER_BROKER_KEYS = SECURITY_KEYS | {
     "cordoned.log.dirs",
@@ -188,7 +188,7 @@ PER_BROKER_KEYS = SECURITY_KEYS | {
     "ssl.provider",
     "ssl.trustmanager.algorithm",
 }
-"""Dynamic, but never at the cluster-wide default (DynamicBrokerConfig.PER_BROKER_CONFIGS)."""
+"""Dynamic keys that have no cluster-wide default (DynamicBrokerConfig.PER_BROKER_CONFIGS)."""
 
 THREAD_POOLS = frozenset(
     {
@@ -204,7 +204,7 @@ THREAD_POOLS = frozenset(
         "remote.log.reader.threads",
     }
 )
-"""May at most double or halve with one change (DynamicThreadPool, LogCleaner)."""
+"""Keys that may at most double or halve with one change (DynamicThreadPool, LogCleaner)."""
 
 QUOTA_KEYS = frozenset(
     {
@@ -213,7 +213,7 @@ QUOTA_KEYS = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Dynamic keys without a static side: described only while they are set (DynamicConfig.Broker)."""
+"""Dynamic keys without a static value: only described while they are set (DynamicConfig.Broker)."""
 
 _DYNAMIC_ROWS: tuple[tuple[str, ValueType, str | None, ValueCheck | None], ...] = (
     ("background.threads", ValueType.INT, "10", make_min_check(1)),
@@ -290,11 +290,11 @@ def _build_broker_keys() -> dict[str, ConfigKey]:
     for topic_key, synonyms in SYNONYMS.items():
         for rank, name in enumerate(synonyms):
             topic_config_key = TOPIC_KEYS[topic_key]
-            # a key with weaker synonyms is null by default, so that those count
+            # a key with weaker synonyms is null by default, so that the synonyms apply
             default = None if len(synonyms) > 1 and rank == 0 else topic_config_key.default
             check = None if len(synonyms) > 1 else topic_config_key.check
             if topic_config_key.unique:
-                check = make_list_check(name, "compact", "delete")  # its words name the key
+                check = make_list_check(name, "compact", "delete")  # its message contains the key
             keys.setdefault(
                 name, ConfigKey(name, topic_config_key.type, default, check, topic_config_key.unique)
             )

@@ -1,10 +1,10 @@
-"""One partition and what the controller does to it: place, start, override, finish and cancel a move.
+"""One partition and the controller's changes to it: place replicas; start, override, finish, cancel a move.
 
-Pure functions after PartitionChangeBuilder, PartitionReassignmentReplicas and
-PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860). Replicas that nobody assigned are placed as by
-StripedReplicaPlacer: racks in turn, one replica each; the first rack moves on by one from partition to
-partition; brokers that are not fenced first, and never a fenced one as the leader. Kafka's own random numbers
-are not reproduced, its invariants are.
+Pure functions modeled on PartitionChangeBuilder, PartitionReassignmentReplicas and
+PartitionReassignmentRevert of Apache Kafka (KIP-455, KIP-860). Replicas without an assignment are placed as
+by StripedReplicaPlacer: one replica per rack in turn; the first rack advances by one from partition to
+partition; brokers that are not fenced come first, and a fenced broker is never the leader. The invariants
+of Kafka's placement are reproduced, but not its random numbers.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,10 +19,10 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition. ``replicas`` is what metadata shows: target, then what is being removed.
+    """One partition. ``replicas`` are as in the metadata: the target, then the replicas being removed.
 
     ticks: how many ticks of copying it takes until a replica that is being added is in sync.
-    copied: how many of them each broker has behind it that is being added; none is left out.
+    copied: the completed ticks of each broker that is being added; brokers with 0 ticks are omitted.
     """
 
     replicas: Ids
@@ -35,23 +35,23 @@ class PartitionState:
 
     @property
     def moving(self) -> bool:
-        """Whether ListPartitionReassignments names it."""
+        """Whether ListPartitionReassignments lists it."""
         return bool(self.adding or self.removing)
 
     @property
     def size(self) -> int:
-        """The replication factor that the guard of KIP-860 compares with: that of an ongoing target."""
+        """The replication factor that the KIP-860 guard compares with; during a move, that of the target."""
         kept = set(self.replicas) | set(self.adding)
         return len(kept - set(self.removing)) if self.moving else len(self.replicas)
 
 
 def remove_replicas(replicas: Ids, removed: Collection[int]) -> Ids:
-    """``replicas`` in their order, less ``removed``."""
+    """Return ``replicas`` in their order, without ``removed``."""
     return tuple(r for r in replicas if r not in removed)
 
 
 def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Keep a leader that is in sync and active, else take the first such replica."""
+    """Keep a leader that is in sync and active; otherwise choose the first such replica."""
 
     def can_lead(broker: int) -> bool:
         return broker in state.isr and broker in active and broker in state.replicas
@@ -62,7 +62,7 @@ def elect_leader(state: PartitionState, active: Collection[int]) -> PartitionSta
 
 
 def start_reassignment(state: PartitionState, target: Ids, active: Collection[int]) -> PartitionState:
-    """What a valid AlterPartitionReassignments with ``target`` makes of the partition.
+    """Return the partition after a valid AlterPartitionReassignments with ``target``.
 
     The stored adding (or removing) list is kept when the newly computed one is empty, as
     ReplicationControlManager.changePartitionReassignment does.
@@ -80,7 +80,7 @@ def start_reassignment(state: PartitionState, target: Ids, active: Collection[in
 
 
 def complete_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Finish the move if what is added is in sync (maybeCompleteReassignment), and elect a leader."""
+    """Finish the move if added replicas are in sync (maybeCompleteReassignment), and elect a leader."""
     if state.moving:
         isr = remove_replicas(state.isr, state.removing)
         replicas = remove_replicas(state.replicas, state.removing)
@@ -92,7 +92,7 @@ def complete_move(state: PartitionState, active: Collection[int]) -> PartitionSt
 
 
 def catch_up(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Every active replica joins the in-sync set, which may finish a move."""
+    """Add every active replica to the ISR, which may finish a move."""
     new_isr = state.isr + tuple(r for r in state.replicas if r not in state.isr and r in active)
     return complete_move(replace(state, isr=new_isr), active)
 
@@ -107,7 +107,7 @@ def advance_copies(state: PartitionState, copying_brokers: Collection[int]) -> P
 
 
 def list_lagging_replicas(state: PartitionState, stalled: Collection[int]) -> Ids:
-    """Replicas that are being added and cannot join the in-sync set yet."""
+    """Return the replicas that are being added and cannot join the ISR yet."""
     copied_ticks = dict(state.copied)
     return tuple(
         broker
@@ -117,26 +117,26 @@ def list_lagging_replicas(state: PartitionState, stalled: Collection[int]) -> Id
 
 
 def compute_copied_size(state: PartitionState, broker: int, size: int) -> int:
-    """What a replica holds of ``size``: all of it, unless it is being added and not in sync yet."""
+    """Return the size of a replica: ``size``, or less if it is being added and not in sync yet."""
     if broker not in remove_replicas(state.adding, state.isr):
         return size
     return size * dict(state.copied).get(broker, 0) // max(1, state.ticks)
 
 
 def needs_unclean_election(state: PartitionState) -> bool:
-    """Whether a cancel would leave no replica that is in sync."""
+    """Whether a cancel would leave no in-sync replica."""
     return not remove_replicas(state.isr, state.adding)
 
 
 def cancel_move(state: PartitionState, active: Collection[int]) -> PartitionState:
-    """Drop what is being added, keep the rest as listed (PartitionReassignmentRevert)."""
+    """Drop replicas that are being added, and keep the others as listed (PartitionReassignmentRevert)."""
     replicas = remove_replicas(state.replicas, state.adding)
     isr = remove_replicas(state.isr, state.adding) or replicas[:1]
     return elect_leader(PartitionState(replicas=replicas, isr=isr, leader=state.leader), active)
 
 
 class PlaceableBroker(Protocol):
-    """What placement must know of a broker."""
+    """The properties of a broker that placement needs."""
 
     @property
     def id(self) -> int: ...
@@ -147,12 +147,12 @@ class PlaceableBroker(Protocol):
 
 
 class PlacementError(ValueError):
-    """There is no such placement; the text is Kafka's reason."""
+    """The placement is impossible; the message is Kafka's."""
 
 
 @dataclass
 class _Ring:
-    """Brokers to be handed out in turn; every new round starts one further."""
+    """Brokers that are chosen in turn; every new round starts one position later."""
 
     brokers: list[int] = field(default_factory=list)
     round: int = 0
@@ -231,7 +231,7 @@ class _Racks:
         at = self._offset
         while len(placed) < factor:
             if at == skip:
-                skip = None  # its turn was the leader
+                skip = None  # this rack already holds the leader
             else:
                 found = self._racks[self._names[at]].take_next(self._round)
                 if found is not None:
@@ -245,7 +245,7 @@ class _Racks:
 def place_replicas(
     brokers: Sequence[PlaceableBroker], partitions: int, factor: int, random: Random
 ) -> tuple[tuple[int, ...], ...]:
-    """Replicas for ``partitions`` partitions. Raises Impossible."""
+    """Place replicas for a number of partitions. Raises PlacementError."""
     racks = _Racks(brokers, random)
     racks.check(factor)
     return tuple(racks.place(factor) for _ in range(partitions))

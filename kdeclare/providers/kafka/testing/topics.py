@@ -1,7 +1,7 @@
-"""Topics and brokers as the controller holds them, and how topics come and go.
+"""The controller's topics and brokers, and the creation and deletion of topics.
 
-After ReplicationControlManager and ClusterControlManager of Apache Kafka. Every method that refuses
-raises Fault with Kafka's error name and words, and has then changed nothing.
+Modeled on ReplicationControlManager and ClusterControlManager of Apache Kafka. A method that refuses a
+request raises Fault with Kafka's error name and message, without changing anything.
 """
 
 import re
@@ -27,7 +27,7 @@ MAX_LENGTH = 249
 
 
 def find_name_problem(name: str) -> str | None:
-    """What is wrong with a topic name, in Kafka's words; None if nothing is."""
+    """Return the problem with a topic name, in Kafka's words; None if it is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -46,7 +46,7 @@ def find_name_problem(name: str) -> str | None:
 
 
 def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
-    """Another existing topic whose metrics would have the same name (``.`` and ``_`` are one)."""
+    """Return an existing topic with the same metric names, in which ``.`` and ``_`` are equal."""
     normalized = name.replace(".", "_")
     if "." not in name and "_" not in name:
         return None
@@ -57,7 +57,7 @@ def find_name_collision(name: str, existing: Iterable[str]) -> str | None:
 
 @dataclass
 class BrokerState:
-    """A registered broker; one that is shutting down leads nothing new and joins no in-sync set."""
+    """A registered broker; one that is shutting down becomes no leader and joins no ISR."""
 
     id: int
     rack: str | None = None
@@ -66,13 +66,13 @@ class BrokerState:
 
     @property
     def active(self) -> bool:
-        """Whether it can be in sync."""
+        """Whether its replicas can be in sync."""
         return not (self.fenced or self.shutting_down)
 
 
 @dataclass
 class TopicState:
-    """One topic; ``records`` is how many it holds in all."""
+    """One topic; ``records`` is its total number of records."""
 
     topic_id: str
     partitions: list[PartitionState]
@@ -92,13 +92,13 @@ class TopicStore:
 
     @property
     def active(self) -> frozenset[int]:
-        """Brokers that can be in sync."""
+        """The brokers whose replicas can be in sync."""
         return frozenset(b.id for b in self.brokers.values() if b.active)
 
     # topics
 
     def create(self, new: NewTopic, existing: Iterable[str], *, validate_only: bool) -> None:
-        """CreateTopics for one topic; ``existing`` is what was there before the request."""
+        """Handle CreateTopics for one topic; ``existing``: the topics before the request."""
         if new.topic == "__cluster_metadata":
             raise Fault("INVALID_REQUEST", f"Creation of internal topic {new.topic} is prohibited.")
         wrong = find_name_problem(new.topic)
@@ -177,7 +177,7 @@ class TopicStore:
         return elect_leader(PartitionState(replicas, isr, None), self.active)
 
     def _validate_assignment(self, replicas: Sequence[int], size: int | None) -> None:
-        """validateManualPartitionAssignment."""
+        """Validate replicas as validateManualPartitionAssignment does."""
         problem = ""
         if not replicas:
             problem = "an empty replica list."
@@ -203,7 +203,7 @@ class TopicStore:
             )
 
     def delete(self, name: str, topic_id: str | None) -> None:
-        """DeleteTopics for one topic, by id or (None) by name: with its configs, for good."""
+        """Handle DeleteTopics for one topic, by id or (None) by name; also deletes its configs."""
         if topic_id is not None and (name not in self.topics or self.topics[name].topic_id != topic_id):
             raise Fault("UNKNOWN_TOPIC_ID", "This server does not host this topic ID.")
         if name not in self.topics:
@@ -212,7 +212,7 @@ class TopicStore:
         self.configs.store(ConfigResource(ConfigScope.TOPIC, name), {})
 
     def add_partitions(self, new_partitions: NewPartitions, *, validate_only: bool) -> None:
-        """CreatePartitions for one topic; the factor is the length of partition 0's list as it is now."""
+        """Handle CreatePartitions for one topic, with the current number of replicas of partition 0."""
         topic = self.topics.get(new_partitions.topic)
         if topic is None:
             raise Fault("UNKNOWN_TOPIC_OR_PARTITION", "")

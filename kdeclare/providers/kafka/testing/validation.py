@@ -1,7 +1,7 @@
-"""What Kafka refuses: single values, names, combinations of keys, and what is fixed while a broker runs.
+"""Validation of configs as in Kafka: values, names, combinations of keys, and read-only broker keys.
 
-After LogConfig.validate, ControllerConfigurationValidator, DynamicBrokerConfig and DynamicThreadPool; the
-keys that are fixed are those of Kafka 4.3.1 (KafkaConfig less the dynamic ones).
+Modeled on LogConfig.validate, ControllerConfigurationValidator, DynamicBrokerConfig and DynamicThreadPool.
+The read-only keys are those of Kafka 4.3.1 (KafkaConfig without the dynamic ones).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ _MECHANISM_KEYS = (
 
 
 def strip_listener_prefix(name: str) -> str:
-    """The key behind a ``listener.name.X.`` prefix (DynamicBrokerConfig.brokerConfigSynonyms)."""
+    """Return the key without its ``listener.name.X.`` prefix (DynamicBrokerConfig.brokerConfigSynonyms)."""
     match = _LISTENER_KEY.fullmatch(name)
     if match is None:
         return name
@@ -158,12 +158,12 @@ def strip_listener_prefix(name: str) -> str:
 
 
 def is_read_only(name: str) -> bool:
-    """Whether a describe marks a broker key as read-only: all that is not dynamic, all with a prefix."""
+    """Whether describing a broker key marks it read-only: keys that are not dynamic, or have a prefix."""
     return name not in DYNAMIC_KEYS
 
 
 def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """All overrides of a topic, each and together. Raises Fault INVALID_CONFIG."""
+    """Validate the overrides of a topic, each and in combination. Raises Fault INVALID_CONFIG."""
     for name in after:
         if name not in TOPIC_KEYS:
             raise Fault("INVALID_CONFIG", f"Unknown topic config name: {name}")
@@ -195,7 +195,7 @@ def validate_topic_configs(configs: ConfigStore, before: Mapping[str, str], afte
 
 
 class _EffectiveValues:
-    """Typed topic values: the topic's own over what it inherits."""
+    """Typed topic values: the topic's overrides, else inherited values."""
 
     def __init__(self, configs: ConfigStore, own_values: Mapping[str, TypedValue]) -> None:
         self._configs = configs
@@ -253,7 +253,7 @@ def _validate_tiered(configs: ConfigStore, values: _EffectiveValues) -> None:
 def validate_broker_configs(
     configs: ConfigStore, resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str]
 ) -> None:
-    """All overrides of a broker or of the cluster-wide default. Raises Fault INVALID_REQUEST."""
+    """Validate overrides of a broker or the cluster-wide default. Raises Fault INVALID_REQUEST."""
     _reject_keys(after.keys() & READ_ONLY_KEYS, "Cannot update these configs dynamically")
     _reject_keys(
         after.keys() & SECURITY_KEYS,
@@ -280,7 +280,7 @@ def validate_broker_configs(
 def _validate_connection_limits(
     configs: ConfigStore, broker: int, resource: ConfigResource, after: Mapping[str, str]
 ) -> None:
-    """KafkaConfig.validateValues and ConnectionQuotas, of what the broker would come to have."""
+    """Validate resulting values as KafkaConfig.validateValues and ConnectionQuotas do."""
 
     def get_effective(name: str) -> str:
         setting = configs.find_broker_value(broker, (name,), {resource: after})
@@ -326,7 +326,7 @@ def _validate_pool_size(
 
 
 def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
-    """DynamicThreadPool.validateReconfiguration."""
+    """Validate a size as DynamicThreadPool.validateReconfiguration does."""
     if new_size < current_size // 2:
         reason = f"value should be at least half the current value {current_size}"
     elif new_size > current_size * 2:
@@ -337,7 +337,7 @@ def _explain_pool_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
-    """LogCleaner.validateReconfiguration; a buffer is divided by the number of threads before that."""
+    """Validate a size as LogCleaner.validateReconfiguration does; 0 fails before, in a division."""
     if new_size == 0:
         return "/ by zero"
     if new_size < current_size // 2:
@@ -352,6 +352,6 @@ def _explain_cleaner_step(name: str, current_size: int, new_size: int) -> str:
 
 
 def _wrap_message(text: str) -> str:
-    # as the broker passes it on, with the exception's name inside
+    # the broker's message contains the name of the exception
     exception = "org.apache.kafka.common.config.ConfigException"
     return f"Invalid value {exception}: {text} for configuration Invalid dynamic configuration"

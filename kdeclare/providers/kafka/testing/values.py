@@ -1,4 +1,4 @@
-"""Config values as Kafka reads them: types, ranges, and the text that a describe shows.
+"""Parsing of config values as in Kafka: types, ranges, and the text that describing a config shows.
 
 Follows org.apache.kafka.common.config.ConfigDef (parseType, convertToString, Range, ValidString).
 """
@@ -12,7 +12,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 
 class ValueType(StrEnum):
-    """ConfigDef.Type, as far as topic and broker keys use it."""
+    """The types of ConfigDef.Type that topic and broker keys use."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -30,18 +30,18 @@ _COMMA = re.compile(r"\s*,\s*")
 
 TypedValue = bool | int | float | str | tuple[str, ...]
 ValueCheck = Callable[[TypedValue], str | tuple[str, str] | None]
-"""None, or what is wrong in the words of the ConfigDef validator; the bad element before it, if it is one."""
+"""Returns None, or the ConfigDef validator's message; for a list, with the invalid element before it."""
 
 
 class InvalidValueError(ValueError):
-    """A value that is not of its type or not in its range; the text is ConfigException's."""
+    """A value with the wrong type or out of range; the message is ConfigException's."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One config key. ``default`` is text; None where Kafka's default is null.
+    """One config key. ``default`` is a string; None if Kafka's default is null.
 
-    unique: elements of the list count once (ValidList since 4.2).
+    unique: whether repeated elements of the list count once (ValidList since 4.2).
     """
 
     name: str
@@ -56,7 +56,7 @@ class ConfigKey:
         return self.type is ValueType.PASSWORD
 
     def parse(self, text: str) -> TypedValue:
-        """The typed value. Raises Invalid."""
+        """Return the typed value. Raises InvalidValueError."""
         value = _parse_value(self.name, self.type, text)
         if self.unique and isinstance(value, tuple):
             value = tuple(dict.fromkeys(value))
@@ -67,10 +67,10 @@ class ConfigKey:
         return value
 
     def normalize(self, text: str) -> str:
-        """The text that a describe shows for the stored ``text``."""
+        """Return the text that describing the config shows for the stored ``text``."""
         try:
             return to_text(self.parse(text))
-        except InvalidValueError:  # stored by a path that checks nothing; shown as it is
+        except InvalidValueError:  # stored without validation, so it is shown unchanged
             return text
 
 
@@ -115,7 +115,7 @@ def _format_value(value: TypedValue) -> str:
 
 
 def to_text(value: TypedValue) -> str:
-    """ConfigDef.convertToString."""
+    """Format a value as ConfigDef.convertToString does."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -126,7 +126,7 @@ def to_text(value: TypedValue) -> str:
 
 
 def _format_double(value: float) -> str:
-    """Double.toString: plain between 10^-3 and 10^7, else with an E."""
+    """Format like Double.toString: plain between 10^-3 and 10^7, otherwise with an exponent."""
     if math.isinf(value) or math.isnan(value):
         return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -142,7 +142,7 @@ def _format_double(value: float) -> str:
 
 
 def make_min_check(low: float) -> ValueCheck:
-    """Range.atLeast."""
+    """Build the check of Range.atLeast."""
 
     def check(value: TypedValue) -> str | None:
         assert isinstance(value, int | float)
@@ -152,7 +152,7 @@ def make_min_check(low: float) -> ValueCheck:
 
 
 def make_range_check(low: float, high: float) -> ValueCheck:
-    """Range.between."""
+    """Build the check of Range.between."""
 
     def check(value: TypedValue) -> str | None:
         assert isinstance(value, int | float)
@@ -168,7 +168,7 @@ def _format_number(value: float) -> str:
 
 
 def make_choice_check(*words: str) -> ValueCheck:
-    """ValidString.in."""
+    """Build the check of ValidString.in."""
 
     def check(value: TypedValue) -> str | None:
         return None if value in words else f"String must be one of: {', '.join(words)}"
@@ -177,7 +177,7 @@ def make_choice_check(*words: str) -> ValueCheck:
 
 
 def make_list_check(name: str, *words: str) -> ValueCheck:
-    """ValidList.in, where the list may be empty but no element of it."""
+    """Build the check of ValidList.in; the list may be empty, but not its elements."""
 
     def check(value: TypedValue) -> tuple[str, str] | None:
         assert isinstance(value, tuple)
@@ -194,7 +194,10 @@ def make_list_check(name: str, *words: str) -> ValueCheck:
 
 
 def make_throttled_replicas_check(name: str) -> ValueCheck:
-    """ThrottledReplicaListValidator: ``*`` alone, or partition:broker pairs; empty parts are forgiven."""
+    """Build the check of ThrottledReplicaListValidator.
+
+    It accepts only ``*``, or partition:broker pairs; empty parts are ignored.
+    """
 
     def check(value: TypedValue) -> str | None:
         assert isinstance(value, tuple)

@@ -1,1 +1,1 @@
-"""``kdeclare reassign``: kafka-reassign-partitions with a plan, a journal and a way back."""
+"""``kdeclare reassign``: kafka-reassign-partitions with a plan, a journal and rollback."""

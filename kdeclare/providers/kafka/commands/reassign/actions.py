@@ -1,4 +1,4 @@
-"""What Kafka's kafka-reassign-partitions tool does, with a plan, a journal and a way back."""
+"""The actions of Kafka's kafka-reassign-partitions tool, with a plan, a journal and rollback."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -74,9 +74,9 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ReassignResult:
-    """What came of --execute or --cancel.
+    """The result of --execute or --cancel.
 
-    run: None when the person said no. problems: what was not done, in the tool's words.
+    run: None if the user declined. problems: the failures, in the words of Kafka's tool.
     """
 
     run: ApplyResult | None
@@ -85,9 +85,9 @@ class ReassignResult:
 
 @dataclass(frozen=True, slots=True)
 class ReassignOptions:
-    """Options of --execute; see `plans.Execution`.
+    """Options of --execute; see `plans.ExecutionRequest`.
 
-    start_timeout_s: how long to wait until moves between log directories have begun.
+    start_timeout_s: how long to wait for moves between log directories to start.
     """
 
     additional: bool = False
@@ -98,7 +98,7 @@ class ReassignOptions:
 
 
 def list_moves(workspace: Workspace) -> str:
-    """The answer of --list. Raises KdeclareError."""
+    """Return the output of --list. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         return render_moves(cluster.moves())
@@ -107,7 +107,7 @@ def list_moves(workspace: Workspace) -> str:
 def generate(
     workspace: Workspace, topics: Collection[str], brokers: Sequence[int], *, rack_aware: bool
 ) -> tuple[str, tuple[Diagnostic, ...]]:
-    """The answer of --generate, and what should be known of it. Raises KdeclareError."""
+    """Return the output of --generate, and diagnostics about it. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
         live = observe(cluster, KafkaSelection(frozenset(topics)), all_topics=True)
@@ -126,7 +126,7 @@ def execute(
     apply_options: ApplyOptions,
     write_text: TextWriter,
 ) -> ReassignResult:
-    """Begin to move, and wait for nothing but log directories. Raises KdeclareError."""
+    """Start the moves; wait only for moves between log directories to start. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -180,9 +180,9 @@ def verify(
     *,
     keep_throttles: bool,
 ) -> None:
-    """Say how far moves are; once they are over, take away what kdeclare has throttled them with.
+    """Print the progress of moves; once they have finished, remove the throttles that kdeclare set.
 
-    what: the command, for other people's messages. Raises KdeclareError.
+    command_name: the command that other users see as the holder of the lock. Raises KdeclareError.
     """
     with workspace.open_connections() as connections:
         cluster = connections.get(KafkaConnection).cluster
@@ -208,7 +208,7 @@ def cancel(
     *,
     keep_throttles: bool,
 ) -> ReassignResult:
-    """Stop those of the moves that are active, and take their throttles away. Raises KdeclareError."""
+    """Cancel the given moves that are active, and remove their throttles. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as in_force,
         workspace.open_connections() as connections,
@@ -236,7 +236,7 @@ def cancel(
                 workspace, connections, plan, secrets, apply_options, in_force, notices, clean_up=False
             )
         else:
-            report(notices)  # there is nothing to ask about
+            report(notices)  # an empty plan needs no confirmation, which would have shown them
         if run is None:
             return ReassignResult(None)
         denials = _list_denials(run)
@@ -272,7 +272,10 @@ def _build_request(
 def _build_execution_request(
     workspace: Workspace, assignments: Sequence[PartitionAssignment], options: ReassignOptions
 ) -> ExecutionRequest:
-    """Of the environment's pace only the throttle holds: nobody waits here for one batch after the other."""
+    """Build the request.
+
+    Of the environment's pace, only the throttle applies, because --execute does not wait for batches.
+    """
     plan_options = PlanOptions(Pace(throttle=options.throttle))
     pace = get_default_pace(complete_options(plan_options, workspace.project))
     return ExecutionRequest(
@@ -288,7 +291,7 @@ def _build_execution_request(
 def _observe_assignments(
     cluster: Cluster, assignments: Sequence[PartitionAssignment]
 ) -> tuple[KafkaState, Mapping[int, Sequence[LogDir]]]:
-    """The topics with their moves, and the log directories of all brokers with their replicas."""
+    """Return the topics with their moves, and the log directories of all brokers with their replicas."""
     names = _list_topics(assignments)
     live = observe(cluster, KafkaSelection(names))
     log_dirs = cluster.log_dirs(sorted(names))
@@ -311,7 +314,7 @@ def _list_directories(assignments: Iterable[PartitionAssignment]) -> dict[Replic
 def _build_current_assignments(
     partitions: Iterable[TopicPartition], live: KafkaState, log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> list[PartitionAssignment]:
-    """Where partitions are, those in flight as they were before: that is what a rollback needs."""
+    """Return the current assignments; for a partition being moved, the original one, to roll back to."""
     dirs = collect_replica_dirs(log_dirs)
     assignments = []
     for partition in partitions:
@@ -326,7 +329,10 @@ def _build_current_assignments(
 def _find_started_partitions(
     run: ApplyResult, execution_request: ExecutionRequest, cluster: Cluster
 ) -> list[TopicPartition]:
-    """What is where it is to be, or on its way there. Of a refused operation other partitions may move."""
+    """Return the partitions that are at their target or moving to it.
+
+    A refused operation may still have started moves of some of its partitions, so these are read again.
+    """
     staying = set(find_unmoved_partitions(run.plan))
     uncertain_partitions = {
         TopicPartition.parse(name)
@@ -346,7 +352,7 @@ def _find_status(run: ApplyResult, op: Operation) -> Status | None:
 
 
 def _report_not_moved(run: ApplyResult) -> tuple[Diagnostic, ...]:
-    """What was denied beforehand, and what was refused."""
+    """Report the partitions that were denied in the plan, and those that the cluster refused."""
     return _report_failures(run, "Error reassigning partition(s)", _list_denials(run))
 
 
@@ -371,7 +377,7 @@ def _await_dirs(
     options: ReassignOptions,
     write_text: TextWriter,
 ) -> tuple[Diagnostic, ...]:
-    """Watch until the replicas are in their log directories or on their way, as Kafka's tool does."""
+    """Poll until the replicas are in their log directories or moving there, as Kafka's tool does."""
     due_paths = {
         replica: path
         for replica, path in execution_request.directories.items()
@@ -390,11 +396,14 @@ def _await_dirs(
     write_text(render_dirs_started(state for state in states if state not in late_states))
     if not late_states:
         return ()
-    hint = "The brokers put them there once they have them, unless they are restarted before."
+    hint = (
+        "Run kdeclare reassign --verify later to check again. A broker creates a replica in its new log "
+        "directory once it has the replica, unless the broker is restarted first."
+    )
     return (
         error(
             "dirs-not-started",
-            "Not in their log directories yet",
+            "Log directory moves not started",
             render_dirs_not_started(late_states),
             hint=hint,
         ),
@@ -417,7 +426,10 @@ def _build_verify_state(assignment: PartitionAssignment, live: KafkaState) -> Ve
 
 
 def _find_cancelled_partitions(run: ApplyResult, cluster: Cluster) -> list[TopicPartition]:
-    """What was cancelled. Of a request that was refused for one partition, others are."""
+    """Return the partitions whose move was cancelled.
+
+    A request that was refused for one partition still cancels the moves of the others.
+    """
     ops = [op for op in run.plan.operations if op.verb == _CANCEL_TYPE.name]
     requested = [TopicPartition.parse(name) for op in ops for name in get_targets(op)]
     if all(_find_status(run, op) is Status.DONE for op in ops):

@@ -1,9 +1,10 @@
-"""The files of Kafka's kafka-reassign-partitions tool: reading and writing them, in that tool's words.
+"""Read and write the files of Kafka's kafka-reassign-partitions tool, with that tool's error texts.
 
-Everything that the tool refuses is refused, for its reasons. Some things that it takes are refused too:
-text after the JSON, which it leaves out without a word; topics, partitions, brokers and log directories that
-no cluster can have, which it finds out late, some when the moves have begun; in files for --verify and
---cancel what it refuses in those for --execute; and nesting that no such file has any use for.
+Everything that the tool rejects is rejected for the same reasons. Some input that the tool accepts is
+rejected, too: text after the JSON, which the tool silently ignores; topics, partitions, brokers and log
+directories that no cluster can have, which the tool detects late, sometimes after moves have started;
+mistakes in files for --verify and --cancel that the tool only detects for --execute; and nesting that no
+valid file contains.
 """
 
 import json
@@ -22,7 +23,7 @@ from kdeclare.providers.kafka.ids import TopicPartition
 from kdeclare.providers.kafka.topic.spec import is_legal_name
 
 VERSION = 1
-"""The one version of these files."""
+"""The only version of these files."""
 MAX_INT = 2**31 - 1
 
 _MAX_SHOWN = 80
@@ -30,14 +31,14 @@ _MAX_DEPTH = 100
 _TOO_DEEP = f"Nested more than {_MAX_DEPTH} levels deep"
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-# Strings are matched first, so that nothing is found inside of one.
+# Strings are matched first, so that their content is skipped.
 _INVALID_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity|-?\d{1000,})')
 
 JsonPath = tuple[str | int, ...]
 
 
 class JsonSource:
-    """A file as JSON, and the mistakes found in it. What is wrong is read as None."""
+    """A JSON file and the mistakes found in it. Invalid values are read as None."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
@@ -47,9 +48,9 @@ class JsonSource:
         self._children: dict[int, dict[str | int, int]] = {}
 
     def items(self, field: str) -> list[tuple[JsonPath, JsonValue]] | None:
-        """What stands in the list that the file is about, with its path; None where that is no list.
+        """Return the elements of the list ``field``, with their paths; None if it is not a list.
 
-        Raise KdeclareError where nothing can be told about it: this is no JSON, or of another version.
+        Raises KdeclareError if the file is not JSON or has an unsupported version.
         """
         document = self.as_object(self._parse_document(), ())
         if document is None:
@@ -66,7 +67,7 @@ class JsonSource:
         return [((field, n), item) for n, item in enumerate(items)]
 
     def as_object(self, value: JsonValue, path: JsonPath) -> dict[str, JsonValue] | None:
-        """The value, which must be an object."""
+        """Return the value if it is an object; otherwise note a mistake and return None."""
         if isinstance(value, dict):
             return value
         self._add_type_problem("JSON object", value, path)
@@ -75,40 +76,40 @@ class JsonSource:
     def member(
         self, item: dict[str, JsonValue], name: str, path: JsonPath
     ) -> tuple[JsonPath, JsonValue] | None:
-        """A field that must be there, with its path."""
+        """Return a required field with its path; note a mistake and return None if it is missing."""
         if name in item:
             return (*path, name), item[name]
         self.wrong(path, "missing-field", "Missing field", f"No such field exists: `{name}`")
         return None
 
     def as_array(self, value: JsonValue, path: JsonPath) -> list[tuple[JsonPath, JsonValue]] | None:
-        """The elements, with their paths, of a value which must be an array."""
+        """Return the elements of an array, with their paths; note a mistake if it is not an array."""
         if isinstance(value, list):
             return [((*path, n), item) for n, item in enumerate(value)]
         self._add_type_problem("`JSON array` value", value, path)
         return None
 
     def integer(self, value: JsonValue, path: JsonPath) -> int | None:
-        """The value, which must be a whole number of 32 bits."""
+        """Return the value if it is a 32-bit integer; otherwise note a mistake and return None."""
         if type(value) is int and -MAX_INT - 1 <= value <= MAX_INT:
             return value
         self._add_type_problem("`Integer` value", value, path)
         return None
 
     def string(self, value: JsonValue, path: JsonPath) -> str | None:
-        """The value, which must be a text."""
+        """Return the value if it is a string; otherwise note a mistake and return None."""
         if isinstance(value, str):
             return value
         self._add_type_problem("`String` value", value, path)
         return None
 
     def wrong(self, path: JsonPath, code: str, summary: str, detail: str) -> None:
-        """Note a mistake in what ``path`` leads to."""
+        """Note a mistake in the value at ``path``."""
         place = self._build_position(self._find_offset(path))
         self._problems.append(error(code, summary, f"{detail}{_format_path(path)}", place=place))
 
     def check(self) -> None:
-        """Raise KdeclareError if there are mistakes."""
+        """Raise KdeclareError if mistakes were noted."""
         if self._problems:
             raise KdeclareError(*self._problems)
 
@@ -128,7 +129,7 @@ class JsonSource:
         except ValueError:
             number_match = next(m for m in _INVALID_NUMBER.finditer(self._text) if m[1])
             self._reject_json(
-                f"'{number_match[1][:_MAX_SHOWN]}' is no number of JSON's", number_match.start()
+                f"'{number_match[1][:_MAX_SHOWN]}' is not a valid JSON number", number_match.start()
             )
         except RecursionError:
             self._reject_json(_TOO_DEEP, 0)
@@ -145,7 +146,7 @@ class JsonSource:
         return SourcePosition(self._file, line, offset - self._lines[line - 1] + 1)
 
     def _find_offset(self, path: JsonPath) -> int:
-        """Where a value begins; for a mistake only, as the values are read once more to find it."""
+        """Return where a value begins. Only used for mistakes, as finding it parses the values again."""
         offset = _skip_space(self._text, 0)
         for step in path:
             if offset not in self._children:
@@ -159,7 +160,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _is_too_deep(value: JsonValue) -> bool:
-    """Whether it is nested so deep that to read it once more, for a place, could run into Python's limit."""
+    """Whether the nesting is so deep that parsing again for a position could hit Python's recursion limit."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
@@ -168,7 +169,7 @@ def _is_too_deep(value: JsonValue) -> bool:
 
 
 def _format_path(path: JsonPath) -> str:
-    """A path for a person: `` (partitions[3].replicas)``; nothing for the whole file."""
+    """Format a path for display: `` (partitions[3].replicas)``; empty for the whole file."""
     steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return f" ({steps.removeprefix('.')})" if steps else ""
 
@@ -179,7 +180,7 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 def _find_children(text: str, offset: int) -> Iterator[tuple[str | int, int]]:
-    """Where the values in an object or array begin. The text is known to be JSON."""
+    """Yield the key and the offset of each value in an object or array. The text must be valid JSON."""
     decode = json.JSONDecoder().raw_decode
     is_object = text[offset] == "{"
     offset = _skip_space(text, offset + 1)
@@ -197,7 +198,7 @@ def _find_children(text: str, offset: int) -> Iterator[tuple[str | int, int]]:
 
 
 ANY_LOG_DIR = "any"
-"""Stands for whatever log directory the broker chooses."""
+"""The placeholder for a log directory that the broker chooses."""
 
 _ILLEGAL_BROKER = "Illegal broker id"
 
@@ -207,9 +208,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PartitionAssignment:
-    """Where one partition's replicas are, or are to be.
+    """The current or requested replicas of one partition.
 
-    log_dirs: one for each replica, a path or ``any``; None where nothing is said of them.
+    log_dirs: one for each replica, a path or ``any``; None if they were not given.
     """
 
     partition: TopicPartition
@@ -218,10 +219,10 @@ class PartitionAssignment:
 
 
 def parse_assignments(text: str, file: str) -> tuple[PartitionAssignment, ...]:
-    """Read what ``--reassignment-json-file`` names, in the order of the file.
+    """Parse the file of ``--reassignment-json-file``, in the order of the file.
 
-    Fields that are not known are left alone and a missing version is 1, as Kafka's tool has it.
-    Raise KdeclareError with every mistake there is: ``json-syntax``, ``json-type``, ``missing-field``,
+    As in Kafka's tool, unknown fields are ignored and a missing version means 1.
+    Raises KdeclareError with all mistakes: ``json-syntax``, ``json-type``, ``missing-field``,
     ``unsupported-version``, ``empty-reassignment``, ``illegal-topic-name``, ``illegal-partition``,
     ``duplicate-partition``, ``empty-replicas``, ``illegal-broker``, ``duplicate-replica``,
     ``log-dirs-size``, ``illegal-log-dir``.
@@ -241,9 +242,9 @@ def parse_assignments(text: str, file: str) -> tuple[PartitionAssignment, ...]:
 
 
 def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
-    """Read what ``--topics-to-move-json-file`` names; no topics at all are allowed, as by Kafka's tool.
+    """Parse the file of ``--topics-to-move-json-file``; an empty list is allowed, as in Kafka's tool.
 
-    Raise KdeclareError with every mistake there is: ``json-syntax``, ``json-type``, ``missing-field``,
+    Raises KdeclareError with all mistakes: ``json-syntax``, ``json-type``, ``missing-field``,
     ``unsupported-version``, ``illegal-topic-name``, ``duplicate-topic``.
     """
     source = JsonSource(text, file)
@@ -257,13 +258,13 @@ def parse_topics_to_move(text: str, file: str) -> tuple[str, ...]:
 
 
 def parse_broker_list(text: str) -> tuple[int, ...]:
-    """Read what ``--broker-list`` is given: ids with commas between them and no spaces.
+    """Parse the value of ``--broker-list``: ids separated by commas, without spaces.
 
-    Raise KdeclareError with every mistake there is: ``illegal-broker``, ``duplicate-broker``.
+    Raises KdeclareError with all mistakes: ``illegal-broker``, ``duplicate-broker``.
     """
     problems: list[Diagnostic] = []
     ids: list[int] = []
-    for part in text.rstrip(",").split(","):  # Kafka's tool leaves out what is empty at the end
+    for part in text.rstrip(",").split(","):  # Kafka's tool ignores empty elements at the end
         if not _INTEGER.fullmatch(part) or abs(int(part)) > MAX_INT:
             problems.append(_report_illegal_broker(f'For input string: "{part}"'))
         elif int(part) < 0:
@@ -280,7 +281,7 @@ def parse_broker_list(text: str) -> tuple[int, ...]:
 
 
 def dump_assignments(assignments: Iterable[PartitionAssignment]) -> str:
-    """The text that Kafka's tool prints and takes, on one line, sorted by topic and partition."""
+    """Return the JSON that Kafka's tool prints and accepts, on one line, sorted by topic and partition."""
     partitions = [
         {
             "topic": a.partition.topic,
@@ -308,7 +309,7 @@ def _parse_assignment(source: JsonSource, item: JsonValue, path: JsonPath) -> Pa
     if replicas is None:
         return PartitionAssignment(
             topic_partition, ()
-        )  # read on, so that a second entry for this partition is noticed
+        )  # keep the entry, so that a second entry for this partition is detected
     _check_replicas(source, topic_partition, replicas, path)
     if log_dirs is not None and len(log_dirs) != len(replicas):
         detail = (
@@ -328,8 +329,8 @@ def _parse_topic(source: JsonSource, item: JsonValue, path: JsonPath) -> str | N
     topic = source.string(value, value_path)
     if topic is None or is_legal_name(topic):
         return topic
-    topic_text = json.dumps(topic)  # it can hold what no terminal and no file takes
-    detail = f"The given topic name {topic_text} cannot be a topic's"
+    topic_text = json.dumps(topic)  # the name can contain characters that a terminal or file cannot represent
+    detail = f"The given topic name {topic_text} is not a legal topic name"
     source.wrong(value_path, "illegal-topic-name", "Illegal topic name", detail)
     return None
 
@@ -393,18 +394,18 @@ def _parse_log_dirs(
 
 
 def _is_log_dir(log_dir: str) -> bool:
-    """Whether it can be one, on whatever system the broker runs."""
+    """Whether the text can be a log directory, on any operating system of a broker."""
     is_absolute = PurePosixPath(log_dir).is_absolute() or PureWindowsPath(log_dir).is_absolute()
     return log_dir == ANY_LOG_DIR or is_absolute
 
 
 def _report_illegal_broker(detail: str) -> Diagnostic:
-    hint = "Write the ids of brokers with commas between them and no spaces: 1,2,3"
+    hint = "Separate broker ids with commas and without spaces: 1,2,3"
     return error("illegal-broker", _ILLEGAL_BROKER, detail, hint=hint)
 
 
 def _find_repeated(values: Iterable[tuple[JsonPath, T]]) -> Iterator[tuple[JsonPath, T]]:
-    """What comes a second time, there; a third time says nothing new."""
+    """Yield each repeated value once, with the path of its second occurrence."""
     occurrences: Counter[T] = Counter()
     for path, value in values:
         occurrences[value] += 1
@@ -417,5 +418,5 @@ def _find_duplicates(ids: Iterable[int]) -> list[int]:
 
 
 def _format_java_list(values: Iterable[object]) -> str:
-    """A list as Java writes it."""
+    """Format a list as Java does."""
     return f"[{', '.join(map(str, values))}]"

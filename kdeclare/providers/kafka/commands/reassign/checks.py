@@ -1,4 +1,4 @@
-"""What `kdeclare reassign` refuses or warns of, in the words of Kafka's tool."""
+"""Checks and warnings of `kdeclare reassign`, in the words of Kafka's tool."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -44,8 +44,8 @@ _EXISTING_ASSIGNMENT = (
 
 
 def build_existing_moves_error() -> KdeclareError:
-    """What to say where replicas are being moved already."""
-    diagnostic = denied("existing-assignment", "Replicas are being moved", _EXISTING_ASSIGNMENT)
+    """Build the error that reports an in-flight reassignment."""
+    diagnostic = denied("existing-assignment", "Reassignment in progress", _EXISTING_ASSIGNMENT)
     return KdeclareError(diagnostic, exit_code=ExitCode.DENIED)
 
 
@@ -55,13 +55,17 @@ def validate_targets(
     live: KafkaState,
     log_dirs: Mapping[int, Sequence[LogDir]],
 ) -> None:
-    """Refuse brokers, topics, partitions and log directories that are not there. Raises KdeclareError."""
+    """Raise KdeclareError for brokers, topics, partitions and log directories that do not exist."""
     registered = {broker.id: broker for broker in live.cluster.brokers}
     problems = []
     for id_ in sorted({broker for a in assignments for broker in a.replicas}):
         broker = registered.get(id_)
         if broker is None or broker.fenced:
-            hint = "It is registered and does not serve." if broker else f"There are {sorted(registered)}."
+            hint = (
+                "Start the broker: it is registered, but it is fenced."
+                if broker
+                else f"Use the ids of existing brokers: {sorted(registered)}."
+            )
             problems.append(error("unknown-broker", "No such broker", f"Unknown broker id {id_}", hint=hint))
     if problems:
         raise KdeclareError(*problems)
@@ -76,7 +80,7 @@ def validate_targets(
 
 
 def validate_scope(topics: Iterable[str], scope: NameScope) -> None:
-    """Refuse topics outside the scope of the project. Raises KdeclareError."""
+    """Raise KdeclareError for topics outside the scope of the project."""
     ids = (ResourceId("Topic", topic) for topic in sorted(topics))
     forbidden_ids = [id_ for id_ in ids if not scope.permits(id_)]
     if forbidden_ids:
@@ -84,7 +88,7 @@ def validate_scope(topics: Iterable[str], scope: NameScope) -> None:
 
 
 def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
-    """Refuse topics that are not there. Raises KdeclareError."""
+    """Raise KdeclareError for topics that do not exist."""
     missing = sorted(set(topics) - live.topics.keys())
     if missing:
         raise KdeclareError(
@@ -95,28 +99,35 @@ def validate_topics(topics: Iterable[str], live: KafkaState) -> None:
 def _validate_directories(
     directories: Mapping[Replica, str], log_dirs: Mapping[int, Sequence[LogDir]]
 ) -> None:
-    """A broker that does not say which directories it has is left to answer for itself."""
+    """Raise KdeclareError for missing log directories; skip brokers that did not report their directories.
+
+    Such a broker validates the directories when it handles the request.
+    """
     problems = []
     for (partition, broker), path in sorted(directories.items()):
         paths = [log_dir.path for log_dir in log_dirs.get(broker, ()) if log_dir.error is None]
         if broker in log_dirs and path not in paths:
             detail = f"Failed to alter dir for {partition}-{broker}: the broker has no log directory {path}"
-            hint = f"It has {', '.join(paths)}." if paths else "None of its log directories is online."
+            hint = (
+                f"Use one of the broker's log directories: {', '.join(paths)}."
+                if paths
+                else "Bring a log directory of the broker back online: all of them are offline."
+            )
             problems.append(error("unknown-log-dir", "No such log directory", detail, hint=hint))
     if problems:
         raise KdeclareError(*problems)
 
 
 TextWriter = Callable[[str], None]
-"""Takes what the tool prints, piece by piece; each ends in a new line."""
+"""Writes one piece of the tool's output; each piece ends with a newline."""
 DiagnosticsWriter = Callable[[Iterable[Diagnostic]], None]
-"""Takes what else should be known."""
+"""Reports diagnostics beside the tool's output."""
 
 _CLEAR_THROTTLE = ClearThrottle()
 
 
 def render_throttle_limits(workspace: Workspace, execution_request: ExecutionRequest) -> str:
-    """What is said of the throttles that are in force now."""
+    """Render the lines about the throttles that are now in force; empty if there are none."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     rates_by_key = {key: {keys.get(key) for keys in own_entries.values()} for key in throttles.ALL_RATE_KEYS}
@@ -141,7 +152,7 @@ def settle_and_clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Settle what earlier runs left open, and take their throttles away."""
+    """Recover unfinished earlier runs, and remove their throttles."""
     store = workspace.store
     state = store.read()
     if not find_unfinished_runs(store) and not (state and state.pending_cleanup):
@@ -161,7 +172,7 @@ def clear_throttles(
     write_text: TextWriter,
     report: DiagnosticsWriter,
 ) -> None:
-    """Take away what kdeclare has throttled moves with that are over, and say so in the tool's words."""
+    """Remove kdeclare's throttles of finished moves, and print this in the words of Kafka's tool."""
     cleanup_result = clean_up_workspace(workspace, connections, command_name)
     results = cleanup_result.run.results if cleanup_result.run else {}
     brokers: set[int] = set()
@@ -178,7 +189,7 @@ def clear_throttles(
 def check_foreign_throttles(
     workspace: Workspace, cluster: Cluster, topics: Iterable[str]
 ) -> tuple[Diagnostic, ...]:
-    """What to say of throttles that are not kdeclare's; Kafka's tool would take them away all the same."""
+    """Warn about throttles that kdeclare did not set; Kafka's tool would remove them, too."""
     state = workspace.store.read()
     own_entries: ThrottleEntries = get_move_cleanup(state).throttles
     entities = [f"{ConfigScope.BROKER}/{broker.id}" for broker in cluster.describe().brokers]
@@ -198,7 +209,7 @@ def check_foreign_throttles(
 def _find_foreign_values(
     current_values: Mapping[str, ConfigOverride], own_values: Mapping[str, ThrottleValue]
 ) -> dict[str, str]:
-    """What is set that kdeclare has not put there."""
+    """Return the current throttle values that kdeclare did not set."""
     result: dict[str, str] = {}
     for key, value in current_values.items():
         own_value = own_values.get(key)
@@ -218,9 +229,9 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
     settings_text = ", ".join(f"{key}={value}" for key, value in values.items())
     return warning(
         "foreign-throttle",
-        "Throttles of others are left alone",
-        f"{entity}: {settings_text}",
-        hint="Where nobody needs them: kafka-configs --bootstrap-server … --alter --entity-type "
+        "Foreign throttles kept",
+        f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are left alone.",
+        hint="If they are no longer needed, run kafka-configs --bootstrap-server … --alter --entity-type "
         f"{entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
         subject=entity,
     )

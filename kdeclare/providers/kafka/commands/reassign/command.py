@@ -1,4 +1,4 @@
-"""``kdeclare reassign``: the options, the files and the output of kafka-reassign-partitions."""
+"""``kdeclare reassign``: accepts the options and files of kafka-reassign-partitions and prints its output."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -43,7 +43,7 @@ _ACTIONS_BY_OPTION = {
     "preserve_throttles": ("verify", "cancel"),
     "timeout": ("execute", "cancel"),
 }
-"""Which actions an option goes with."""
+"""The actions that accept each option."""
 _REQUIRED_OPTIONS = {
     "generate": ("topics_to_move_json_file", "broker_list"),
     **dict.fromkeys(_FILE_ACTIONS, ("reassignment_json_file",)),
@@ -53,25 +53,30 @@ _TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReassignAction:
-    """What is to be done; one of them."""
+    """The action to perform; exactly one is required."""
 
     generate: Annotated[
-        bool, typer.Option("--generate", help="Propose where topics could be. Changes nothing.")
+        bool,
+        typer.Option(
+            "--generate", help="Propose an assignment of the topics to brokers without changing anything."
+        ),
     ] = False
-    execute: Annotated[bool, typer.Option("--execute", help="Begin to move replicas.")] = False
+    execute: Annotated[bool, typer.Option("--execute", help="Start to move replicas.")] = False
     verify: Annotated[
         bool,
         typer.Option(
             "--verify",
-            help="Say how far moves are; once they are over, take the throttles away that kdeclare has set.",
+            help="Show the progress of moves; once they have finished, remove kdeclare's throttles.",
         ),
     ] = False
-    cancel: Annotated[bool, typer.Option("--cancel", help="Stop those moves that go on.")] = False
-    list: Annotated[bool, typer.Option("--list", help="List all moves that go on.")] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the given moves that are in progress.")] = (
+        False
+    )
+    list: Annotated[bool, typer.Option("--list", help="List all moves in progress.")] = False
 
     @property
     def name(self) -> str:
-        """The action. Raises BadParameter unless it is exactly one."""
+        """The chosen action. Raises BadParameter unless exactly one was given."""
         chosen_actions = [name for name in _ACTIONS if getattr(self, name)]
         if len(chosen_actions) != 1:
             raise typer.BadParameter(
@@ -83,63 +88,68 @@ class ReassignAction:
 
 @dataclass(frozen=True, slots=True)
 class ReassignDetails:
-    """What goes with the actions."""
+    """Options of the actions."""
 
     reassignment_json_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where partitions are to be (--execute, --verify, --cancel)."),
+        typer.Option(metavar="FILE", help="File with the target replicas (--execute, --verify, --cancel)."),
     ] = None
     topics_to_move_json_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Which topics to move (--generate).")
+        Path | None, typer.Option(metavar="FILE", help="File with the topics to move (--generate).")
     ] = None
     broker_list: Annotated[
-        str | None, typer.Option(metavar="ID[,…]", help="The brokers to move them to (--generate).")
+        str | None, typer.Option(metavar="ID[,…]", help="Brokers to move the topics to (--generate).")
     ] = None
     disable_rack_aware: Annotated[
-        bool, typer.Option("--disable-rack-aware", help="Pay no attention to racks (--generate).")
+        bool, typer.Option("--disable-rack-aware", help="Ignore racks (--generate).")
     ] = False
     throttle: Annotated[
         int | None,
-        typer.Option(metavar="BYTES", help="Bytes a second between brokers, at most (--execute)."),
+        typer.Option(
+            metavar="BYTES", help="Limit replication between brokers, in bytes per second (--execute)."
+        ),
     ] = None
     replica_alter_log_dirs_throttle: Annotated[
         int | None,
-        typer.Option(metavar="BYTES", help="The same between a broker's log directories (--execute)."),
+        typer.Option(
+            metavar="BYTES",
+            help="Limit copying between log directories of a broker, in bytes per second (--execute).",
+        ),
     ] = None
     additional: Annotated[
         bool,
         typer.Option(
             "--additional",
-            help="Even if moves go on; also changes where those go, and their throttle (--execute).",
+            help="Start even if moves are in progress; also changes their targets and throttle (--execute).",
         ),
     ] = False
     disallow_replication_factor_change: Annotated[
         bool,
         typer.Option(
             "--disallow-replication-factor-change",
-            help="Leave out partitions whose replication factor would change (--execute).",
+            help="Skip partitions whose replication factor would change (--execute).",
         ),
     ] = False
     preserve_throttles: Annotated[
-        bool, typer.Option("--preserve-throttles", help="Keep the throttles (--verify, --cancel).")
+        bool, typer.Option("--preserve-throttles", help="Keep the throttles in place (--verify, --cancel).")
     ] = False
     timeout: Annotated[
         int | None,
         typer.Option(
             metavar="MS",
             min=0,
-            help="How long to wait until moves between log directories have begun (default: 10000).",
+            help="How long to wait for moves between log directories to start (default: 10000).",
         ),
     ] = None
 
     def check(self, action: str) -> None:
-        """Refuse what does not go with the action, and what is missing. Raises BadParameter."""
+        """Raise BadParameter for an option that the action does not accept, or that it requires and lacks."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         given = [name for name, value in values.items() if value is not None and value is not False]
         for name in _REQUIRED_OPTIONS.get(action, ()):
             if name not in given:
                 raise typer.BadParameter(
-                    f"{_format_option(action)} needs it.", param_hint=_format_option(name)
+                    f"{_format_option(action)} requires this option.", param_hint=_format_option(name)
                 )
         for name in given:
             if action not in _ACTIONS_BY_OPTION[name]:
@@ -147,15 +157,18 @@ class ReassignDetails:
                 raise typer.BadParameter(text, param_hint=_format_option(name))
 
     def rate(self, name: str) -> int | None:
-        """A throttle; Kafka's default of -1 is none. Raises BadParameter for one that lets nothing pass."""
+        """Return a throttle; Kafka's default of -1 means none. Raises BadParameter if it is 0."""
         value: int | None = getattr(self, name)
         if value == 0:
-            raise typer.BadParameter("0 would stop the moves; leave it out.", param_hint=_format_option(name))
+            raise typer.BadParameter(
+                "0 would stop the moves; omit the option to move without a throttle.",
+                param_hint=_format_option(name),
+            )
         return value if value is not None and value > 0 else None
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Register the command with the application."""
     command(app, "reassign", epilog=_EPILOG)(reassign)
 
 
@@ -170,14 +183,16 @@ def reassign(
 ) -> ExitCode:
     """Move replicas as kafka-reassign-partitions does.
 
-    Takes the options and files of that tool, and prints what it prints. Beyond that --execute and
-    --cancel show a plan and ask first, stand in the history, and can be rolled back.
+    The command accepts the options and files of that tool and prints the same output. In addition, --execute
+    and --cancel show a plan and ask for confirmation, are recorded in the history, and can be rolled back.
     """
     action_name = action.name
     details.check(action_name)
     overrides = overriding.overrides()
     if overrides and action_name not in ("execute", "cancel"):
-        raise typer.BadParameter(f"--{action_name} changes no replicas.", param_hint="--override-policy")
+        raise typer.BadParameter(
+            f"--{action_name} does not change any replicas.", param_hint="--override-policy"
+        )
     if action_name == "generate":
         return _generate(console, details, servers)
     if action_name == "list":
@@ -202,7 +217,7 @@ def _generate(console: Console, details: ReassignDetails, servers: ClusterOption
     )
 
     file, broker_list = details.topics_to_move_json_file, details.broker_list
-    assert file is not None  # see `Details.check`
+    assert file is not None  # see `ReassignDetails.check`
     assert broker_list is not None
     brokers = parse_broker_list(broker_list)
     topics = parse_topics_to_move(_read_file(file), str(file))
@@ -281,7 +296,7 @@ def _run(
     overrides: Mapping[str, str],
     action: "Callable[[ApplyOptions], ReassignResult]",
 ) -> ExitCode:
-    """One run that waits for nothing; what the tool says of it has been printed by then."""
+    """Execute one run without waiting for moves. The action itself prints the output of Kafka's tool."""
 
     def run_action(apply_options: "ApplyOptions") -> "ReassignResult | None":
         result = action(apply_options)
@@ -307,7 +322,7 @@ def _show_result(console: Console, result: "ReassignResult") -> ExitCode:
     if problems:
         console.fail(problems, code)
     if run.run_id is not None:
-        console.note(f"Run {run.run_id}; kdeclare rollback undoes it.")
+        console.note(f"Run {run.run_id}; undo it with kdeclare rollback.")
     return code
 
 
@@ -315,19 +330,19 @@ def _load_assignments(details: ReassignDetails) -> "tuple[PartitionAssignment, .
     from kdeclare.providers.kafka.commands.reassign.assignments_file import parse_assignments
 
     file = details.reassignment_json_file
-    assert file is not None  # see `Details.check`
+    assert file is not None  # see `ReassignDetails.check`
     return parse_assignments(_read_file(file), str(file))
 
 
 def _read_file(file: Path) -> str:
-    """The text of a file. Raises KdeclareError."""
+    """Return the text of a file. Raises KdeclareError if it cannot be read."""
     try:
         return file.read_bytes().decode()
     except OSError as problem:
         reason = problem.strerror or str(problem)
     except UnicodeDecodeError:
-        reason = "It is not UTF-8 text"
-    raise KdeclareError(error("unreadable-file", "The file cannot be read", f"{file}: {reason}."))
+        reason = "the file is not UTF-8 text"
+    raise KdeclareError(error("unreadable-file", "Cannot read the file", f"{file}: {reason}."))
 
 
 def _format_option(name: str) -> str:

@@ -1,7 +1,7 @@
-"""The plans of `kdeclare reassign`: of moves given partition by partition, and of stopping moves in flight.
+"""The plans of `kdeclare reassign`: moving individual partitions, and cancelling in-flight moves.
 
-The first is the plan of an ephemeral `Reassignment`, and what a manifest cannot say comes on top: log
-directories, a throttle for what is on its way already, and partitions that alone are denied.
+The first is the plan of an ephemeral `Reassignment`, extended by features that a manifest cannot express:
+log directories, a throttle for moves that are already in flight, and the denial of individual partitions.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -66,11 +66,11 @@ from kdeclare.providers.kafka.topic.diff import MOVE_IN_FLIGHT
 
 EXECUTE_RESOURCE = ResourceId("Reassignment", "reassign")
 RESIZED_RESOURCE = ResourceId("Reassignment", "resized")
-"""What stands for the partitions whose replication factor must not change."""
+"""The resource that holds the denied partitions: their replication factor must not change."""
 
 _SET_THROTTLE, _CLEAR_THROTTLE, _RELOCATE_TYPE = SetThrottle(), ClearThrottle(), RelocateReplicas()
 _BEFORE_MOVE = "throttles before a move"
-_ADDITIONAL_HINT = "--additional: it is sent elsewhere."
+_ADDITIONAL_HINT = "Check the new target: with --additional, this in-flight move is redirected to it."
 
 Replicas = tuple[int, ...]
 Replica = tuple[TopicPartition, int]
@@ -78,11 +78,11 @@ Replica = tuple[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRequest:
-    """What is asked for.
+    """The requested moves.
 
     targets: replicas by partition. directories: log directories by partition and broker.
-    additional: also partitions that are being moved already. resize: whether the replication factor may
-    change. throttle, dirs_throttle: bytes a second, between brokers and between log directories.
+    additional: also redirect partitions that are already being moved. resize: whether the replication factor
+    may change. throttle, dirs_throttle: bytes per second, between brokers and between log directories.
     """
 
     targets: Mapping[TopicPartition, Replicas]
@@ -101,10 +101,10 @@ def build_execution_plan(
     secrets: SecretSource,
     progress: Progress,
 ) -> Plan:
-    """Plan it; nothing is changed anywhere.
+    """Plan the requested moves without changing anything.
 
     request: without any resources. live: the topics with their moves, and their log directories.
-    Raises Fault when the cluster does not answer, KdeclareError when the state is another cluster's.
+    Raises Fault if the cluster does not respond, KdeclareError if the state belongs to another cluster.
     """
     resized_targets = {} if execution_request.resize else _find_resized(execution_request.targets, live)
     targets = tuple(
@@ -143,7 +143,7 @@ def build_execution_plan(
 
 
 def find_unmoved_partitions(plan: Plan) -> frozenset[TopicPartition]:
-    """What a plan says of partitions, and nothing of it does: a guard or a policy has denied it."""
+    """Return the partitions with a change but no operation, because a guard or a policy denied it."""
     moves = [op for op in plan.operations if is_reassignment(op)]
     moving_paths = {f"{REPLICAS_PREFIX}{name}" for op in moves for name in get_targets(op)}
     stated_paths = {
@@ -174,11 +174,11 @@ def _find_target_dir(live: KafkaState, replica: Replica) -> str | None:
 
 
 def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: KafkaState) -> Plan:
-    """Log directories come before the moves, which need brokers that know them."""
+    """Add the log directory operation; it precedes the moves, as brokers must know the directories first."""
     if not relocations:
         return plan
     op = build_relocate_operation(EXECUTE_RESOURCE, relocations, live)
-    relocate_needs = {op.id: "brokers know the log directory first"}
+    relocate_needs = {op.id: "brokers must know the log directory first"}
     operations = tuple(
         replace(o, needs={**o.needs, **relocate_needs}) if is_reassignment(o) else o for o in plan.operations
     )
@@ -188,7 +188,7 @@ def _with_relocations(plan: Plan, relocations: Mapping[Replica, str], live: Kafk
 def build_relocate_operation(
     resource: ResourceId, relocations: Mapping[Replica, str], live: KafkaState
 ) -> Operation:
-    """The operation that sends replicas into other log directories of their brokers."""
+    """Build the operation that moves replicas to other log directories of their brokers."""
     args = RelocateArgs({format_replica(r): path for r, path in sorted(relocations.items())})
     paths_before = {
         format_replica(r): path for r in sorted(relocations) if (path := _find_target_dir(live, r))
@@ -207,7 +207,10 @@ def _with_throttle(
     move_cleanup: PendingMoveCleanup,
     cluster: Cluster,
 ) -> Plan:
-    """A throttle for what the plan itself does not move: it is on its way, or stays on its broker."""
+    """Add a throttle for replicas that the plan does not reassign.
+
+    They are already in flight, or move between log directories of one broker.
+    """
     in_flight = [
         p
         for p, target in execution_request.targets.items()
@@ -232,7 +235,8 @@ def _with_throttle(
         ),
     )
     if in_flight:
-        # the rates are for both: whichever command finds all of it over takes them away
+        # In-flight and new moves share the rates, so this plan must not remove them when its own moves have
+        # finished. A later command removes them once all moves have.
         plan = replace(
             plan, operations=tuple(op for op in plan.operations if op.verb != _CLEAR_THROTTLE.name)
         )
@@ -258,7 +262,10 @@ def _build_move_entries(
 
 
 def _build_directory_entries(execution_request: ExecutionRequest, live: KafkaState) -> ThrottleEntries:
-    """The rate of brokers that have copying to do; a replica to come is put in its place right away."""
+    """Return the rate for brokers that copy between directories.
+
+    A replica that the move adds starts in its target directory, so it needs no copying.
+    """
     if execution_request.dirs_throttle is None:
         return {}
     copying_brokers = {
@@ -284,7 +291,7 @@ def _build_set_throttle(
 
 
 def _build_throttle_fields(op: Operation, throttle_state: KafkaState) -> tuple[FieldChange, ...]:
-    """One a rate, with what was there before; where brokers differ, the one with the lowest id speaks."""
+    """Build one field per rate, with its previous value; the first broker with the rate provides both."""
     fields: dict[str, FieldChange] = {}
     for entity, keys in get_arguments(op, ThrottleArgs).entries.items():
         current_values = throttles.get_current_values(throttle_state, entity)
@@ -298,18 +305,20 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
     for entity, rate in foreign_rates.items():
         yield warning(
             "foreign-throttle",
-            "Someone else's throttle holds",
-            f"{entity} has a throttle of {rate} bytes a second that kdeclare did not set; it is left alone.",
-            hint="Have it taken away where nobody needs it any more.",
+            "Foreign throttle in force",
+            f"{entity} has a throttle of {rate} bytes per second that kdeclare did not set. The throttle is "
+            "left unchanged and applies to the moves.",
+            hint="Remove the throttle if it is no longer needed.",
             resource=str(EXECUTE_RESOURCE),
             subject=entity,
         )
 
 
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
-    """The plan with more fields in the change of `RESOURCE`, which is made where there is none.
+    """Add fields to the change of `EXECUTE_RESOURCE`; create the change if there is none.
 
-    The fields are of an operation: if all the moves were denied, there is something left of it now.
+    The fields belong to an operation, so a change that was blocked, as all of its moves were denied, is no
+    longer blocked.
     """
     if not fields:
         return plan
@@ -341,7 +350,7 @@ def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
 
 
 def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas], live: KafkaState) -> Plan:
-    """The partitions that must not be moved, beside those that are, in the words of the brokers."""
+    """Add a blocked change for partitions that would change their replication factor, as brokers word it."""
     if not resized_targets:
         return plan
     current = {p: live.replicas(p) or () for p in sorted(resized_targets)}
@@ -354,9 +363,9 @@ def _with_denied(plan: Plan, resized_targets: Mapping[TopicPartition, Replicas],
     problems = [
         denied(
             REPLICATION_FACTOR_GUARD,
-            "The replication factor would change",
+            "Replication factor would change",
             f"{p}: The replication factor is changed from {len(replicas)} to {len(resized_targets[p])}",
-            hint="Name as many replicas as it has, or leave out --disallow-replication-factor-change.",
+            hint="Keep the number of replicas, or omit --disallow-replication-factor-change.",
             resource=str(RESIZED_RESOURCE),
             subject=str(p),
         )
@@ -389,10 +398,11 @@ def build_cancel_plan(
     partitions: Collection[TopicPartition],
     replicas: Collection[Replica] = (),
 ) -> Plan:
-    """Cancel what of ``partitions`` is being moved, and send ``replicas`` back that change log directories.
+    """Plan to cancel the moves of ``partitions`` and the log directory moves of ``replicas``.
 
+    Partitions and replicas that are not being moved are ignored.
     request: without any resources. live: the topics with their moves, and their log directories.
-    Raises KdeclareError when the state is another cluster's.
+    Raises KdeclareError if the state belongs to another cluster.
     """
     state = request.state
     if state is not None:
@@ -429,17 +439,20 @@ def _warn_cancel_grows(partition: TopicPartition, live: KafkaState) -> Diagnosti
     move = live.moves[partition]
     return warning(
         "cancel-grows",
-        "Cancelling leaves more replicas than are wanted",
-        f"{partition} was sent elsewhere more than once, or is to lose replicas: a cancel leaves all of "
-        f"{list(move.origin)}, and it is heading for {list(move.target)}.",
-        hint="kdeclare rollback goes back to the recorded list instead.",
+        "Cancelling leaves extra replicas",
+        f"{partition} was redirected more than once, or is losing replicas: it is moving to "
+        f"{list(move.target)}, and cancelling leaves it on all of {list(move.origin)}.",
+        hint="Run kdeclare rollback instead to restore the recorded list of replicas.",
         resource=str(CANCEL_RESOURCE),
         subject=str(partition),
     )
 
 
 def _find_origin_dir(live: KafkaState, replica: Replica) -> str | None:
-    """The log directory that a replica is about to leave; one that a cancelled move was adding goes."""
+    """Return the log directory that a replica is leaving, or None.
+
+    None also for a replica that the cancelled move is adding, as cancelling removes it.
+    """
     move = live.moves.get(replica[0])
     dirs = live.dirs.get(replica)
     if dirs is None or dirs.arriving is None or (move and replica[1] in move.adding):

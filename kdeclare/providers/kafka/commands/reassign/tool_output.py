@@ -1,4 +1,4 @@
-"""What Kafka's kafka-reassign-partitions tool prints, to the letter: scripts read it."""
+"""The exact output of Kafka's kafka-reassign-partitions tool, which scripts parse."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -10,10 +10,10 @@ from kdeclare.providers.kafka.live import Move, ReplicaDirs
 
 @dataclass(frozen=True, slots=True)
 class VerifyState:
-    """How one partition stands to the replicas that were asked for.
+    """The state of one partition compared with the requested replicas.
 
-    current: its replicas; None where there is no such partition.
-    moving: whether it is being reassigned, be it to these replicas or to others.
+    current: its replicas; None if the partition does not exist.
+    moving: whether it is being reassigned, to these replicas or to others.
     """
 
     partition: TopicPartition
@@ -23,7 +23,7 @@ class VerifyState:
 
 
 def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[PartitionAssignment]) -> str:
-    """The answer of ``--generate``."""
+    """Render the output of ``--generate``."""
     return (
         f"Current partition replica assignment\n{dump_assignments(current)}\n\n"
         f"Proposed partition reassignment configuration\n{dump_assignments(proposed)}\n"
@@ -31,7 +31,7 @@ def render_proposal(current: Iterable[PartitionAssignment], proposed: Iterable[P
 
 
 def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
-    """What ``--execute`` prints first: where the partitions are, as a file to move them back with."""
+    """Render the first output of ``--execute``: the current replicas, as a file for moving them back."""
     return (
         f"Current partition replica assignment\n\n{dump_assignments(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback\n"
@@ -39,13 +39,13 @@ def render_rollback_hint(current: Iterable[PartitionAssignment]) -> str:
 
 
 def render_started(partitions: Iterable[TopicPartition]) -> str:
-    """What ``--execute`` prints last."""
+    """Render the last output of ``--execute``."""
     number, names = _format_names(partitions)
     return f"Successfully started partition reassignment{_format_plural_suffix(number)} for {names}\n"
 
 
 def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
-    """The answer of ``--list``."""
+    """Render the output of ``--list``."""
     if not moves:
         return "No partition reassignments found.\n"
     lines = [_format_move(partition, moves[partition]) for partition in sorted(moves)]
@@ -53,13 +53,13 @@ def render_moves(moves: Mapping[TopicPartition, Move]) -> str:
 
 
 def render_verification(states: Iterable[VerifyState]) -> str:
-    """The answer of ``--verify`` about partitions; log directories and throttles come after it."""
+    """Render the output of ``--verify`` about partitions; log directories and throttles follow it."""
     lines = [_format_verify_state(state) for state in sorted(states, key=lambda state: state.partition)]
     return "".join(f"{line}\n" for line in ("Status of partition reassignment:", *lines))
 
 
 def render_cancelled(partitions: Iterable[TopicPartition]) -> str:
-    """The answer of ``--cancel``, given those of the partitions whose reassignment was active."""
+    """Render the output of ``--cancel``. partitions: only those whose reassignment was active."""
     number, names = _format_names(partitions)
     if not number:
         return "None of the specified partition reassignments are active.\n"
@@ -77,7 +77,7 @@ def _format_verify_state(state: VerifyState) -> str:
         return f"Reassignment of partition {state.partition} is still in progress."
     if state.current == state.target:
         return f"Reassignment of partition {state.partition} is completed."
-    # of a partition that is not there Kafka's tool says the same, with nothing where the replicas would be
+    # Kafka's tool prints the same for a missing partition, with an empty replica set.
     current, target = _format_ids(state.current or ()), _format_ids(state.target)
     return (
         f"There is no active reassignment of partition {state.partition}, "
@@ -86,7 +86,7 @@ def _format_verify_state(state: VerifyState) -> str:
 
 
 def _format_names(partitions: Iterable[TopicPartition]) -> tuple[int, str]:
-    """How many there are, and their names."""
+    """Return the number of partitions and their names."""
     names = [str(partition) for partition in sorted(partitions)]
     return len(names), ",".join(names)
 
@@ -108,9 +108,9 @@ NO_MOVES = "None of the specified partition moves are active.\n"
 
 @dataclass(frozen=True, slots=True, order=True)
 class DirState:
-    """How one replica stands to the log directory that was asked for.
+    """The state of one replica compared with the requested log directory.
 
-    dirs: where it is; None where its broker has no such replica. silent: its broker does not answer.
+    dirs: its directories; None if its broker has no such replica. is_silent: its broker does not respond.
     """
 
     broker: int
@@ -121,18 +121,18 @@ class DirState:
 
     @property
     def moving(self) -> bool:
-        """Whether it is on its way, be it to this directory or to another one."""
+        """Whether the replica is moving, to this directory or to another one."""
         return self.dirs is not None and self.dirs.path is not None and self.dirs.arriving is not None
 
 
 def render_dir_states(states: Iterable[DirState]) -> str:
-    """The answer of ``--verify`` about log directories; an empty line where none was named."""
+    """Render the output of ``--verify`` about log directories; an empty line if none was requested."""
     return "".join(f"{_format_dir_state(state)}\n" for state in sorted(states, key=_get_sort_key)) or "\n"
 
 
 def render_dirs_started(replicas: Iterable[DirState]) -> str:
-    """What ``--execute`` and ``--cancel`` print of replicas that go to a directory or are in it already."""
-    # the space at the end of the line is the tool's
+    """Render the lines of ``--execute`` and ``--cancel`` for replicas moving to their directory or in it."""
+    # Kafka's tool also prints the space at the end of the line.
     return "".join(
         f"Successfully started moving log directory to {r.target} for replica {r.partition} "
         f"with broker {r.broker} \n"
@@ -141,24 +141,24 @@ def render_dirs_started(replicas: Iterable[DirState]) -> str:
 
 
 def render_dirs_not_started(replicas: Iterable[DirState]) -> str:
-    """What it prints of those that are nowhere to be seen."""
+    """Render the error for replicas that are neither in their directory nor moving to it."""
     names = [_format_replica(replica) for replica in sorted(replicas, key=_get_sort_key)]
     plural_suffix = "" if len(names) == 1 else "s"
     return f"Timed out before log directory move{plural_suffix} could be started for: {','.join(names)}"
 
 
 def render_throttle_set(rate: int) -> str:
-    """What it prints of the throttle between brokers."""
+    """Render the line about the throttle between brokers."""
     return f"The inter-broker throttle limit was set to {rate} B/s\n"
 
 
 def render_dirs_throttle_set(rate: int) -> str:
-    """What it prints of the throttle between log directories."""
+    """Render the line about the throttle between log directories."""
     return f"The replica-alter-dir throttle limit was set to {rate} B/s\n"
 
 
 def render_throttles_cleared(brokers: Collection[int], topics: Collection[str]) -> str:
-    """What ``--verify`` and ``--cancel`` print last; nothing of what is not concerned."""
+    """Render the last output of ``--verify`` and ``--cancel``; empty if no throttle was removed."""
     text = ""
     if brokers:
         plural_suffix = "" if len(brokers) == 1 else "s"

@@ -1,1 +1,1 @@
-"""Operations that move replicas, and those that accompany them."""
+"""Operations that move replicas, and the auxiliary operations around them."""

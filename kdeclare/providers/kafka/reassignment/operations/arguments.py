@@ -21,11 +21,11 @@ _ThrottleKey = Literal[*REPLICAS_KEYS, *ALL_RATE_KEYS]  # type: ignore[valid-typ
 
 @dataclass(frozen=True, slots=True)
 class ReassignArgs(PartitionsArgs):
-    """Partitions, each with the replicas that it is to have.
+    """Partitions with their target replicas.
 
-    client_guard: the broker cannot guard the replication factor (KIP-860); kdeclare's own check has to do.
-    pace: how to go about it; undoing it goes about it in the same way. pause_s: how long to wait once it
-        could begin. group: the name of the moves that share the pace.
+    client_guard: whether kdeclare checks the replication factor itself, as the brokers cannot (KIP-860).
+    pace: the pace of the moves, and of the moves that undo them. pause_s: how long to wait before starting
+        once all dependencies are done. group: the name of the moves that share the pace.
     """
 
     allow_replication_factor_change: bool
@@ -37,14 +37,14 @@ class ReassignArgs(PartitionsArgs):
 
 @dataclass(frozen=True, slots=True)
 class MovesArgs(PartitionsArgs):
-    """Partitions that are being moved: where they are heading, or what is left once they are cancelled."""
+    """Partitions that are being moved, with the target of the move, or the replicas left after a cancel."""
 
     pace: Annotated[Pace | None, OMIT_NONE] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ElectArgs(Arguments):
-    """partitions: the preferred leader by partition."""
+    """Preferred leaders to elect. partitions: the preferred leader by partition."""
 
     partitions: Mapping[PartitionName, BrokerId]
     pace: Annotated[Pace | None, OMIT_NONE] = None
@@ -52,16 +52,17 @@ class ElectArgs(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class RelocateArgs(Arguments):
-    """replicas: the path of the log directory by replica (``<topic>-<n>@<broker>``)."""
+    """Target log directories. replicas: the path by replica (``<topic>-<n>@<broker>``)."""
 
     replicas: Mapping[ReplicaName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleArgs(Arguments):
-    """Throttles to be set or taken away; see `providers.kafka.reassignment.leftovers.Entries`.
+    """Throttles to set or clear; see `providers.kafka.reassignment.pending_move_cleanup.ThrottleEntries`.
 
-    partitions: for whose moves they are. relies_on: rates by entity and key that are there and have to hold.
+    partitions: the partitions whose moves are throttled. relies_on: existing rates, by entity and key, that
+    must stay in force.
     """
 
     entries: Mapping[_ThrottledEntity, Mapping[_ThrottleKey, ThrottleValue]]
@@ -71,19 +72,19 @@ class ThrottleArgs(Arguments):
 
 
 def list_partitions(op: Operation) -> Collection[str]:
-    """Return the partitions (``<topic>-<n>``) that an operation is about; none where it is about others."""
+    """Return the partitions (``<topic>-<n>``) of an operation; empty if its arguments have none."""
     if isinstance(op.args, PartitionsArgs | ElectArgs):
         return op.args.partitions.keys()
     return op.args.partitions if isinstance(op.args, ThrottleArgs) else ()
 
 
 def get_pace(op: Operation) -> Pace:
-    """Return how an operation is to go about its work; nothing is said where it has no pace."""
+    """Return the pace of an operation; an empty pace if it has none."""
     if isinstance(op.args, ReassignArgs | MovesArgs | ElectArgs | ThrottleArgs):
         return op.args.pace or Pace()
     return Pace()
 
 
 def find_group(op: Operation) -> str | None:
-    """Return the name of the moves that an operation shares its pace with; None where it has its own."""
+    """Return the name of the group of moves that share the operation's pace; None if it has no group."""
     return op.args.group if isinstance(op.args, ReassignArgs) else None

@@ -1,4 +1,4 @@
-"""Electing preferred leaders (KIP-460): a move or a new order changes who should lead, not who does."""
+"""Elect preferred leaders (KIP-460): moving or reordering replicas changes only the preferred leader."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
@@ -28,11 +28,11 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_elec
 
 
 class ElectLeaders(KafkaOperationType):
-    """Has the preferred leaders elected, once none of its partitions is being moved."""
+    """Elects the preferred leaders once none of its partitions is being moved."""
 
     name = "leaders.elect"
-    cleanup_label = "had preferred leaders elected"
-    done_label = ("election of preferred leaders", "elections of preferred leaders")
+    cleanup_label = "elected preferred leaders"
+    done_label = ("preferred leader election", "preferred leader elections")
     arguments = ElectArgs
     has_timeout = True
     awaits = MOVE_COMPLETION
@@ -40,11 +40,11 @@ class ElectLeaders(KafkaOperationType):
     is_cleanup = True
 
     def select(self, op: Operation) -> Selections:
-        """The topics of its partitions."""
+        """Select the topics of its partitions."""
         return (KafkaSelection(collect_topics(_get_leaders(op))),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Who leads."""
+        """Return the current leaders."""
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
         for name in _get_leaders(op):
@@ -57,15 +57,15 @@ class ElectLeaders(KafkaOperationType):
         return view
 
     def expected_state(self, op: Operation) -> View:
-        """The preferred ones lead."""
+        """Return the preferred leaders."""
         return {f"leader of {name}": leader for name, leader in _get_leaders(op).items()}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """None: who leads is no wish."""
+        """Return no fields: leaders are not declared."""
         return ()
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """The partitions of other topics."""
+        """Return the part for the partitions of other topics."""
         remaining = {p: b for p, b in _get_leaders(op).items() if TopicPartition.parse(p).topic not in topics}
         bare_op = replace(
             op, expect={f"leader of {p}": op.expect[f"leader of {p}"] for p in remaining if op.expect}
@@ -77,15 +77,15 @@ class ElectLeaders(KafkaOperationType):
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a partition."""
+        """Return one claim per partition."""
         return {f"leader of {name}": f"leader/{name}" for name in _get_leaders(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Its partitions are its own."""
+        """Return its id, as no other operation claims its partitions."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Its leaders."""
+        """Return the claims of its leaders."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -96,7 +96,7 @@ class ElectLeaders(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """ElectLeaders for those that do not lead and are preferred still: a move may have failed."""
+        """Send ElectLeaders for leaders that are still preferred but do not lead; a move may have failed."""
         cluster = connections.get(KafkaConnection).cluster
         topics = cluster.topics(sorted({t for op in ops for t in collect_topics(_get_leaders(op))}))
         unpreferred = [
@@ -117,11 +117,11 @@ class ElectLeaders(KafkaOperationType):
         return {op.id: merge_results(_get_leaders(op), results) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Nothing: undoing the move has an election of its own."""
+        """Do nothing: the moves of a rollback have their own election."""
         return UndoResult()
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """What has to wait for moves, or for the preferred leader, is left for later."""
+        """Keep elections pending that must wait for moves or for the preferred leader."""
         own_leaders = _get_leaders(op)
         pending_elections = bind_elections(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
@@ -140,7 +140,7 @@ def _get_leaders(op: Operation) -> Mapping[str, int]:
 def build_elect_operation(
     name: str, resource: ResourceId, preferred: Mapping[str, int], pace: Pace | None
 ) -> Operation:
-    """The operation that has leaders elected; undoing it is electing, too. ``name`` tells it from others."""
+    """Build the operation that elects leaders; its inverse is an election, too. ``name``: unique by verb."""
     args = ElectArgs(dict(preferred), pace)
     inverse = Inverse(ElectLeaders.name, args)
     return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, args, {}, inverse=inverse)

@@ -1,4 +1,4 @@
-"""Moving replicas to other brokers, guarded as KIP-860 has it, and to other log directories (KIP-113).
+"""Move replicas to other brokers, with the guard of KIP-860, and to other log directories (KIP-113).
 
 AlterPartitionReassignments and AlterReplicaLogDirs.
 """
@@ -40,9 +40,9 @@ from kdeclare.providers.kafka.reassignment.pending_move_cleanup import bind_move
 
 
 class AwaitMoves(PartitionsOperationType):
-    """Begins once the moves of its partitions are over, and has then nothing to do.
+    """Waits until the moves of its partitions have finished, and then does nothing.
 
-    partitions: where they are heading. What comes after it sees for itself whether they got there.
+    partitions: the targets of the moves. Later operations check themselves whether they were reached.
     """
 
     name = "moves.await"
@@ -52,15 +52,15 @@ class AwaitMoves(PartitionsOperationType):
     is_auxiliary = True
 
     def expected_state(self, op: Operation) -> View:
-        """Where they were heading."""
+        """Return the targets of the moves."""
         return op.expect
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """None: it only waits."""
+        """Return no fields: the operation only waits."""
         return ()
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Nothing that was not to be expected."""
+        """Return nothing, as it changes nothing itself."""
         return frozenset()
 
     def execute(
@@ -71,34 +71,34 @@ class AwaitMoves(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """Nothing."""
+        """Do nothing."""
         return {op.id: None for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Nothing."""
+        """Do nothing."""
         return UndoResult()
 
 
 class CancelMoves(PartitionsOperationType):
     """Cancels moves in flight.
 
-    partitions: what is left of each: the listed replicas less those that were being added, in that
-    order. That need not be the order from before the move, and after a move that was re-targeted it is
-    the union of its stages.
+    partitions: the replicas left of each partition: the listed replicas without those that were being added,
+    in that order. This may differ from the order before the move, and after a move that was redirected, the
+    replicas are the union of its stages.
     """
 
     name = "moves.cancel"
-    done_label = ("cancellation of moves", "cancellations of moves")
+    done_label = ("reassignment cancelled", "reassignments cancelled")
     arguments = MovesArgs
     has_timeout = True
     manner = frozenset({"pace"})
 
     def is_confined(self, op: Operation) -> bool:
-        """To a reassignment: a topic says where its replicas are to be."""
+        """Whether it belongs to a Reassignment; a Topic declares its replicas and never cancels moves."""
         return op.resource.kind == "Reassignment"
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """The replicas that are left; until then, those that were to come hold it as well."""
+        """Return the replicas that are left; until then, the replicas being added also hold the partition."""
         placements: list[Placement] = []
         for name, target in get_targets(op).items():
             leaving = [broker for broker in get_replicas_before(op, name) if broker not in target]
@@ -106,7 +106,7 @@ class CancelMoves(PartitionsOperationType):
         return placements
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """The replicas that are left of its partitions."""
+        """Return the replicas that are left of its partitions."""
         return build_move_effects(op)
 
     def execute(
@@ -117,7 +117,7 @@ class CancelMoves(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """AlterPartitionReassignments with no replicas; one that is over by now is no failure."""
+        """Send AlterPartitionReassignments without replicas; a move that has finished is not a failure."""
         cluster = connections.get(KafkaConnection).cluster
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
             TopicPartition.parse(p): None for op in ops for p in get_targets(op)
@@ -130,7 +130,7 @@ class CancelMoves(PartitionsOperationType):
         return {op.id: merge_results(get_targets(op), results) for op in ops}
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Go on to where they were heading."""
+        """Move the partitions to the targets of the cancelled moves."""
         if has_other_object(op, now):
             return UndoResult(conflicts=("the topic itself",))
         targets = list_replicas(get_targets(op))
@@ -146,7 +146,7 @@ class CancelMoves(PartitionsOperationType):
 def build_await_operation(
     name: str, resource: ResourceId, targets: Mapping[str, tuple[int, ...]], pace: Pace | None
 ) -> Operation:
-    """The operation that waits for moves; undoing it is waiting, too. ``name`` tells it from others."""
+    """Build the operation that waits for moves; its inverse waits, too. ``name``: unique by verb."""
     args = MovesArgs(dict(targets), pace)
     inverse = Inverse(AwaitMoves.name, args)
     return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, args, {}, inverse=inverse)
@@ -156,7 +156,7 @@ Replicas = tuple[int, ...]
 
 
 class ReassignPartitions(PartitionsOperationType):
-    """Has partitions moved; guarded, where the number of their replicas is not to change."""
+    """Moves partitions, with the replication factor guard unless the replication factor is to change."""
 
     name = "partitions.reassign"
     done_label = ("reassignment done", "reassignments done")
@@ -166,23 +166,23 @@ class ReassignPartitions(PartitionsOperationType):
     manner = frozenset({"pace", "pause_s", "group", "client_guard"})
 
     def find_pause_s(self, op: Operation) -> float:
-        """The pause between batches."""
+        """Return the pause before it, between batches."""
         return float(_get_args(op).pause_s or 0)
 
     def count_ongoing_parts(self, op: Operation) -> Mapping[ResourceId, int]:
-        """The partitions that are moved, by topic."""
+        """Return the number of partitions that it moves, by topic."""
         counts = Counter(TopicPartition.parse(name).topic for name in get_targets(op))
         return {ResourceId(TOPIC, topic): count for topic, count in counts.items()}
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
-        """The replicas of its partitions."""
+        """Return the replicas of its partitions."""
         return [
             Placement(*TopicPartition.parse(name), get_replicas_before(op, name), after)
             for name, after in get_targets(op).items()
         ]
 
     def find_topic_effects(self, op: Operation) -> Mapping[str, TopicEffect]:
-        """The replicas of its partitions."""
+        """Return the replicas of its partitions."""
         return build_move_effects(op)
 
     def execute(
@@ -193,7 +193,7 @@ class ReassignPartitions(PartitionsOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """One request a kind of guard: lifting it for one operation must not lift it for another."""
+        """Send one request per guard mode: disabling the guard for one operation must not affect others."""
         cluster = connections.get(KafkaConnection).cluster
         results: dict[str, Result] = {}
         for allow_factor_change in (False, True):
@@ -234,7 +234,7 @@ class ReassignPartitions(PartitionsOperationType):
         )
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """What may still be on its way: of a refused operation, other partitions move (KIP-455)."""
+        """Keep moves that may be in flight; a refused operation can move other partitions (KIP-455)."""
         own_partitions = tuple(get_targets(op))
         pending_moves = bind_moves(before)
         if status in (Status.STARTED, Status.UNKNOWN, Status.FAILED, Status.DENIED):
@@ -280,18 +280,19 @@ def _cancel_blocking_moves(
     targets: Mapping[TopicPartition, Replicas],
     expected: Mapping[TopicPartition, Replicas],
 ) -> tuple[dict[TopicPartition, Result], set[TopicPartition]]:
-    """Make way for the targets; what could not be, by partition, and what needs the guard lifted.
+    """Cancel in-flight moves that Kafka would not redirect to the targets.
 
-    A move that the operation was not planned on is someone else's and is left to them. One that Kafka
-    would not turn round is cancelled. That can leave the union of its stages, and then the size that was
-    there, which is what is wanted again, is no longer what the guard compares with.
+    Returns the partitions that cannot be moved, with their faults, and the partitions that need the guard
+    disabled. A move that the operation was not planned on belongs to another client and is not touched.
+    A cancel can leave the union of the move's stages. The guard then compares with the size of that union
+    instead of the original replication factor, which the target restores.
     """
     moves = cluster.moves(sorted({partition.topic for partition in targets}))
     moves_in_flight = {
         p: moves[p] for p, target in targets.items() if p in moves and moves[p].target != target
     }
     results: dict[TopicPartition, Result] = {
-        p: Fault("MOVE_IN_FLIGHT", f"Someone has begun to move it to {list(move.target)}.")
+        p: Fault("MOVE_IN_FLIGHT", f"Another client has started to move it to {list(move.target)}.")
         for p, move in moves_in_flight.items()
         if move.target != expected[p]
     }
@@ -311,10 +312,10 @@ def _cancel_blocking_moves(
 
 
 def can_redirect(move: Move, target: Replicas) -> bool:
-    """Whether Kafka takes another target for a move in flight for what it is.
+    """Whether Kafka would redirect an in-flight move to another target correctly.
 
-    Where nothing new is added (or removed), the stored list stays, and the move goes on to where it was
-    heading, or nowhere (ReplicationControlManager.changePartitionReassignment).
+    If the target adds (or removes) no other replicas, Kafka keeps the stored list, and the move continues to
+    its old target, or stops (ReplicationControlManager.changePartitionReassignment).
     """
     adding = set(target).difference(move.replicas) or set(move.adding)
     removing = set(move.replicas).difference(target) or set(move.removing)
@@ -322,27 +323,27 @@ def can_redirect(move: Move, target: Replicas) -> bool:
 
 
 Replica = tuple[TopicPartition, int]
-"""A partition, and the broker with the copy."""
+"""A partition, and the broker that holds the replica."""
 
 
 class RelocateReplicas(KafkaOperationType):
-    """Has replicas moved to another log directory of their broker.
+    """Moves replicas to another log directory of their broker.
 
-    It begins in the broker and goes on there by itself. Of a replica that the broker does not have yet it
-    takes a note, in its memory only: so this comes right before the reassignment.
+    The broker continues the move by itself. For a replica that the broker does not have yet, it remembers the
+    directory, but only in memory. The operation therefore runs right before the reassignment.
     """
 
     name = "replicas.relocate"
-    done_label = ("change of log directories", "changes of log directories")
+    done_label = ("log directory change", "log directory changes")
     arguments = RelocateArgs
-    is_shown_late = False  # brokers are asked about their own folders
+    is_shown_late = False  # each broker reports its own directories
 
     def is_confined(self, op: Operation) -> bool:
-        """To a reassignment, which shows each replica."""
+        """Whether it belongs to a Reassignment, which shows each replica."""
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:
-        """Where the replicas of its topics are."""
+        """Select the log directories of the replicas of its topics."""
         return (
             KafkaSelection(
                 log_dirs=frozenset(partition.topic for partition, _ in map(parse_replica, _get_paths(op)))
@@ -350,17 +351,17 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """Where its replicas are heading; None for those that are not there."""
+        """Return the final directories of its replicas; None for replicas that do not exist."""
         state = live.get(KafkaState)
         dirs_by_replica = {name: state.dirs.get(parse_replica(name)) for name in _get_paths(op)}
         return {name: dirs.final_path if dirs else None for name, dirs in dirs_by_replica.items()}
 
     def expected_state(self, op: Operation) -> View:
-        """The directories named."""
+        """Return the target directories."""
         return {**op.expect, **_get_paths(op)}
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """One a replica."""
+        """Return one field per replica."""
         return tuple(
             FieldChange(f"log_dir.{name}", FieldOp.CHANGE, op.expect.get(name), path)
             for name, path in _get_paths(op).items()
@@ -368,7 +369,7 @@ class RelocateReplicas(KafkaOperationType):
         )
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """The replicas of other topics."""
+        """Return the part for the replicas of other topics."""
         remaining = {r: path for r, path in _get_paths(op).items() if parse_replica(r)[0].topic not in topics}
         if not remaining:
             return None
@@ -381,15 +382,15 @@ class RelocateReplicas(KafkaOperationType):
         return replace(op, args=RelocateArgs(remaining), expect=expect, inverse=inverse)
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a replica."""
+        """Return one claim per replica."""
         return {name: f"log-dir/{name}" for name in _get_paths(op)}
 
     def get_batch_key(self, op: Operation) -> str:
-        """Its replicas are its own, see `claims`."""
+        """Return its id, as no other operation claims its replicas; see `claims`."""
         return op.id
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """The directories of its replicas."""
+        """Return the claims of its replicas' directories."""
         return frozenset(self.claims(op).values())
 
     def execute(
@@ -400,7 +401,7 @@ class RelocateReplicas(KafkaOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """AlterReplicaLogDirs; that a replica is not available yet is no failure."""
+        """Send AlterReplicaLogDirs; a replica that is not available yet is not a failure."""
         cluster = connections.get(KafkaConnection).cluster
         targets = {parse_replica(name): path for op in ops for name, path in _get_paths(op).items()}
         responses = cluster.move_log_dirs(targets)
@@ -411,7 +412,7 @@ class RelocateReplicas(KafkaOperationType):
         }
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Back to where they were; those that were not there go with the reassignment."""
+        """Move the replicas back; undoing the reassignment removes replicas that did not exist before."""
         paths_to_restore: dict[str, str] = {}
         conflicts = []
         for name, path in _get_paths(op).items():
@@ -432,13 +433,13 @@ def _get_paths(op: Operation) -> Mapping[str, str]:
 
 
 def parse_replica(text: str) -> Replica:
-    """Read ``topic-partition@broker``."""
+    """Parse ``topic-partition@broker``."""
     partition, _, broker = text.rpartition("@")
     return TopicPartition.parse(partition), int(broker)
 
 
 def format_replica(replica: Replica) -> str:
-    """The opposite of `parse`."""
+    """Format a replica as ``topic-partition@broker``."""
     return f"{replica[0]}@{replica[1]}"
 
 

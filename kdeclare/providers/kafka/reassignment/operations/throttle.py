@@ -1,4 +1,4 @@
-"""Throttling moves and letting go of it: one's own entries only, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
+"""Set and clear throttles of moves: only kdeclare's entries, by APPEND and SUBTRACT (KIP-73, KIP-339)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -38,17 +38,17 @@ BROKER_DOWN = "BROKER_NOT_AVAILABLE"
 
 
 class ThrottleOperationType(KafkaOperationType):
-    """What setting throttles and taking them away have in common."""
+    """The common part of setting and clearing throttles."""
 
     is_auxiliary = True
 
     def select(self, op: Operation) -> Selections:
-        """The lists and rates that it touches, and the moves that it is for."""
+        """Select the lists and rates that it changes, and its moves."""
         entities = _get_entries(op).keys() | _get_relied_rates(op).keys()
         return (throttles.build_selection(sorted(entities), collect_topics(_get_args(op).partitions)),)
 
     def compute_view(self, op: Operation, live: LiveState) -> View:
-        """The rates, and of the lists one's own elements: other people's come and go."""
+        """Return the rates, and kdeclare's elements of the lists; other clients may change other elements."""
         state = live.get(KafkaState)
         view: dict[str, JsonValue] = {}
         for entity, keys in _get_entries(op).items():
@@ -66,11 +66,11 @@ class ThrottleOperationType(KafkaOperationType):
         return view
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """None of the resource's own: a throttle comes and goes with its moves."""
+        """Return no fields: a throttle is not part of the resource, but is set and removed with its moves."""
         return ()
 
     def without_topics(self, op: Operation, topics: Set[str]) -> Operation | None:
-        """The entries of brokers and of other topics; none where no other topic is moved."""
+        """Return the entries of brokers and of other topics; None if no other topic is moved."""
         remaining = [p for p in _get_args(op).partitions if TopicPartition.parse(p).topic not in topics]
         topic_entities = {f"{ConfigScope.TOPIC}/{topic}" for topic in topics}
         entries = {entity: keys for entity, keys in _get_entries(op).items() if entity not in topic_entities}
@@ -83,24 +83,24 @@ class ThrottleOperationType(KafkaOperationType):
         )
 
     def claims(self, op: Operation) -> Mapping[str, str]:
-        """One a rate or list."""
+        """Return one claim per rate or list."""
         return _build_claims(_get_entries(op)) | _build_claims(_get_relied_rates(op))
 
     def get_batch_key(self, op: Operation) -> str:
-        """Two of them may be about the same topic."""
+        """Return one key for all operations, since two of them may change the same topic."""
         return self.name
 
     def list_produced_claims(self, op: Operation) -> frozenset[str]:
-        """Its entries."""
+        """Return the claims of its entries."""
         return frozenset(_build_claims(_get_entries(op)).values())
 
     def invert(self, op: Operation, now: View, *, allow_data_loss: bool) -> UndoResult:
-        """Nothing: the moves that undo moves have a throttle of their own."""
+        """Do nothing: the moves of a rollback have their own throttle."""
         return UndoResult()
 
 
 class SetThrottle(ThrottleOperationType):
-    """Puts the entries there; nothing moves before the brokers show them."""
+    """Sets the entries; moves wait until the brokers show them."""
 
     name = "throttle.set"
     done_label = ("throttle set", "throttles set")
@@ -108,11 +108,11 @@ class SetThrottle(ThrottleOperationType):
     propagates = True
 
     def is_temporary(self, op: Operation) -> bool:
-        """Whether it sets anything, and does not only rely on what is there."""
+        """Whether it sets entries, rather than only relying on existing ones."""
         return bool(_get_entries(op))
 
     def list_lagging_members(self, op: Operation, live: LiveState) -> tuple[str, ...]:
-        """The brokers and topics that do not show their entries yet; not brokers that are down."""
+        """Return the brokers and topics that do not show their entries yet, except brokers that are down."""
         state = live.get(KafkaState)
         current_view, expected_view = self.compute_view(op, live), self.expected_state(op)
         described_entities = [e for e in _get_entries(op) if throttles.parse_entity(e) in state.configs]
@@ -124,7 +124,7 @@ class SetThrottle(ThrottleOperationType):
         )
 
     def expected_state(self, op: Operation) -> View:
-        """All of the entries, and what it relies on as it was."""
+        """Return all entries as set, and the relied-on rates unchanged."""
         relies_on = _get_relied_rates(op)
         relied_rates = {f"{e} {key}": rate for e, keys in relies_on.items() for key, rate in keys.items()}
         return relied_rates | {
@@ -141,12 +141,12 @@ class SetThrottle(ThrottleOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
+        """Send IncrementalAlterConfigs: APPEND to the lists of topics, SET the rates of brokers."""
         cluster = connections.get(KafkaConnection).cluster
         return {op.id: _alter_configs(cluster, _get_entries(op), _build_put) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """Its entries, also where it is not known which of them took effect."""
+        """Add its entries, also if it is unknown which of them took effect."""
         if status in (Status.INTERRUPTED, Status.SKIPPED, Status.STALE):
             return before
         is_certain = status is Status.DONE
@@ -157,17 +157,17 @@ class SetThrottle(ThrottleOperationType):
 
 
 class ClearThrottle(ThrottleOperationType):
-    """Takes the entries away, once none of its partitions is being moved. Another's rate stays."""
+    """Removes the entries once none of its partitions is being moved. Rates of other clients stay."""
 
     name = "throttle.clear"
-    cleanup_label = "took their throttle away"
+    cleanup_label = "removed their throttle"
     done_label = ("throttle cleared", "throttles cleared")
     arguments = ThrottleArgs
     awaits = MOVE_COMPLETION
     is_cleanup = True
 
     def expected_state(self, op: Operation) -> View:
-        """None of the entries."""
+        """Return a view without any of the entries."""
         return {
             f"{entity} {key}": [] if key in REPLICAS_KEYS else None
             for entity, keys in _get_entries(op).items()
@@ -182,12 +182,12 @@ class ClearThrottle(ThrottleOperationType):
         *,
         validate_only: bool,
     ) -> Mapping[str, Result]:
-        """IncrementalAlterConfigs, after a look at what is there."""
+        """Read the current entries, then send IncrementalAlterConfigs."""
         cluster = connections.get(KafkaConnection).cluster
         return {op.id: remove_throttles(cluster, _get_entries(op)) for op in ops}
 
     def update_cleanup(self, op: Operation, status: Status, before: PendingCleanup) -> PendingCleanup:
-        """What was there before, less its entries once they are gone."""
+        """Remove its entries from the pending cleanup if it succeeded."""
         if status is not Status.DONE:
             return before
         return with_throttles(before, throttles.subtract_entries(bind_throttles(before), _get_entries(op)))
@@ -210,10 +210,10 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Take away what of ``entries`` is there; a fault where a broker that holds some is down.
+    """Remove the existing ones of ``entries``; return a fault if a broker with entries is down.
 
-    A list that nobody had set and that is empty now is unset again: SUBTRACT leaves an empty override.
-    Kafka cannot do both in one request, so an element that somebody adds in between would be lost.
+    A list that was unset before and is empty now is unset again, since SUBTRACT leaves an empty override.
+    Kafka cannot do both in one request, so an element that another client adds in between would be lost.
     """
     fenced_brokers = [broker.id for broker in cluster.describe().brokers if broker.fenced]
     reachable_entries, down_brokers = throttles.split_unreachable(entries, fenced_brokers)
@@ -225,7 +225,10 @@ def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
         )
     if fault is None and down_brokers:
         names = ", ".join(map(str, down_brokers))
-        return Fault(BROKER_DOWN, f"Broker {names} is down and holds a rate; the next run takes it away.")
+        return Fault(
+            BROKER_DOWN,
+            f"Broker {names} is down, so its throttle rate is still set. The next run removes it.",
+        )
     return fault
 
 
@@ -234,7 +237,7 @@ def _is_fresh(value: ThrottleValue) -> bool:
 
 
 def _filter_present(cluster: Cluster, entries: ThrottleEntries) -> ThrottleEntries:
-    """What of the entries is set; a rate counts only if it is the very one."""
+    """Return the entries that are currently set; a rate only if it still has the value that kdeclare set."""
     result: dict[str, dict[str, ThrottleValue]] = {}
     for entity, current_values in _read_current_values(cluster, entries).items():
         for key, value in entries[entity].items():
@@ -269,9 +272,9 @@ def build_throttle_operation(
     entries: ThrottleEntries,
     args: ThrottleArgs,
 ) -> Operation:
-    """The operation that puts entries there, or takes them away; what undoes it is the other one.
+    """Build the operation that sets or clears entries; its inverse is the opposite operation.
 
-    name: what tells it from others of its verb. args: what it has beside the entries.
+    name: unique among the operations of this verb. args: all arguments except the entries.
     """
     own_args = replace(args, entries={e: dict(keys) for e, keys in entries.items()})
     inverse_verb = SetThrottle.name if operation_type.is_cleanup else ClearThrottle.name
@@ -301,7 +304,7 @@ def _build_unset(key: str, value: ThrottleValue) -> ConfigOp:
 
 
 def _alter_configs(cluster: Cluster, entries: ThrottleEntries, make_op: _ConfigOpFactory) -> Result:
-    """One request for all entities; the first refusal speaks. A topic that is gone needs no throttle."""
+    """Send one request for all entities; return the first fault. Faults of deleted topics are ignored."""
     alterations = [
         ConfigAlteration(
             throttles.parse_entity(entity), tuple(make_op(key, value) for key, value in keys.items())

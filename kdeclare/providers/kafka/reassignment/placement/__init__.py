@@ -1,8 +1,9 @@
-"""Where replicas go: valid, as the strategy says, with the least movement, then even. Pure.
+"""Compute placements: valid, as the strategy requires, with minimal movement, then evenly spread. Pure.
 
-`place` goes by stages, each on what the one before it left: sizes and drains (`seats`), the strategy's
-repairs (`rules`), preferred leaders (`leading`), and for a rebalance `evening` until nothing is left to
-gain. What they share is a `WorkingAssignment` of seats with numbers of replicas by broker and by topic.
+`place_replicas` works in stages, each on the result of the previous one: replication factors, drains and the
+rack constraints of the strategy (`slots`), repairs of the rack spread, preferred leaders, and for a rebalance
+`rebalance` until nothing improves anymore. The stages share a `WorkingAssignment` of slots with the numbers
+of replicas by broker and by topic (`assignment`).
 """
 
 from kdeclare.providers.kafka.reassignment.placement.assignment import Load

@@ -1,4 +1,4 @@
-"""What placement knows of the brokers, and the assignment of replicas that it works on."""
+"""The brokers, and the working assignment of replicas that the stages of placement change."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -7,13 +7,13 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.providers.kafka.live import Broker
 
 Rack = str | None
-"""Brokers without a rack are in one rack together, as they are in Kafka's own placer."""
+"""A rack; all brokers without a rack count as one rack (None), as in Kafka's own placer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What brokers hold of topics that are not being placed: how many replicas, and how many of them are
-    preferred leaders, by broker id."""
+    """Replicas of the topics that are not being placed: their number, and the number of preferred leaders
+    among them, by broker id."""
 
     replicas: Mapping[int, int] = field(default_factory=dict)
     leaders: Mapping[int, int] = field(default_factory=dict)
@@ -23,8 +23,8 @@ class Load:
 class BrokerSet:
     """The brokers.
 
-    racks: of every registered one. usable: those that may get new replicas. by_rack: the usable ones.
-    without: those that are to hold nothing.
+    racks: the rack of every registered broker. usable: brokers that may get new replicas. by_rack: the usable
+    brokers. excluded_brokers: brokers that must not hold replicas. load: replicas of other topics.
     """
 
     racks: Mapping[int, Rack]
@@ -35,7 +35,7 @@ class BrokerSet:
 
     @classmethod
     def of(cls, brokers: Sequence[Broker], without: frozenset[int], load: Load) -> "BrokerSet":
-        """Sort out the registered brokers."""
+        """Classify the registered brokers."""
         ordered = sorted(brokers, key=lambda broker: broker.id)
         usable = frozenset(b.id for b in ordered if not b.fenced and b.id not in without)
         racks = {b.id: b.rack for b in ordered}
@@ -46,30 +46,30 @@ class BrokerSet:
         return cls(racks, usable, by_rack, without, load)
 
     def can_keep(self, broker: int) -> bool:
-        """Whether a partition that changes may keep its replica there: Kafka refuses unregistered ones."""
+        """Whether a changed partition may keep its replica there: Kafka refuses unregistered brokers."""
         return broker in self.racks and broker not in self.excluded_brokers
 
 
 Replicas = tuple[int, ...]
 
 Swap = tuple[int, int, int]
-"""Seat index, the broker that gives the replica, the broker that takes it."""
+"""Slot index, the broker that gives the replica away, and the broker that takes it."""
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Two heaps of how many replicas fewer a giver has of a topic than a taker, and the topic. In the second
-heap those of which only leaders can be moved."""
+"""Two heaps of topics by how many replicas fewer a giver has than a taker. The second heap contains topics
+of which only leaders can be moved."""
 
 FOLLOWER_COST = 2
-"""What it costs to move a follower; see `WorkingAssignment.cost`."""
+"""The cost of moving a follower; see `WorkingAssignment.compute_cost`."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """One partition's choice: ``wanted`` brokers of ``pool`` beside those that ``kept``.
+    """The replicas of one partition: the ``kept`` ones, and ``wanted`` brokers to choose from ``pool``.
 
-    topic: its number. spreads_racks: whether racks matter. chosen: the choice so far.
-    origin: where moving costs something, the replicas that cost nothing where they are; leader first.
+    topic: the number of its topic. spreads_racks: whether racks matter. chosen: the chosen brokers so far.
+    origin: if moves have a cost, the original replicas, which cost nothing to keep; leader first.
     """
 
     topic: int
@@ -85,18 +85,18 @@ class Slot:
 
     @property
     def replicas(self) -> Replicas:
-        """All of them, those that stay first."""
+        """All replicas, the kept ones first."""
         return (*self.kept, *self.chosen)
 
 
 class WorkingAssignment:
-    """Seats with their numbers.
+    """Slots, with indexes and counters of their replicas.
 
-    racks: all that may appear, each with its rack. fenced: fenced ones; any other broker beats them,
-    whatever the racks. weights: decides among brokers that are equal otherwise, the least first.
-    count: replicas by broker. tally: the same by topic. held: the seats of chosen replicas, by broker
-    and topic. guests: by broker, the seats of replicas that have come from elsewhere. exiles: the seats of
-    those that have gone. ranked: by giver and taker, see `swapping`.
+    racks: the rack of every broker that may appear. down: fenced brokers; any other broker is preferred to
+    them, regardless of racks. weight: breaks ties between otherwise equal brokers, the smallest first.
+    count: replicas by broker. topic_counts: replicas by topic and broker. held: the slots of chosen replicas,
+    by broker and topic. incoming: by broker, the slots of replicas that came from another broker. outgoing:
+    by broker, the slots of replicas that left it. topic_ranks: by giver and taker, see `TopicRanks`.
     """
 
     def __init__(
@@ -128,14 +128,14 @@ class WorkingAssignment:
                 self.held[broker].setdefault(slot.topic, {})[index] = None
 
     def put(self, index: int, broker: int) -> None:
-        """Choose a broker for a seat."""
+        """Choose a broker for a slot."""
         seat = self.slots[index]
         seat.chosen.append(broker)
         self.held[broker].setdefault(seat.topic, {})[index] = None
         self._update_counts(index, broker, 1)
 
     def move(self, swaps: Iterable[Swap]) -> None:
-        """Have chosen replicas given by one broker and taken by another."""
+        """Move chosen replicas from one broker to another."""
         for index, giver, taker in swaps:
             seat = self.slots[index]
             seat.chosen.remove(giver)
@@ -160,7 +160,11 @@ class WorkingAssignment:
                 del moved_slots[index]
 
     def compute_cost(self, index: int, giver: int, taker: int) -> int:
-        """What a swap moves: 0 something back, 1 nothing more, 2 a follower, 3 a leader; 0 if all is new."""
+        """Return the cost of a swap.
+
+        0 moves a replica back, 1 moves no additional replica, 2 moves a follower, 3 moves a leader. The cost
+        of new partitions is always 0.
+        """
         origin = self.slots[index].origin
         if not origin:
             return 0
@@ -169,7 +173,7 @@ class WorkingAssignment:
         return 0 if taker in origin else 1
 
     def list_slots(self, broker: int, topic: int | None = None) -> Iterator[int]:
-        """The seats of a broker's chosen replicas, of one topic or of all."""
+        """Yield the slots of a broker's chosen replicas, of one topic or of all topics."""
         if topic is not None:
             yield from self.held[broker].get(topic, ())
             return
@@ -177,7 +181,7 @@ class WorkingAssignment:
             yield from indices
 
     def can_swap(self, index: int, giver: int, taker: int) -> bool:
-        """Whether a broker can have another's place in a seat at no cost to its racks."""
+        """Whether a broker can replace another one in a slot without worsening the rack spread."""
         slot = self.slots[index]
         if taker not in slot.pool or taker in slot.chosen or taker in slot.kept:
             return False

@@ -1,4 +1,4 @@
-"""The stages of placement, one after the other."""
+"""The sequence of placement stages."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from kdeclare.providers.kafka.reassignment.placement.slots import (
 from kdeclare.providers.kafka.reassignment.placement_request import PlacementRequest, Strategy
 
 _LEADER_WEIGHT = 1 << 32
-"""More than any number of replicas: a weight of leaders first and replicas second."""
+"""More than any number of replicas, so that a weight compares leaders first and replicas second."""
 
 
 def place_replicas(
@@ -41,26 +41,26 @@ def place_replicas(
     request: PlacementRequest,
     load: Load | None = None,
 ) -> Mapping[str, tuple[Replicas, ...]]:
-    """The replicas, preferred leader first, of every partition of every topic. Deterministic.
+    """Return the replicas, preferred leader first, of every partition of every topic. Deterministic.
 
-    brokers: all registered ones. Only those that are neither fenced nor drained get new replicas.
-    current: the true replicas of the partitions that exist (never a described list during a move).
-    load: what brokers hold of other topics; among equally good brokers the one with less is taken.
+    brokers: all registered ones. Only brokers that are neither fenced nor drained get new replicas.
+    current: the true replicas of the existing partitions (never a described list during a move).
+    load: the replicas and leaders of other topics; among equally good brokers, the least loaded is chosen.
 
-    In this order of weight: the strategy; the least movement; even numbers of replicas over brokers, for
-    all topics together and then for each; and the same for preferred leaders.
+    Priorities, in this order: the strategy; minimal movement; even numbers of replicas per broker, for all
+    topics together and then for each topic; and the same for preferred leaders.
 
-    What is chosen is spread over as many racks as possible, as evenly as possible; brokers without a rack
-    count as one rack together (so without any racks the rule is void). What stays is not broken up for
-    it, unless the strategy or a rebalance asks.
+    New replicas are spread over as many racks as possible, as evenly as possible; brokers without a rack
+    count as one rack together (so the rule has no effect if no broker has a rack). Existing replicas are not
+    moved for it, unless the strategy or a rebalance requires it.
 
-    A partition that has what is wished for stays as it is. One with fewer replicas keeps them in order
-    and gets more behind them. One with more keeps its preferred leader, loses replicas on fenced brokers
-    first, then those whose loss leaves the most racks, and keeps the order of the rest. A replica on an
-    unregistered broker cannot stay in a partition that changes, since Kafka refuses such a target; a
-    strategy about racks and a rebalance replace it.
+    A partition that already satisfies the request stays unchanged. One with too few replicas keeps them in
+    order and gets the new ones after them. One with too many keeps its preferred leader, loses replicas on
+    fenced brokers first, then those whose loss leaves the most racks, and keeps the order of the rest. A
+    replica on an unregistered broker cannot stay in a partition that changes, since Kafka refuses such a
+    target; a rack strategy or a rebalance replaces it.
 
-    Raises PlacementError, and of that FewerPartitions and NotEnoughBrokers.
+    Raises PlacementError, including its subclasses FewerPartitions and NotEnoughBrokers.
     """
     broker_set = BrokerSet.of(brokers, request.excluded_brokers, load or Load())
     held_counts = Counter(r for topic in current.values() for replicas in topic for r in replicas)
@@ -86,8 +86,9 @@ def place_replicas(
 def _fill_and_balance(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], slots: Sequence[Slot], racks: dict[int, Rack]
 ) -> None:
-    """Fill all seats and even out what was chosen."""
-    # who leads little comes first among equals, or a new partition may find no such leader to choose
+    """Fill all slots and balance the chosen replicas."""
+    # Among equal brokers, those that lead few partitions come first. Otherwise, a new partition may have no
+    # such replica to choose as its leader.
     leader_counts = Counter(seat.kept[0] for seat in slots if seat.kept)
     weights = {b: leader_counts[b] * _LEADER_WEIGHT + broker_set.load.replicas.get(b, 0) for b in racks}
     assignment = WorkingAssignment(slots, racks, broker_set.racks.keys() - broker_set.usable, weights)
@@ -102,7 +103,7 @@ def _fill_and_balance(
 def _spread_over_racks(
     broker_set: BrokerSet, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
-    """Repair partitions that are not on as many racks as they can be."""
+    """Move replicas of partitions that are not on as many racks as possible."""
     counts = Counter(r for part in drafts for r in part.after)
     slots = []
     for draft in drafts:
@@ -115,9 +116,10 @@ def _spread_over_racks(
 def _rebalance(
     broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
-    """Even out replicas and then leaders, until there is nothing left to gain.
+    """Balance replicas and then leaders, until nothing improves anymore.
 
-    No step makes an earlier one's numbers worse, so this ends; and what it ends with it leaves alone.
+    No step worsens the result of an earlier one, so the loop terminates; and its result is stable: balancing
+    it again changes nothing.
     """
     while True:
         previous = [part.after for part in drafts]
@@ -133,7 +135,9 @@ def _rebalance_replicas(
     broker_set: BrokerSet, request: PlacementRequest, drafts: Sequence[PartitionDraft], racks: dict[int, Rack]
 ) -> None:
     spreads_racks = should_spread(request)
-    keeps_leader = request.strategy is Strategy.BALANCED_LEADERS  # their racks are right
+    keeps_leader = (
+        request.strategy is Strategy.BALANCED_LEADERS
+    )  # the racks of the leaders are already balanced
     slots = []
     for draft in drafts:
         movable = [r for r in draft.after[keeps_leader:] if r in broker_set.usable and not draft.fixed]
@@ -148,16 +152,16 @@ def _rebalance_replicas(
 
 
 class LoadAwarePlacer:
-    """Places topics on top of what the cluster has and of what was placed before them.
+    """Places topics with regard to the replicas in the cluster and to earlier placements.
 
-    excluded_by_topic: by topic, brokers that may get nothing new of it, as something else that is declared
-    would move it away again. has_moved: whether anything was put elsewhere than it was.
+    excluded_by_topic: by topic, brokers that must not get new replicas of it, because another declared
+    resource would move them away again. has_moved: whether any placement differs from the current replicas.
     """
 
     def __init__(
         self, live: KafkaState, excluded_by_topic: Mapping[str, frozenset[int]] | None = None
     ) -> None:
-        """Counts nothing yet: most plans leave all replicas where they are."""
+        """Prepare the placer; replicas are only counted when needed, as most plans move none."""
         self._uncounted_live: KafkaState | None = live
         self._excluded_by_topic = excluded_by_topic or {}
         self.has_moved = False
@@ -168,7 +172,7 @@ class LoadAwarePlacer:
     def __call__(
         self, brokers: Sequence[Broker], current: Mapping[str, Sequence[Replicas]], request: PlacementRequest
     ) -> Mapping[str, tuple[Replicas, ...]]:
-        """See `place`."""
+        """See `place_replicas`."""
         self._count_once()
         topics_by_excluded: dict[frozenset[int], dict[str, Sequence[Replicas]]] = {}
         for name, replicas in current.items():
@@ -179,7 +183,7 @@ class LoadAwarePlacer:
         return placements
 
     def _count_once(self) -> None:
-        """Count the true replicas that every broker has now."""
+        """Count the true replicas that every broker currently has, unless this has been done."""
         if self._uncounted_live is None:
             return
         live, self._uncounted_live = self._uncounted_live, None
@@ -200,7 +204,7 @@ class LoadAwarePlacer:
     ) -> Mapping[str, tuple[Replicas, ...]]:
         if (
             request.rebalance or request.strategy
-        ):  # whoever arranges must not count on what will be moved away
+        ):  # a rule must not rely on replicas that another resource will move away
             request = replace(request, excluded_brokers=request.excluded_brokers | excluded)
         usable = [replace(b, fenced=b.fenced or b.id in excluded) for b in brokers]
         other_load = Load(
@@ -232,7 +236,10 @@ class LoadAwarePlacer:
 
 
 def explain_rack_layout(brokers: Sequence[Broker]) -> tuple[str, ...]:
-    """A sentence or two for each oddity; nothing where no broker has a rack, since then no rule holds."""
+    """Explain missing racks and racks of unequal size.
+
+    Returns nothing if no broker has a rack, as no rack rule applies then.
+    """
     racks: dict[str, list[int]] = {}
     rackless_ids: list[int] = []
     for broker in sorted(brokers, key=lambda broker: broker.id):
@@ -246,7 +253,7 @@ def _explain_missing_racks(rackless_ids: Sequence[int]) -> tuple[str, ...]:
     if not rackless_ids:
         return ()
     if len(rackless_ids) == 1:
-        return (f"Broker {rackless_ids[0]} has no rack. It counts as a rack of its own.",)
+        return (f"Broker {rackless_ids[0]} has no rack and counts as a rack of its own.",)
     return (f"Brokers {_format_list(rackless_ids)} have no rack. Together they count as one rack.",)
 
 
@@ -260,8 +267,8 @@ def _explain_unequal_racks(racks: dict[str, list[int]]) -> tuple[str, ...]:
         f"rack {smallest_racks[0]}" if len(smallest_racks) == 1 else f"racks {_format_list(smallest_racks)}"
     )
     return (
-        f"The racks are of unequal size: {sizes_text}. Where replicas are spread over racks, the brokers of "
-        f"{racks_text} will hold more of them than the others.",
+        f"The racks have unequal sizes: {sizes_text}. When replicas are spread over racks, the brokers of "
+        f"{racks_text} hold more of them than the others.",
     )
 
 

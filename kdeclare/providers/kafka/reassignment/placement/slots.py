@@ -1,7 +1,7 @@
-"""The slots that replicas are to take under a strategy, and a first greedy fill of them.
+"""The slots that replicas can take under a strategy, and the first, greedy choice of replicas.
 
-A strategy says which racks a partition may use, which of its replicas break the rule, and why something
-cannot be placed.
+The strategy determines which racks a partition may use, which of its replicas violate the rule, and why a
+placement is impossible.
 """
 
 import random
@@ -23,19 +23,19 @@ RequiredRack = tuple[Rack] | None
 
 
 def should_spread(request: PlacementRequest) -> bool:
-    """Whether what is chosen is to be spread over racks."""
+    """Whether new replicas must be spread over racks."""
     return request.strategy in (None, Strategy.BALANCED_LEADERS, Strategy.CROSS_RACK)
 
 
 def should_spread_existing(request: PlacementRequest) -> bool:
-    """Whether what is there is to be spread over racks, too."""
+    """Whether existing replicas must be spread over racks, too."""
     return request.strategy is Strategy.CROSS_RACK or (request.rebalance and should_spread(request))
 
 
 class RackConstraints:
-    """The rack that a partition must be in, where the strategy names one.
+    """The rack that each partition must be in, if the strategy requires one.
 
-    load: replicas by broker, of everything; new partitions are given racks on top of it.
+    load: replicas by broker, of all topics; racks for new partitions are chosen with regard to it.
     """
 
     def __init__(self, broker_set: BrokerSet, request: PlacementRequest, load: Mapping[int, int]) -> None:
@@ -46,7 +46,7 @@ class RackConstraints:
         )
 
     def home(self, topic: str, partition: int, replicas: Replicas, factor: int) -> RequiredRack:
-        """The rack, or None where any broker will do. Raises PlacementError."""
+        """Return the required rack; None if any broker is allowed. Raises PlacementError."""
         if self._request.strategy is Strategy.STATIC_IN_RACK:
             return (self._get_listed_rack(topic, partition, replicas, factor),)
         if self._request.strategy is Strategy.IN_RACK:
@@ -57,23 +57,23 @@ class RackConstraints:
         racks = self._request.racks
         if partition >= len(racks):
             listed_text = "1 rack is listed" if len(racks) == 1 else f"{len(racks)} racks are listed"
-            raise PlacementError(f"Partition {partition} of {topic} has no rack: {listed_text}")
+            raise PlacementError(f"No rack is listed for partition {partition} of {topic}: {listed_text}")
         rack = racks[partition]
         if rack not in self._broker_set.racks.values():
             raise PlacementError(
-                f"Partition {partition} of {topic} is to be in rack {rack}, and no broker is in it"
+                f"Partition {partition} of {topic} must be in rack {rack}, but no broker is in that rack"
             )
         capacity = len(self._list_possible_brokers(rack, replicas))
         if capacity < factor:
             raise PlacementError(
-                f"Partition {partition} of {topic} is to have {_format_replica_count(factor)} "
+                f"Partition {partition} of {topic} must have {_format_replica_count(factor)} "
                 f"in rack {rack}, "
-                f"which has room for {capacity}"
+                f"which only has brokers for {capacity}"
             )
         return rack
 
     def _choose_rack(self, topic: str, partition: int, replicas: Replicas, factor: int) -> Rack:
-        """The leader's, else of those large enough the one with most of the replicas, then the emptiest."""
+        """Choose a rack of sufficient size: the leader's, else with most replicas, else the least loaded."""
         racks = self._broker_set.racks
         current_racks = [racks[r] for r in replicas if r in racks]
         capacities = {
@@ -86,9 +86,9 @@ class RackConstraints:
                 f"{_format_rack(rack)} has {capacities[rack]}" for rack in sorted(capacities, key=str)
             )
             raise PlacementError(
-                f"Partition {partition} of {topic} is to have {_format_replica_count(factor)} "
-                f"in one rack, and none has "
-                f"that many brokers: {capacities_text or 'there is no broker'}"
+                f"Partition {partition} of {topic} must have {_format_replica_count(factor)} "
+                f"in one rack, but no rack has "
+                f"that many brokers: {capacities_text or 'there are no brokers'}"
             )
         if replicas and replicas[0] in racks and racks[replicas[0]] in large_racks:
             return racks[replicas[0]]
@@ -100,7 +100,7 @@ class RackConstraints:
         return rack
 
     def _list_possible_brokers(self, rack: Rack, replicas: Replicas) -> frozenset[int]:
-        """The brokers of a rack that can hold a replica of the partition."""
+        """Return the brokers of a rack that can hold a replica of the partition."""
         broker_set = self._broker_set
         kept = (r for r in replicas if broker_set.can_keep(r) and broker_set.racks[r] == rack)
         return broker_set.by_rack.get(rack, frozenset()).union(kept)
@@ -117,10 +117,11 @@ def _format_replica_count(factor: int) -> str:
 def build_spread_slot(
     broker_set: BrokerSet, topic: int, replicas: Replicas, load: Mapping[int, int]
 ) -> Slot | None:
-    """A seat that spreads a partition over racks by the fewest moves; None if it is spread already.
+    """Build a slot that spreads a partition over racks with the fewest moves; None if it is spread already.
 
-    What goes comes from the fullest rack: a replica on a fenced broker first, then one on the broker with
-    the most replicas (``load``), never the leader, which has company there.
+    Replicas are removed from the fullest rack: a replica on a fenced broker first, then the one on the broker
+    with the most replicas (``load``), but never the leader. A follower always exists, as the fullest rack
+    holds at least two replicas.
     """
     kept, removed_count = [*replicas], 0
     rack_usage = Counter(broker_set.racks.get(r) for r in replicas)
@@ -139,7 +140,7 @@ def build_spread_slot(
 def _find_uneven_racks(
     rack_usage: Counter[Rack], free_counts: Mapping[Rack, int]
 ) -> tuple[Rack, Rack] | None:
-    """The fullest rack, and the emptiest with a free broker if that has two replicas fewer."""
+    """Return the fullest rack and the emptiest one with a free broker, if they differ by 2 or more."""
     highest = max(rack_usage.values())
     if highest < 2:
         return None
@@ -159,7 +160,7 @@ def validate_static(
     current: Sequence[Replicas],
     partition_count: int,
 ) -> None:
-    """Check that assignments that are written out have all that is wished for. Raises PlacementError."""
+    """Check that explicit assignments satisfy the request. Raises PlacementError if they do not."""
     for partition in range(partition_count):
         replicas = current[partition] if partition < len(current) else ()
         excluded_replicas = broker_set.excluded_brokers.intersection(replicas)
@@ -169,16 +170,16 @@ def validate_static(
             or len(replicas) != (request.replication_factor or len(replicas))
         ):
             raise PlacementError(
-                f"The replicas of {topic} are where its assignments say, and those of partition {partition} "
-                "would have to be chosen"
+                f"The strategy static requires assignments, but those of {topic} do not determine the "
+                f"replicas of partition {partition}"
             )
 
 
 class NotEnoughBrokers(PlacementError):
-    """A partition cannot have that many replicas.
+    """A partition cannot have the requested number of replicas.
 
-    replication_factor: what it is to have. usable: ids of the brokers that may get its new replicas.
-    topic, partition: the first one that cannot have it.
+    replication_factor: the requested number. usable: ids of the brokers that can get its new replicas.
+    topic, partition: the first partition that cannot have it.
     """
 
     def __init__(self, topic: str, partition: int, replication_factor: int, usable: tuple[int, ...]) -> None:
@@ -186,7 +187,7 @@ class NotEnoughBrokers(PlacementError):
         self.partition = partition
         self.replication_factor = replication_factor
         self.usable = usable
-        usable_text = f"{len(usable)} broker{' can' if len(usable) == 1 else 's can'} take new ones"
+        usable_text = f"only {len(usable)} broker{' can' if len(usable) == 1 else 's can'} get new replicas"
         super().__init__(
             f"Partition {partition} of {topic} cannot have {replication_factor} replicas: {usable_text} "
             f"({', '.join(map(str, usable)) or 'none'})"
@@ -200,16 +201,16 @@ class FewerPartitions(PlacementError):
         self.topic = topic
         self.wanted = requested
         self.current = current
-        super().__init__(f"{topic} has {current} partitions and cannot have {requested}")
+        super().__init__(f"{topic} has {current} partitions and cannot be reduced to {requested}")
 
 
 @dataclass(slots=True)
 class PartitionDraft:
-    """One partition on its way.
+    """One partition during placement.
 
-    topic: its number. before: what it had; nothing if it is new. slot: what it keeps and may choose.
-    pool: all brokers that may ever hold it; none if it is fixed, to stay as it is. after: what it has so
-    far, preferred leader first.
+    topic: the number of its topic. before: its current replicas; empty if it is new. slot: the replicas that
+    it keeps and can choose. pool: all brokers that may hold it; empty if it is fixed. fixed: whether it must
+    not change. after: its replicas so far, preferred leader first.
     """
 
     topic: int
@@ -226,9 +227,9 @@ def build_drafts(
     current: Mapping[str, Sequence[Replicas]],
     load: Mapping[int, int],
 ) -> list[PartitionDraft]:
-    """All partitions that are to be, by topic and number. Raises PlacementError.
+    """Return drafts of all requested partitions, by topic and number. Raises PlacementError.
 
-    load: replicas by broker, of everything.
+    load: replicas by broker, of all topics.
     """
     if request.replication_factor is not None and request.replication_factor < 1:
         raise PlacementError(f"A replication factor must be at least 1, not {request.replication_factor}")
@@ -265,10 +266,10 @@ def build_drafts(
 
 
 def _resolve_factor(request: PlacementRequest, name: str, reference_replicas: Sequence[int]) -> int:
-    """How many replicas a partition is to have; a new one without a wish as many as partition 0."""
+    """Return the replication factor of a partition; by default, its own or that of the reference replicas."""
     factor = request.replication_factor or len(reference_replicas)
     if factor < 1:
-        raise PlacementError(f"{name} is new, and its replication factor is not given")
+        raise PlacementError(f"{name} is new, but its replication factor is not set")
     return factor
 
 
@@ -280,7 +281,7 @@ def _build_draft(
     replicas_before: Replicas,
     factor: int,
 ) -> PartitionDraft:
-    """What a partition keeps, and what it chooses from."""
+    """Build the draft of a partition: the replicas that it keeps, and the brokers to choose from."""
     name, topic, number = identity
     pool = (
         broker_set.usable if required_rack is None else broker_set.by_rack.get(required_rack[0], frozenset())
@@ -307,7 +308,7 @@ def _can_stay(
 ) -> bool:
     """Whether a partition of the right size may stay as it is.
 
-    A replica on an unregistered broker is let be where nothing asks for anything.
+    A replica on an unregistered broker stays if the request requires no change.
     """
     if len(kept) == len(replicas_before):
         return True
@@ -326,14 +327,15 @@ _CostGroups = list[tuple[Rack, int, frozenset[int]]]
 
 
 def fill_slots(assignment: WorkingAssignment) -> None:
-    """Choose for every seat that wants more than it has.
+    """Choose brokers for every slot that needs more replicas.
 
-    Each choice is the best of its moment: up, in the rack with the fewest of the seat's replicas, with
-    the fewest replicas of all topics, then of this one, then in the rack with the fewest of all, so that
-    later partitions find brokers with few replicas in several racks; then by the board's weights, then one
-    that the seat has had before.
+    Each choice is greedy and prefers, in this order: a broker that is not fenced; the rack with the fewest
+    replicas of the slot; the fewest replicas of all topics; the fewest of this topic; the rack with the
+    fewest replicas of all, so that later partitions find brokers with few replicas in several racks; the
+    smallest weight; a broker that held the partition before.
     """
-    # equal brokers take turns in no fixed pattern, so that partitions do not come in cliques
+    # Ties between equal brokers are broken pseudo-randomly. A fixed pattern would let the same brokers share
+    # many partitions.
     rng = random.Random(0)
     tie_breakers = {broker: rng.random() for broker in sorted(assignment.racks)}
     groups_by_pool: dict[tuple[frozenset[int], bool], _CostGroups] = {}
@@ -352,7 +354,7 @@ def fill_slots(assignment: WorkingAssignment) -> None:
 
 
 def _group_pool(assignment: WorkingAssignment, slot: Slot) -> _CostGroups:
-    """A pool in groups of brokers that always cost the same: each with its rack and that cost's base."""
+    """Group the brokers of a pool that always have the same cost; return each group's rack and base cost."""
     groups: dict[tuple[Rack, int], set[int]] = {}
     for broker in sorted(slot.pool):
         rack = assignment.racks[broker] if slot.spreads_racks else None
