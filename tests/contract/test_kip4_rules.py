@@ -134,7 +134,7 @@ def test_of_several_instructions_the_last_one_counts_with_a_warning(typed: Typed
     entries = ", ".join(f"{{topic: {typed.name}, partitions: {count}}}" for count in (9, 2))
     (typed.line.folder / "twice.yaml").write_text(f"topics: [{entries}]\n")
     ran = typed("alter", "--from-file", "twice.yaml")
-    assert f"Several instructions are about topic '{typed.name}'; the last one counts." in ran.out
+    assert f"Topic '{typed.name}' was requested several times; the last request applies." in ran.out
     typed.eventually(lambda found: len(found) == 2)
 
 

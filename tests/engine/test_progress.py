@@ -168,7 +168,7 @@ def test_a_partition_that_waits_for_a_broker_that_is_down_is_named_at_once_and_f
     [
         (PendingPart("t-0", (4,)), "t-0 waits for broker 4"),
         (PendingPart("t-0", (4, 5), (5,)), "t-0 waits for broker 4, broker 5 (down)"),
-        (PendingPart("t-0", ()), "t-0 is about to end"),
+        (PendingPart("t-0", ()), "the move of t-0 is about to finish"),
     ],
 )
 def test_in_words(item: PendingPart, text: str) -> None:

@@ -513,8 +513,9 @@ def test_generate_where_racks_are_known_of_some_only() -> None:
 def test_generate_of_what_cannot_be(tool: Tool) -> None:
     assert str(refusal(lambda: tool.generate(["nope"], [1]))) == "Topic nope not found."
     few = refusal(lambda: tool.generate(["foo"], [1, 2, 9]))
-    assert few.diagnostics[0].summary == (
-        "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered"
+    assert few.diagnostics[0].summary == "Not enough brokers"
+    assert few.diagnostics[0].detail.startswith(
+        "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered. "
     )
     none = refusal(lambda: tool.generate(["foo"], [8, 9]))
     assert none.diagnostics[0].summary == "All brokers are currently fenced"

@@ -293,8 +293,8 @@ def test_the_plan_says_whose_throttle_holds() -> None:
     plan = world.plan(*kept, to_four())
     found = [(d.code, d.subject) for d in plan.diagnostics]
     assert found == [("foreign-throttle", "2"), ("foreign-throttle", "4")]
-    assert "77 bytes a second" in plan.diagnostics[0].detail
-    assert "88 bytes a second" in plan.diagnostics[1].detail
+    assert "77 bytes per second" in plan.diagnostics[0].detail
+    assert "88 bytes per second" in plan.diagnostics[1].detail
 
 
 def test_somebodys_throttle_of_everything_is_enough() -> None:
@@ -801,7 +801,7 @@ def test_a_cluster_wide_rate_holds_and_is_told() -> None:
     plan = world.plan(*kept, to_four())
     (said,) = plan.diagnostics
     assert said.code == "foreign-throttle"
-    assert "10 bytes a second" in said.detail
+    assert "10 bytes per second" in said.detail
     seen = watched(world)
     assert world.run(plan).complete
     moving = [look.throttles for look in seen if look.flying]

@@ -105,7 +105,7 @@ def test_rollback_of_a_creation_keeps_a_topic_created_again() -> None:
     create_again(world.cluster)
     plan = world.plan_rollback(allow_data_loss=True)
     assert codes(plan) == ["conflict"]
-    assert "another one has its name now" in plan.diagnostics[0].detail
+    assert "another topic has its name now" in plan.diagnostics[0].detail
     assert not plan.operations
     assert records(world) == 7
 

@@ -276,7 +276,7 @@ def test_a_move_leaves_the_throttles_of_others_as_they_were(stage: Stage) -> Non
     it = throttled_by_others_too(stage)
     ran = it.start().ended()
     assert ran.code is ExitCode.OK, ran
-    assert "Someone else's throttle holds" in ran.out
+    assert "Foreign throttle in force" in ran.out
     it.expect_others_only()
     assert stage.replicas(it.topic) == [(3, 4), (3, 4), (4, 5)]
     expect_no_changes(stage.project)

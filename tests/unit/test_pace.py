@@ -89,7 +89,9 @@ def test_rates(value: object, expected: int) -> None:
     ],
 )
 def test_what_is_no_rate_is_shown_with_an_example(value: object) -> None:
-    with pytest.raises(ValueError, match="write 50MiB/s, or a number of bytes a second") as caught:
+    with pytest.raises(
+        ValueError, match="write a rate such as 50MiB/s, or a number of bytes per second"
+    ) as caught:
         parse_rate(value)
     assert f"'{value}'" in str(caught.value)
 

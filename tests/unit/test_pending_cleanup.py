@@ -73,7 +73,7 @@ def test_section_of_a_wrong_type_is_named(damaged: PendingCleanup) -> None:
     (found,) = problem.value.diagnostics
     assert (found.code, found.detail) == (
         "state-corrupt",
-        f"In its 'leftovers', '{next(iter(damaged))}' is not of its type.",
+        f"The value of '{next(iter(damaged))}' in 'leftovers' of the state has the wrong type.",
     )
 
 

@@ -109,7 +109,9 @@ def test_what_cannot_be_placed() -> None:
     with pytest.raises(NotEnoughBrokers) as few:
         place(cluster("a", "b", "c", fenced=[2]), [(0, 1), (2, 1)], 3, 3)
     assert (few.value.replication_factor, few.value.usable, few.value.partition) == (3, (0, 1), 0)
-    assert "Partition 0 of t cannot have 3 replicas: 2 brokers can take new ones (0, 1)" in str(few.value)
+    assert "Partition 0 of t cannot have 3 replicas: only 2 brokers can get new replicas (0, 1)" in str(
+        few.value
+    )
     with pytest.raises(FewerPartitions) as fewer:
         place(THREE, [(0,), (1,)], 1, 1)
     assert (fewer.value.wanted, fewer.value.current) == (1, 2)

@@ -87,7 +87,7 @@ class TestDrain:
             )
         assert (few.value.topic, few.value.partition, few.value.usable) == ("t", 1, (0, 1))
         assert str(few.value) == (
-            "Partition 1 of t cannot have 3 replicas: 2 brokers can take new ones (0, 1)"
+            "Partition 1 of t cannot have 3 replicas: only 2 brokers can get new replicas (0, 1)"
         )
 
     def test_fixed_partitions_stay(self) -> None:
@@ -165,11 +165,11 @@ class TestStrategies:
         wish = PlacementRequest(2, 2, Strategy.STATIC_IN_RACK, ("b", "c"))
         assert place_replicas(SIX, {"t": [(2, 3), (5, 4)]}, wish) == {"t": ((2, 3), (5, 4))}
         assert place_replicas(SIX, {"t": [(0, 3), (5, 4)]}, wish) == {"t": ((3, 2), (5, 4))}
-        with pytest.raises(PlacementError, match="in rack z, and no broker is in it"):
+        with pytest.raises(PlacementError, match="in rack z, but no broker is in that rack"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b", "z")))
-        with pytest.raises(PlacementError, match="Partition 1 of t has no rack: 1 rack is listed"):
+        with pytest.raises(PlacementError, match="Partition 1 of t has no rack in racks: 1 rack is listed"):
             place_replicas(SIX, {"t": []}, replace(wish, racks=("b",)))
-        with pytest.raises(PlacementError, match="3 replicas in rack b, which has room for 2"):
+        with pytest.raises(PlacementError, match="3 replicas in rack b, which only has brokers for 2"):
             place_replicas(SIX, {"t": []}, replace(wish, replication_factor=3))
 
     def test_static(self) -> None:
@@ -177,7 +177,7 @@ class TestStrategies:
         assert place_replicas(SIX, {"t": [(0, 1)]}, wish) == {"t": ((0, 1),)}
         others: list[PlacementRequest] = [replace(wish, partitions=2), replace(wish, replication_factor=1)]
         for other in others:
-            with pytest.raises(PlacementError, match="would have to be chosen"):
+            with pytest.raises(PlacementError, match="do not determine the replicas of partition"):
                 place_replicas(SIX, {"t": [(0, 1)]}, other)
 
     def test_balanced_leaders_by_order_and_by_moving(self) -> None:
@@ -229,14 +229,14 @@ class TestRackFindings:
 
     def test_unequal(self) -> None:
         assert explain_rack_layout(cluster("a", "a", "b", None)) == (
-            "Broker 3 has no rack. It counts as a rack of its own.",
-            "The racks are of unequal size: a has brokers 0 and 1; b has broker 2. Where replicas are "
-            "spread over racks, the brokers of rack b will hold more of them than the others.",
+            "Broker 3 has no rack and counts as a rack of its own.",
+            "The racks have unequal sizes: a has brokers 0 and 1; b has broker 2. When replicas are "
+            "spread over racks, the brokers of rack b hold more of them than the others.",
         )
 
 
 def test_a_new_topic_needs_a_factor() -> None:
-    with pytest.raises(PlacementError, match="its replication factor is not given"):
+    with pytest.raises(PlacementError, match="its replication factor is not set"):
         place_replicas(SIX, {"t": []}, PlacementRequest(partitions=1))
     assert len(place_replicas(SIX, {"t": [(0, 1)]}, PlacementRequest(partitions=2))["t"][1]) == 2
 

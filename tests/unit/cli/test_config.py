@@ -108,19 +108,19 @@ def test_a_reference_that_leads_nowhere(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "needs topics or brokers"),
+        ((), "specify topics or brokers"),
         (("--entity-type", "topics"), "name topics or brokers"),
-        (("--topic", "t"), "say what is to change"),
-        (("--topic", "t", "--broker", "1"), "one command is about one type of entity"),
-        (("--entity-type", "users", "--entity-name", "u"), "for users, use Kafka's own"),
-        (("--entity-type", "topcs", "--entity-name", "u"), "is no type of entity"),
-        (("--entity-name", "t"), "needs topics or brokers"),
+        (("--topic", "t"), "specify a change"),
+        (("--topic", "t", "--broker", "1"), "one command can only use one entity type"),
+        (("--entity-type", "users", "--entity-name", "u"), "for users, use Kafka's kafka-configs.sh"),
+        (("--entity-type", "topcs", "--entity-name", "u"), "is not an entity type"),
+        (("--entity-name", "t"), "specify topics or brokers"),
         (("--entity-type", "topics", "--entity-default"), "topics have no default entity"),
-        (("--broker", "one"), "is no id of a broker"),
+        (("--broker", "one"), "is not a broker id"),
     ],
 )
 def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: str) -> None:
-    change = () if "say what" in said else ("--add-config", "retention.ms=1")
+    change = () if "specify a change" in said else ("--add-config", "retention.ms=1")
     ran = kdeclare("config", "alter", *arguments, *change, "--yes")
     assert ran.code == 64
     assert said in " ".join(ran.err.split())

@@ -44,11 +44,11 @@ def execute(k: CommandLine, *options: str, to: tuple[int, ...] = (1, 3), answer:
     [
         ("", "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list"),
         ("--execute --verify", "Command must include exactly one action"),
-        ("--execute", "--reassignment-json-file: --execute needs it"),
-        ("--verify", "--reassignment-json-file: --verify needs it"),
-        ("--cancel", "--reassignment-json-file: --cancel needs it"),
-        ("--generate", "--topics-to-move-json-file: --generate needs it"),
-        ("--generate --topics-to-move-json-file t.json", "--broker-list: --generate needs it"),
+        ("--execute", "--reassignment-json-file: --execute requires this option"),
+        ("--verify", "--reassignment-json-file: --verify requires this option"),
+        ("--cancel", "--reassignment-json-file: --cancel requires this option"),
+        ("--generate", "--topics-to-move-json-file: --generate requires this option"),
+        ("--generate --topics-to-move-json-file t.json", "--broker-list: --generate requires this option"),
         ("--list --throttle 1", """Option "[throttle]" can't be used with action "[list]"."""),
         ("--list --reassignment-json-file m.json", """can't be used with action "[list]"."""),
         ("--verify --reassignment-json-file m.json --additional", """"[additional]" can't be used"""),
@@ -83,7 +83,7 @@ def test_the_streams_of_execute(tool: CommandLine) -> None:
         "Successfully started partition reassignment for foo-0\n"
     )
     assert "replicas.foo-0" in ran.err, "the plan is for people"
-    assert "kdeclare rollback undoes it" in ran.err
+    assert "undo it with kdeclare rollback" in ran.err
     assert tool.cluster.partition(AT).replicas == (1, 3, 2)
 
 
@@ -222,7 +222,7 @@ def late_directories(k: CommandLine) -> Ran:
 CASES: list[tuple[int, Callable[[CommandLine], Ran], str]] = [
     (1, unknown_broker, "Unknown broker id 9"),
     (1, no_file, "nowhere.json: No such file or directory."),
-    (1, not_text, "bad.json: It is not UTF-8 text."),
+    (1, not_text, "bad.json: the file is not UTF-8 text."),
     (1, bad_file, "Partition replica list cannot be empty"),
     (1, bad_brokers, 'For input string: " 2"'),
     (

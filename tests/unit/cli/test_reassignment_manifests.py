@@ -66,13 +66,19 @@ def test_the_static_strategies(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"topics": ["/a(/"], "drain": [1]}, "/a(/ is no regular expression"),
-        ({"topics": ["a"]}, "Say what is to be: 'drain', 'targetBrokers', 'rebalance' or 'placement'."),
+        ({"topics": ["/a(/"], "drain": [1]}, "/a(/ is not a valid regular expression"),
+        (
+            {"topics": ["a"]},
+            "'topics' requires a rule: 'drain', 'targetBrokers', 'rebalance' or 'placement'.",
+        ),
         (
             {"topics": ["a"], "drain": [1], "targetBrokers": [2]},
-            "It takes 'drain' or 'targetBrokers', not both.",
+            "The spec has both 'drain' and 'targetBrokers'; only one of them is allowed.",
         ),
-        ({"topics": ["a"], "drain": [1], "throttle": "50MB"}, "'50MB' is no rate; write 50MiB/s"),
+        (
+            {"topics": ["a"], "drain": [1], "throttle": "50MB"},
+            "'50MB' is not a rate; write a rate such as 50MiB/s",
+        ),
         (
             {"topics": ["a"], "drain": [1], "timeout": "5 minutes"},
             "is not a duration; write 30s, 10m or 1h30m",
@@ -80,8 +86,14 @@ def test_the_static_strategies(kdeclare: CommandLine) -> None:
         ({"topics": ["a"], "drain": [1], "interBatchPause": 10}, "Write a duration with its unit"),
         ({"topics": ["a"], "drain": [1], "batchSize": 0}, "must be at least 1, not 0"),
         ({"topics": ["a"], "placement": {"strategy": "crossrack"}}, "Did you mean 'cross-rack'?"),
-        ({"topics": ["a"], "placement": {"strategy": "static"}}, "What is static is for one topic"),
-        ({"rebalance": True}, "It names neither 'topics' nor 'partitions'."),
+        (
+            {"topics": ["a"], "placement": {"strategy": "static"}},
+            "A static strategy applies to one topic only",
+        ),
+        (
+            {"rebalance": True},
+            "The spec has neither 'topics' nor 'partitions'; exactly one of them is required.",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_where_it_stands(

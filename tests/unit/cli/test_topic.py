@@ -32,7 +32,7 @@ def test_create_is_a_plan_a_run_and_can_be_rolled_back(kdeclare: CommandLine) ->
     )
     assert ran.code == 0
     assert "2 to create" in ran.out
-    assert "✓ Topic/a  created; 3 partitions × 1 replica, all in sync, as their leaders say" in ran.out
+    assert "✓ Topic/a  created; 3 partitions × 1 replica, all in sync according to their leaders" in ran.out
     assert "Create these topics?" in ran.err
     assert kdeclare.topics == {"a", "b"}
     assert "kdeclare topic create a b" in kdeclare("history").out
@@ -79,7 +79,7 @@ def test_nothing_but_failures_is_an_error(kdeclare: CommandLine) -> None:
     make(kdeclare, "there", (1,))
     ran = kdeclare("topic", "create", "there", "--yes")
     assert ran.code == 1
-    assert "Topic 'there' exists; nothing of it was changed." in ran.err
+    assert "Topic 'there' already exists and was not changed." in ran.err
     assert kdeclare("history").out == kdeclare("history").out
     assert json.loads(kdeclare("topic", "create", "there", "--yes", "--format", "json").out)["run"] is None
 
@@ -153,7 +153,7 @@ def test_a_name_is_exact_and_other_characters_make_an_expression(kdeclare: Comma
     assert results(ran) == {"Topic/pay-1": "altered", "Topic/pay-2": "altered"}
     ran = kdeclare("topic", "delete", "nothing.*", "--yes")
     assert ran.code == 1
-    assert "No topic's name matches 'nothing.*'." in ran.err
+    assert "No topic name matches 'nothing.*'." in ran.err
     assert kdeclare("topic", "delete", "pay(", "--yes").code == 1
 
 
@@ -225,16 +225,19 @@ def test_policies_hold_by_hand_too(kdeclare: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("create",), "name the topics"),
-        (("alter", "t"), "say what is to change"),
-        (("create", "t", "--replica-assignment", "1:2", "--partitions", "3"), "leave --partitions"),
+        (("create",), "name at least one topic"),
+        (("alter", "t"), "specify a change"),
+        (("create", "t", "--replica-assignment", "1:2", "--partitions", "3"), "omit --partitions"),
         (("create", "t", "--replica-assignment", "1:x"), "not of the form BROKER:BROKER"),
-        (("create", "t", "--replica-assignment", "1:1"), "names a broker twice"),
+        (("create", "t", "--replica-assignment", "1:1"), "lists a broker twice"),
         (("create", "t", "--partitions", "0"), "--partitions"),
         (("create", "t", "--config", "retention.ms"), "not of the form KEY=VALUE"),
         (("create", "t", "--config", "a=1", "--config", "a=2"), "given twice"),
-        (("alter", "t", "--add-config", "a=1", "--delete-config", "a"), "in another way, too"),
-        (("alter", "t", "--add-config", "a=1", "--append-config", "a=1"), "in another way, too"),
+        (("alter", "t", "--add-config", "a=1", "--delete-config", "a"), "is also changed by another option"),
+        (
+            ("alter", "t", "--add-config", "a=1", "--append-config", "a=1"),
+            "is also changed by another option",
+        ),
     ],
 )
 def test_wrong_usage(kdeclare: CommandLine, arguments: tuple[str, ...], said: str) -> None:
@@ -300,8 +303,8 @@ def test_assignments_that_are_none(kdeclare: CommandLine, assignments: str) -> N
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("x{1001}", "no regular expression either: invalid repetition size in '{1001}'"),
-        ("x{99999999999}", "No topic's name matches"),  # to RE2, these are letters and no repetition
+        ("x{1001}", "nor a regular expression: invalid repetition size in '{1001}'"),
+        ("x{99999999999}", "No topic name matches"),  # to RE2, these are letters and no repetition
     ],
 )
 def test_a_pattern_that_is_too_much_is_an_error_and_no_bug(

@@ -448,7 +448,7 @@ def test_a_reassignment_is_pending_where_its_whole_cluster_is_compared() -> None
     difference = KINDS["Reassignment"].diff(item.id, item, LiveState(nowhere), None, NO_PLACEMENT)
     (blocked,) = collect_findings(item.id, difference, item, None, LiveState(nowhere))
     assert (blocked.finding, blocked.path, blocked.op) == (FindingKind.PENDING, None, None)
-    assert "t-0 is not in the cluster" in blocked.message
+    assert "Partition t-0 does not exist in the cluster" in blocked.message
 
 
 def _audit(declared: list[Row], live: list[Row]) -> list[tuple[str, str, str, str]]:

@@ -105,7 +105,7 @@ def test_a_move_of_ones_own_is_waited_for() -> None:
     move(cluster, "orders-0", (1, 3))
     declared = [targets("r", orders_0=[1, 4])]
     told = find_in_cluster(whole(cluster, declared), None).found
-    assert [item.message for _, _, item in told] == ["orders-0 is being moved to [1, 3] right now."]
+    assert [item.message for _, _, item in told] == ["orders-0 is already being moved to [1, 3]."]
     told = find_in_cluster(whole(cluster, declared, state=state_with("orders-0")), None).found
     assert [item.message for _, _, item in told] == ["It is declared and not applied yet."]
 

@@ -28,7 +28,7 @@ from kdeclare.providers.kafka.live import (
 )
 
 MIB = 2**20
-UNREAD = warning("configs-unknown", "Configs cannot be read", "Topic 'orders': No.", subject="orders")
+UNREAD = warning("configs-unknown", "Cannot read configs", "Topic 'orders': No.", subject="orders")
 
 
 def _partition(

@@ -97,7 +97,7 @@ def test_a_name_that_is_not_there(shop: Shop) -> None:
 def test_what_matches_nothing_is_an_answer_of_list_and_an_error_of_describe(shop: Shop) -> None:
     nothing = TopicQuery(("x.*",))
     assert shop.names(nothing) == []
-    with pytest.raises(KdeclareError, match=r"No topic's name matches 'x\.\*'"):
+    with pytest.raises(KdeclareError, match=r"No topic name matches 'x\.\*'"):
         describe_topics(shop.workspace, nothing)
     assert describe_topics(shop.workspace, TopicQuery(("x.*",), if_exists=True)).topics == ()
 

@@ -116,10 +116,10 @@ def test_kafkas_own_refusals(content: str, code: str, detail: str) -> None:
         (text(entry(log_dirs=["any", 3])), "Expected `String` value, received 3"),
         (text(entry(log_dirs=["any", "data"])), "'data' is neither 'any' nor an absolute path"),
         (text(entry(log_dirs=["any", ""])), "'' is neither 'any' nor an absolute path"),
-        (text(entry(topic="")), 'The given topic name "" cannot be a topic\'s (partitions[0].topic)'),
-        (text(entry(topic="a b")), 'The given topic name "a b" cannot be a topic\'s'),
-        (text(entry(topic="..")), 'The given topic name ".." cannot be a topic\'s'),
-        (text(entry(topic="\ud800")), 'The given topic name "\\ud800" cannot be a topic\'s'),
+        (text(entry(topic="")), 'The given topic name "" is not a legal topic name (partitions[0].topic)'),
+        (text(entry(topic="a b")), 'The given topic name "a b" is not a legal topic name'),
+        (text(entry(topic="..")), 'The given topic name ".." is not a legal topic name'),
+        (text(entry(topic="\ud800")), 'The given topic name "\\ud800" is not a legal topic name'),
         (text(entry(replicas="x" * 200)), f'Expected `JSON array` value, received "{"x" * 79}…'),
     ],
 )
@@ -272,7 +272,7 @@ def test_no_topics_to_move(content: str) -> None:
                 'Expected JSON object, received "foo" (topics[0])',
                 "Expected `String` value, received 3 (topics[1].topic)",
                 "No such field exists: `topic` (topics[2])",
-                'The given topic name "" cannot be a topic\'s (topics[3].topic)',
+                'The given topic name "" is not a legal topic name (topics[3].topic)',
             ],
         ),
         (

@@ -94,7 +94,7 @@ def _build_ongoing_work(partition: TopicPartition, live: KafkaState, run_ids: _R
         [replica for replica in move.replicas if replica not in move.adding],
         list(move.target),
         run_id,
-        f"waiting for {brokers}" if brokers else "",
+        f"waits for {brokers}" if brokers else "",
         document={
             "topic": partition.topic,
             "partition": partition.partition,

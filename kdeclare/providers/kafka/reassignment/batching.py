@@ -405,13 +405,15 @@ def _check_throttle(
             resource=resource,
         )
     for rate in sorted(set(foreign_rates.values())):
-        names = ", ".join(
+        brokers = [
             entity.partition("/")[2] for entity in sorted(foreign_rates) if foreign_rates[entity] == rate
-        )
+        ]
+        names = ", ".join(brokers)
         yield warning(
             "foreign-throttle",
             "Foreign throttle in force",
-            f"kdeclare did not set the replication throttle of {rate} bytes per second on broker {names}. "
+            f"kdeclare did not set the replication throttle of {rate} bytes per second on "
+            f"broker{'s' if len(brokers) > 1 else ''} {names}. "
             f"The throttle is left unchanged, and limits these moves there instead of the requested "
             f"{group.pace.throttle} bytes per second.",
             hint="Remove the throttle if it is no longer needed.",

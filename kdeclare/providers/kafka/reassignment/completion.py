@@ -178,7 +178,7 @@ def explain_pending_part(pending_part: PendingPart) -> str:
         f"broker {b}{' (down)' if b in pending_part.down else ''}" for b in pending_part.brokers
     )
     return (
-        f"{pending_part.partition} is waiting for {names}"
+        f"{pending_part.partition} waits for {names}"
         if names
         else f"the move of {pending_part.partition} is about to finish"
     )
