@@ -1,1 +1,1 @@
-"""YAML files to desired resources, with positions and diagnostics."""
+"""Turn YAML files into desired resources, with source positions and diagnostics."""

@@ -1,4 +1,4 @@
-"""Checks between resources: declared twice, colliding names, and names outside of the project's scope."""
+"""Checks across resources: duplicate declarations, name collisions, and names outside the project's scope."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from kdeclare.core.suggestions import format_suggestion
 from kdeclare.manifests.syntax.nodes import find_position
 
 ResourceCheck = Callable[[Sequence[DesiredResource]], Iterator[Diagnostic]]
-"""What is wrong between the resources of a project; the diagnostics have place and resource."""
+"""A check across the resources of a project. Its diagnostics have a place and a resource."""
 
 
 def build_duplicate_resource_error(
@@ -27,20 +27,23 @@ def build_duplicate_resource_error(
     *,
     is_rule: bool = False,
 ) -> Diagnostic:
-    """For a second declaration of one thing. is_rule: of what holds in all environments."""
-    overlay_hint = "" if is_rule else "; what differs by environment belongs into an overlay"
+    """Return the error for a second declaration of a resource.
+
+    is_rule: the declaration is a rule, which holds in all environments.
+    """
+    overlay_hint = "" if is_rule else ". Put differences between environments into an overlay"
     return error(
         "duplicate-resource",
         "Resource declared twice",
         f"{resource} is declared here and at {first_position}.",
-        hint=f"Take one of the two out{overlay_hint}.",
+        hint=f"Remove one of the two declarations{overlay_hint}.",
         place=place,
         resource=str(resource),
     )
 
 
 def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> NameScope:
-    """Return the scope of a project file. Raises KdeclareError for kinds and patterns that do not exist."""
+    """Return the scope of a project file. Raises KdeclareError for unknown kinds and invalid patterns."""
     problems = list(_check_scope_entries(entries_by_kind, root))
     if problems:
         raise KdeclareError(*sort_diagnostics(problems))
@@ -50,7 +53,7 @@ def parse_name_scope(entries_by_kind: Mapping[str, list[str]], root: Node) -> Na
 def check_name_scope(
     desired: Iterable[DesiredResource], scope: NameScope, kinds: Mapping[str, Kind]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each declared resource that is outside the scope, or is about one that is."""
+    """Yield an error for each declared resource that is outside the scope or affects one that is."""
     if not scope.entries:
         return
     for item in desired:
@@ -65,8 +68,8 @@ def _check_scope_entries(entries_by_kind: Mapping[str, list[str]], root: Node) -
             yield error(
                 "unknown-kind",
                 "Unknown kind",
-                f"There is no kind '{kind}' whose names 'spec.scope' could limit.",
-                hint=format_suggestion(kind, KINDS) or f"The kinds are {', '.join(KINDS)}.",
+                f"'spec.scope' has an entry for the kind '{kind}', which does not exist.",
+                hint=format_suggestion(kind, KINDS) or f"Use one of the kinds {', '.join(KINDS)}.",
                 place=find_position(root, ("spec", "scope", kind), key=True),
             )
         for n, entry in enumerate(entries):
@@ -77,8 +80,9 @@ def _check_scope_entries(entries_by_kind: Mapping[str, list[str]], root: Node) -
             except PatternError as pattern_error:
                 yield error(
                     "bad-pattern",
-                    "Not a regular expression",
-                    f"'spec.scope.{kind}' holds {entry}: {pattern_error.located_reason}.",
+                    "Invalid regular expression",
+                    f"The entry {entry} of 'spec.scope.{kind}' is not a regular expression: "
+                    f"{pattern_error.located_reason}.",
                     hint=RE2_HINT,
                     place=find_position(root, ("spec", "scope", kind, n)),
                 )

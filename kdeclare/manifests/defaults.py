@@ -1,7 +1,7 @@
-"""Kind `Defaults`: what resources of a kind are where their own manifests and overlays say nothing; and the
-layers that one resource is made of.
+"""Kind `Defaults`: field values for resources of a kind whose own manifests and overlays do not set them.
+Also the layers that make up one resource.
 
-Nodes are filled in, not data, as with overlays: every field keeps the place that it came from.
+As with overlays, YAML nodes are filled in rather than data, so every field keeps its source position.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,11 +42,14 @@ DEFAULTS = "Defaults"
 _DEFAULTS_PATH = ("spec", "defaults")
 
 FieldPath = tuple[str, ...]
-"""Keys from a spec down."""
+"""Keys from the spec down to a field."""
 
 
 class DefaultsSelector(BaseModel):
-    """``selector``: names, or ``/regular expressions/`` (RE2) of whole names; labels that must all hold."""
+    """``selector``: names, or ``/regular expressions/`` (RE2) that match whole names.
+
+    Also labels, all of which the manifest must have.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     names: Annotated[list[str], Field(min_length=1)] | None = None
@@ -56,8 +59,8 @@ class DefaultsSelector(BaseModel):
 class DefaultsSpec(BaseModel):
     """``spec`` of a Defaults manifest.
 
-    kind: of the resources. priority: of two that say different things, the higher one holds.
-    defaults: fields of the spec of that kind.
+    kind: the kind of the resources. priority: where several Defaults set a field, the highest priority wins.
+    defaults: fields of that kind's spec.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -69,7 +72,7 @@ class DefaultsSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DefaultsBody:
-    """Which resources are meant, and how much it counts."""
+    """The resources that a Defaults manifest applies to, and its priority."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -77,14 +80,14 @@ class DefaultsBody:
     priority: int = 0
 
     def covers(self, resource: ResourceId, labels: Mapping[str, str]) -> bool:
-        """Whether a resource with these labels is meant."""
+        """Return whether the defaults apply to a resource with these labels."""
         if resource.kind != self.kind or not self.labels.items() <= labels.items():
             return False
         return not self.names or any(_is_name_match(resource.name, text) for text in self.names)
 
 
 class DefaultsKind:
-    """Reads Defaults manifests; ``kinds`` are those that can have defaults."""
+    """Reads Defaults manifests. ``kinds``: the kinds that can have defaults."""
 
     name = DEFAULTS
     spec: type[BaseModel] = DefaultsSpec
@@ -93,7 +96,7 @@ class DefaultsKind:
         self._kinds = kinds
 
     def parse(self, name: str, spec: BaseModel) -> tuple[DefaultsBody, tuple[SpecProblem, ...]]:
-        """The body of a spec, and what is wrong with it; the fields themselves are looked at elsewhere."""
+        """Return the body of a spec and its problems. The default values themselves are checked elsewhere."""
         spec = narrow(spec, DefaultsSpec)
         selector = spec.selector
         body = DefaultsBody(spec.kind, tuple(selector.names or ()), selector.labels, spec.priority)
@@ -101,9 +104,7 @@ class DefaultsKind:
 
     def _check_body(self, body: DefaultsBody) -> Iterator[SpecProblem]:
         if body.kind not in self._kinds:
-            hint = (
-                format_suggestion(body.kind, self._kinds) or f"Kinds are {format_alternatives(self._kinds)}."
-            )
+            hint = format_suggestion(body.kind, self._kinds) or f"Use {format_alternatives(self._kinds)}."
             detail = f"'{body.kind}' is not a kind of resource."
             yield SpecProblem(("kind",), error("unknown-kind", "Unknown kind", detail, hint=hint))
         for index, text in enumerate(body.names):
@@ -112,15 +113,15 @@ class DefaultsKind:
             try:
                 compile_pattern(text[1:-1])
             except PatternError as pattern_error:
-                detail = f"'{text}' is no regular expression: {pattern_error.reason}."
-                diagnostic = error("bad-pattern", "No regular expression", detail, hint=RE2_HINT)
+                detail = f"'{text}' is not a regular expression: {pattern_error.reason}."
+                diagnostic = error("bad-pattern", "Invalid regular expression", detail, hint=RE2_HINT)
                 offset = None if pattern_error.offset is None else pattern_error.offset + 1
                 yield SpecProblem(("selector", "names", index), diagnostic, offset)
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultsManifest:
-    """One Defaults manifest. root: the document; defaults: what it gives."""
+    """One Defaults manifest. root: the document. defaults: the node of its ``spec.defaults``."""
 
     name: str
     body: DefaultsBody
@@ -129,12 +130,12 @@ class DefaultsManifest:
 
     @property
     def id(self) -> ResourceId:
-        """As other manifests are called."""
+        """The id of the manifest, in the same form as for other manifests."""
         return ResourceId(DEFAULTS, self.name)
 
 
 class Defaults:
-    """The Defaults of a project; true if there are any. They have no order but their priority."""
+    """The Defaults of a project. Truthy if there are any. Only their priority orders them."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         self._kinds = kinds
@@ -147,7 +148,7 @@ class Defaults:
         return bool(self._manifests)
 
     def add(self, root: Node, reader: NodeReader) -> list[Diagnostic]:
-        """Take in a document; one with errors gives nothing, so that they are told once."""
+        """Add a document. One with errors provides no defaults, so that its errors are reported once."""
         data, problems = reader.read_aside(root, self._find_modes(root, reader))
         declared, shape_problems = self._shapes.check(data, root, readable=not problems)
         problems += [*shape_problems, *self._check_fields(data, root)]
@@ -164,7 +165,7 @@ class Defaults:
     def beneath(
         self, resource: ResourceId | None, root: Node, reader: NodeReader
     ) -> tuple[Node, list[Diagnostic]]:
-        """A document, overlays and all, with what it says nothing of filled in; and what is not clear."""
+        """Return a document, overlays included, with its missing fields filled in; and any contradictions."""
         spec = find_child(root, "spec")
         if resource is None or spec is None or not isinstance(spec[1], MappingNode):
             return root, []
@@ -174,14 +175,14 @@ class Defaults:
         return reduce(fill, self.offers(found, root), root), problems
 
     def find_matching(self, resource: ResourceId, labels: Mapping[str, str]) -> list[DefaultsManifest]:
-        """Those that a resource gets something from, the one that counts most first."""
+        """Return the Defaults that apply to a resource, the highest priority first."""
         manifests = [given for given in self._manifests.values() if given.body.covers(resource, labels)]
         return sorted(manifests, key=lambda given: (-given.body.priority, given.name))
 
     def offers(self, found: Sequence[DefaultsManifest], root: Node) -> Iterator[Node]:
-        """What each gives to a document beneath the one before, as a document with nothing but a spec.
+        """Yield what each manifest adds to a document, in their order, as documents with only a spec.
 
-        Not what cannot stand beside something that is there.
+        Fields that are mutually exclusive with a field already set are left out.
         """
         for given in found:
             spec = find_node(root, ("spec",))
@@ -196,12 +197,12 @@ class Defaults:
             root = fill(root, offer)
 
     def unused(self) -> list[Diagnostic]:
-        """One warning for each that no resource of the project gets anything from."""
+        """Return one warning for each Defaults manifest that applies to no resource of the project."""
         return [
             warning(
                 "unused-defaults",
-                "Defaults for nothing",
-                f"No manifest declares a {given.body.kind} that these defaults are for.",
+                "Unused defaults",
+                f"No manifest declares a {given.body.kind} that these defaults apply to.",
                 hint="Compare their selector with the names and labels of the manifests.",
                 place=find_position(given.root, ("metadata", "name")),
                 resource=str(given.id),
@@ -211,7 +212,7 @@ class Defaults:
         ]
 
     def _find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """How to read a document: the fields that it gives, as manifests of their kind have them."""
+        """Return how to read a document: its default values are read as in manifests of their kind."""
         node = find_node(root, ("spec", "kind"))
         kind = self._kinds.get(str(reader.peek(node))) if node is not None else None
         own_modes = build_spec_modes(DefaultsSpec)
@@ -221,7 +222,10 @@ class Defaults:
         )
 
     def _check_fields(self, data: Any, root: Node) -> list[Diagnostic]:
-        """What is wrong with the fields whatever they are given to; what is missing may be there."""
+        """Return the problems that the default values have for every resource.
+
+        Missing fields are not among them, because the resource's own manifest may set them.
+        """
         spec = data.get("spec") if isinstance(data, dict) else None
         fields = spec.get("defaults") if isinstance(spec, dict) else None
         kind = self._kinds.get(str(spec.get("kind"))) if isinstance(spec, dict) else None
@@ -235,7 +239,7 @@ class Defaults:
             diagnostics = build_diagnostics(e, kind.spec, fields, node)
             return [p for p in diagnostics if p.code != "missing-field" or "[" in str(p.subject)]
         _, problems = kind.parse("", parsed)
-        # what only the cluster can tell, and what is no error, is told with each resource
+        # problems that depend on the cluster, and warnings, are reported with each resource instead
         return [
             replace(problem.diagnostic, place=find_position(node, problem.path, key=True))
             for problem in problems
@@ -245,9 +249,9 @@ class Defaults:
     def _check_contradictions(
         self, manifests: Sequence[DefaultsManifest], root: Node
     ) -> Iterator[Diagnostic]:
-        """Fields of two of one priority that cannot both hold, where nothing says that counts more.
+        """Yield an error for fields that two Defaults of equal priority set inconsistently.
 
-        A contradiction of the same two is told once.
+        A field that a higher priority already sets does not conflict. Each conflict is reported once.
         """
         for index, second in enumerate(manifests):
             for first in manifests[:index]:
@@ -267,7 +271,7 @@ class Defaults:
     def _find_clashes(
         self, first: DefaultsManifest, second: DefaultsManifest
     ) -> Iterator[tuple[FieldPath, FieldPath]]:
-        """What each says that cannot stand beside what the other says."""
+        """Yield the pairs of fields of two Defaults that cannot both apply."""
         modes = build_spec_modes(self._kinds[second.body.kind].spec)
         yield from ((path, path) for path in find_differences(first.defaults, second.defaults, modes))
         for field_name, excluded_fields in find_exclusive_fields(self._kinds[second.body.kind]).items():
@@ -279,7 +283,7 @@ class Defaults:
                 )
 
     def _can_fill(self, spec: Node | None, manifest: DefaultsManifest, path: FieldPath) -> bool:
-        """Whether what is given at a path would be filled in where ``spec`` is what holds already."""
+        """Return whether a manifest's value at a path would be filled into ``spec``."""
         exclusive_fields = find_exclusive_fields(self._kinds[manifest.body.kind])
         is_excluded = any(
             has_field_value(spec, other) for name in path[:1] for other in exclusive_fields.get(name, ())
@@ -289,13 +293,13 @@ class Defaults:
     def _build_higher_spec(
         self, manifests: Sequence[DefaultsManifest], manifest: DefaultsManifest, root: Node
     ) -> Node | None:
-        """The spec as it is where all of higher priority is filled in."""
+        """Return the spec with all defaults of higher priority filled in."""
         higher_manifests = [other for other in manifests if other.body.priority > manifest.body.priority]
         return find_node(reduce(fill, self.offers(higher_manifests, root), root), ("spec",))
 
 
 def find_labels(root: Node, reader: NodeReader) -> dict[str, str]:
-    """The labels of a document as far as they can be read."""
+    """Return the labels of a document, as far as they can be read."""
     node = find_node(root, ("metadata", "labels"))
     labels = reader.peek(node) if node is not None else None
     return labels if isinstance(labels, dict) else {}
@@ -310,7 +314,7 @@ def _is_name_match(name: str, name_or_pattern: str) -> bool:
 
 
 def _build_spec_document(manifest: DefaultsManifest, fields: list[tuple[Node, Node]]) -> Node:
-    """A document that has only a spec, with these fields."""
+    """Return a document that has only a spec, with these fields."""
     root, defaults = manifest.root, manifest.defaults
     spec = MappingNode(defaults.tag, fields, defaults.start_mark, defaults.end_mark)
     pairs = [(key, spec) for key, _ in root.value if key.value == "spec"]
@@ -324,21 +328,20 @@ def _is_certain(problem: Diagnostic) -> bool:
 def _build_contradiction_error(
     first: DefaultsManifest, second: DefaultsManifest, first_path: FieldPath, second_path: FieldPath
 ) -> Diagnostic:
-    """theirs, second_path: what the first and the second say that cannot both hold."""
+    """Return the error for two manifests whose fields at ``first_path`` and ``second_path`` conflict."""
     first_position = find_position(first.defaults, first_path, key=True)
     detail = (
-        f"{second.id} and {first.id} ({first_position}) give '{format_path(second_path)}' "
-        f"different values, with one priority."
+        f"{second.id} and {first.id} ({first_position}) have the same priority and give "
+        f"'{format_path(second_path)}' different values."
         if first_path == second_path
-        else f"{second.id} gives '{format_path(second_path)}' and {first.id} ({first_position}) "
-        f"'{format_path(first_path)}', with one "
-        "priority; the two cannot stand beside each other."
+        else f"{second.id} sets '{format_path(second_path)}' and {first.id} ({first_position}) sets "
+        f"'{format_path(first_path)}'. These fields are mutually exclusive, and the priorities are equal."
     )
     return error(
         "ambiguous-defaults",
-        "Defaults contradict each other",
+        "Conflicting defaults",
         detail,
-        hint="Give one of the two a higher priority, or let their selectors not meet.",
+        hint="Give one of the two a higher priority, or change the selectors so that they do not overlap.",
         place=find_position(second.defaults, second_path, key=True),
         resource=str(second.id),
         subject=format_path(second_path),
@@ -347,7 +350,7 @@ def _build_contradiction_error(
 
 @dataclass(frozen=True, slots=True)
 class InheritedDefaults:
-    """What one Defaults manifest gives to a resource: a document with a spec and nothing else."""
+    """The fields that a resource inherits from one Defaults manifest, as a document with only a spec."""
 
     name: str
     root: Node = field(repr=False, compare=False, hash=False)
@@ -355,10 +358,10 @@ class InheritedDefaults:
 
 @dataclass(frozen=True)
 class Layers:
-    """Documents as they were composed.
+    """The composed documents that make up one resource.
 
-    base: the manifest. overlays: what is merged over it, in that order. defaults: what is filled in where
-    those say nothing, what counts most first.
+    base: the manifest. overlays: the documents merged over it, in that order. defaults: the values for fields
+    that neither sets, the highest priority first.
     """
 
     base: Node = field(repr=False, compare=False)
@@ -367,19 +370,19 @@ class Layers:
 
     @cached_property
     def merged(self) -> Node:
-        """What its own documents say for the environment; every node has the place that it came from."""
+        """The manifest with the environment's overlays merged; every node keeps its source position."""
         return reduce(merge, map(drop_identity, self.overlays), self.base)
 
     @cached_property
     def effective(self) -> Node:
-        """What holds in the environment, defaults among it."""
+        """The resource as it applies in the environment, defaults included."""
         return reduce(fill, (given.root for given in self.defaults), self.merged)
 
 
 def collect_inherited_defaults(
     resource: ResourceId, merged: Node, defaults: Defaults, reader: NodeReader
 ) -> tuple[InheritedDefaults, ...]:
-    """What a resource whose own documents say ``merged`` gets from defaults."""
+    """Return the defaults that a resource inherits. merged: its manifest with the overlays merged."""
     manifests = defaults.find_matching(resource, find_labels(merged, reader))
     offers = zip(manifests, defaults.offers(manifests, merged), strict=True)
     return tuple(InheritedDefaults(one.name, root) for one, root in offers)

@@ -1,5 +1,5 @@
-"""What documents look like, as pydantic models, and the validation of one document: of manifests around
-their spec, and of files that hold one document and are no manifests (projects, fleets).
+"""Pydantic models of documents, and the validation of one document: manifests around their spec, and files
+with a single document that is not a manifest (projects, fleets).
 """
 
 import re
@@ -32,9 +32,9 @@ from kdeclare.manifests.syntax.nodes import (
 from kdeclare.manifests.syntax.substitution import Variable, has_reference
 
 _MISPLACED_KIND_HINTS = {
-    "PolicyTest": "Keep tests of policies outside of the manifests; kdeclare policy test FILE runs them.",
+    "PolicyTest": "Move policy tests out of the manifests, and run them with 'kdeclare policy test FILE'.",
 }
-"""Where documents belong that are no manifests of a project."""
+"""Hints for documents that are not manifests of a project."""
 
 
 TextMap = Annotated[
@@ -42,30 +42,30 @@ TextMap = Annotated[
     RawText(),
     Field(json_schema_extra={"additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
-"""A mapping whose scalars are read as the text that stands there."""
+"""A mapping whose scalars are read as text, exactly as written."""
 
 
 class Metadata(BaseModel):
     """``metadata`` of every manifest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    # read as the text that stands there, so an editor may see a number
+    # read as text, exactly as written, so an editor may see a number
     name: Annotated[str, Field(min_length=1, json_schema_extra={"type": ["string", "integer"]})]
     labels: TextMap = {}
 
 
 class Declarable(Protocol):
-    """What a document can declare, as far as reading it goes: a kind of resource, or a kind of rule."""
+    """A kind that a document can declare, a resource or a rule, as far as reading documents requires."""
 
     name: str
     spec: type[BaseModel]
 
     def parse(self, name: str, spec: Any) -> tuple[Any, tuple[SpecProblem, ...]]:
-        """The body of a valid spec, and what is wrong with it beyond its shape. Offline and pure."""
+        """Return the body of a valid spec, and its problems beyond the shape. Offline and pure."""
 
 
 class Envelope(BaseModel):
-    """A manifest of whatever kind; the model of one kind narrows ``apiVersion``, ``kind`` and ``spec``."""
+    """A manifest of any kind. The model of one kind narrows ``apiVersion``, ``kind`` and ``spec``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     apiVersion: Literal["kdeclare/v1"]  # noqa: N815
@@ -75,7 +75,7 @@ class Envelope(BaseModel):
 
 
 def build_envelope_model(kind: Declarable) -> type[Envelope]:
-    """The model of whole documents of a kind."""
+    """Return the model of whole documents of a kind."""
     version: Any = Literal[find_api_version(kind.name)]
     name: Any = Literal[kind.name]
     return create_model(
@@ -94,9 +94,9 @@ class DocumentValidator:
     def check(
         self, data: Any, root: Node, *, readable: bool
     ) -> tuple[DesiredResource | None, list[Diagnostic]]:
-        """What the document ``data`` declares, if it is one, and everything that is wrong with it.
+        """Return the resource that the document ``data`` declares, if it is valid, and all its problems.
 
-        readable: False where scalars could not be read; the kind is asked of the other fields only then.
+        readable: False if some scalars could not be read. The kind then checks only the other fields.
         """
         if not isinstance(data, dict):
             return None, [build_not_a_manifest_error(root)]
@@ -126,7 +126,10 @@ class DocumentValidator:
         return None, problems
 
     def find_modes(self, root: Node, reader: NodeReader) -> Modes:
-        """How to read a document; its kind may stand after its spec. One of no known kind has only values."""
+        """Return how to read a document, whose kind may come after its spec.
+
+        A document of an unknown kind is read as plain values.
+        """
         kind = self._find_kind(root, reader)
         if kind is None:
             return build_document_modes(UNIFORM[VALUE])
@@ -136,7 +139,7 @@ class DocumentValidator:
         return modes
 
     def can_show(self, root: Node, node: Node) -> bool:
-        """Whether a message may repeat a scalar of a document: its model says that it is no secret."""
+        """Return whether a message may quote a scalar: the document's model says that it is not a secret."""
         declarable = self._find_kind(root)
         path = find_path(root, node)
         return path is not None and is_showable(
@@ -144,7 +147,7 @@ class DocumentValidator:
         )
 
     def _find_kind(self, root: Node, reader: NodeReader | None = None) -> Declarable | None:
-        """reader: of references, as a kind can be one."""
+        """Return the kind of a document; ``reader`` resolves it if it is written as a reference."""
         pair = find_child(root, "kind")
         if pair is None or not isinstance(pair[1], ScalarNode):
             return None
@@ -152,7 +155,7 @@ class DocumentValidator:
         return self._kinds.get(reader.peek(pair[1]) if reader and has_reference(text) else text)
 
     def unknown(self, kind: str, root: Node) -> list[Diagnostic]:
-        """What is wrong with a document's kind."""
+        """Return the error for an unknown kind."""
         return [] if kind in self._kinds else [build_unknown_kind_error(kind, self._kinds, root)]
 
     def _get_model(self, kind: Declarable) -> type[Envelope]:
@@ -175,7 +178,7 @@ class DocumentValidator:
 
 
 def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
-    """Add where to look if no installed provider has the group of a document."""
+    """Add a hint if no installed provider has the group of a document."""
     version = data.get("apiVersion")
     if problem.subject != "apiVersion" or problem.hint or not isinstance(version, str):
         return problem
@@ -183,12 +186,13 @@ def _add_provider_hint(problem: Diagnostic, data: dict[Any, Any]) -> Diagnostic:
     if group in {known.partition("/")[0] for known in list_api_versions()}:
         return problem
     return replace(
-        problem, hint=f"No installed provider has the group '{group}'; 'kdeclare providers' lists them."
+        problem,
+        hint=f"Install a provider with the group '{group}'. Run 'kdeclare providers' for the installed ones.",
     )
 
 
 def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any]) -> Diagnostic:
-    """Add what to write where a document has a kind of one group, and another ``apiVersion`` or none."""
+    """Add the right ``apiVersion`` as the hint if a document's is missing or belongs to another group."""
     if problem.subject != "apiVersion":
         return problem
     version = find_api_version(kind.name)
@@ -198,13 +202,13 @@ def _add_group_hint(problem: Diagnostic, kind: Declarable, data: dict[Any, Any])
         return problem
     if str(data.get("apiVersion")).partition("/")[0] == version.partition("/")[0]:
         return problem  # another version of its group
-    return replace(problem, hint=f"Write 'apiVersion: {version}': {kind.name} is a kind of that group.")
+    return replace(problem, hint=f"Write 'apiVersion: {version}', the group that {kind.name} belongs to.")
 
 
 def _check_valid_fields(
     kind: Declarable, data: dict[Any, Any], wrong_fields: set[str | int], root: Node
 ) -> list[Diagnostic]:
-    """What the kind says of the fields that are well, so that all problems are told at once."""
+    """Return the kind's problems with the fields of the right shape, so that all are reported at once."""
     spec, metadata = data.get("spec"), data.get("metadata")
     if not isinstance(spec, dict):
         return []
@@ -225,32 +229,32 @@ def _check_valid_fields(
 
 
 def _is_certain(problem: SpecProblem, *, named: bool) -> bool:
-    """Whether it is true however the fields that could not be read turn out.
+    """Return whether a problem holds whatever the values of the unreadable fields are.
 
-    What is said of the spec as a whole, or of a field that lacks its neighbours, may not be.
+    Problems of the whole spec, or of a field that depends on others, may not.
     """
     return problem.offset is not None or (len(problem.path) > 1 and (named or problem.path != NAME))
 
 
 def build_not_a_manifest_error(root: Node) -> Diagnostic:
-    """For a document that is no mapping."""
+    """Return the error for a document that is not a mapping."""
     return error(
         "not-a-manifest",
         "Not a manifest",
-        "A manifest is a mapping with apiVersion, kind, metadata and spec.",
+        "The document is not a mapping. A manifest is a mapping with apiVersion, kind, metadata and spec.",
         place=find_position(root, ()),
     )
 
 
 def build_unknown_kind_error(kind: str, kinds: Mapping[str, Declarable], root: Node) -> Diagnostic:
-    """For a document of a kind that there is not."""
+    """Return the error for a document of an unknown kind."""
     return error(
         "unknown-kind",
         "Unknown kind",
         f"'{kind}' is not a kind of resource.",
         hint=_MISPLACED_KIND_HINTS.get(kind)
         or format_suggestion(kind, kinds)
-        or f"Kinds are {format_alternatives(kinds)}.",
+        or f"Use {format_alternatives(kinds)}.",
         place=find_position(root, ("kind",)),
         subject=kind,
     )
@@ -261,12 +265,12 @@ def _locate_problem(problem: SpecProblem, root: Node, kind: Declarable) -> Diagn
     full_path = path if path == NAME else ("spec", *path)
     if problem.offset is not None and (text_node := find_node(root, full_path)) is not None:
         return replace(problem.diagnostic, place=find_position_within(text_node, problem.offset))
-    # a key of a config mapping is what people look for, not its value
+    # in a config mapping, point to the key rather than to its value
     return replace(problem.diagnostic, place=find_position(root, full_path, key=_is_setting_path(path, kind)))
 
 
 def _is_setting_path(path: tuple[str | int, ...], kind: Declarable) -> bool:
-    """Whether it leads to one of the texts of a field, which have names that the model does not know."""
+    """Return whether a path leads to an entry of a text mapping, whose keys the model does not know."""
     return len(path) == 2 and path != NAME and build_spec_modes(kind.spec).get_modes_below(path[0]).is_text
 
 
@@ -275,7 +279,7 @@ _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def load_document(path: Path, kind: str, read_hint: str) -> Node:
-    """The one document of a file that is no manifest. Raises KdeclareError.
+    """Return the single document of a file that is not a manifest. Raises KdeclareError if there is none.
 
     read_hint: the hint for a file that cannot be read.
     """
@@ -286,7 +290,7 @@ def load_document(path: Path, kind: str, read_hint: str) -> Node:
         raise KdeclareError(
             error(
                 "unreadable-file",
-                f"{kind} file cannot be read",
+                "File cannot be read",
                 f"'{file}' cannot be read: {(e.strerror or 'it cannot be opened').lower()}.",
                 hint=read_hint,
             )
@@ -295,10 +299,11 @@ def load_document(path: Path, kind: str, read_hint: str) -> Node:
     documents = list(compose(file, data, problems))
     if not problems and len(documents) != 1:
         error_position = find_position(documents[1], ()) if documents else SourcePosition(file, 1, 1)
-        detail = f"It holds {len(documents)} documents." if documents else "It is empty."
-        hint = f"A {kind.lower()} file holds one document, of kind {kind}."
-        code, summary = f"bad-{kind.lower()}", f"Not a {kind.lower()} file"
-        problems.append(error(code, summary, detail, hint=hint, place=error_position))
+        state = f"has {len(documents)} documents" if documents else "is empty"
+        detail = f"'{file}' {state}. A {kind.lower()} file has exactly one document, of kind {kind}."
+        hint = "Move the other documents to other files." if documents else f"Add a document of kind {kind}."
+        code = f"bad-{kind.lower()}"
+        problems.append(error(code, "Wrong number of documents", detail, hint=hint, place=error_position))
     if not problems and not isinstance(documents[0], MappingNode):
         problems.append(build_not_a_manifest_error(documents[0]))
     if problems:
@@ -307,7 +312,7 @@ def load_document(path: Path, kind: str, read_hint: str) -> Node:
 
 
 def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
-    """A document as its model has it. Raises KdeclareError with all that is wrong."""
+    """Return a document as an instance of its model. Raises KdeclareError with all problems."""
     reader.shows = lambda node: (path := find_path(root, node)) is not None and is_showable(model, path)
     data = reader.read(root)
     problems = list(reader.problems)
@@ -322,7 +327,7 @@ def validate_document(model: type[M], root: Node, reader: NodeReader) -> M:
 
 
 def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable]:
-    """Read twice, as a number's text as written cannot be had from the number."""
+    """Return the variables. They are read twice, because the text of a number cannot be derived from it."""
     if node is None:
         return {}
     values, texts = reader.read(node), reader.read(node, UNIFORM[KAFKA])
@@ -330,5 +335,5 @@ def parse_variables(node: Node | None, reader: NodeReader) -> dict[str, Variable
 
 
 def resolve_location(folder: Path, state: str) -> str:
-    """Where a state is that a file in ``folder`` names: a folder or a URI."""
+    """Return the location of a state, a folder or a URI. folder: the folder of the file that names it."""
     return state if _URI.match(state) else str(folder / state)

@@ -1,4 +1,4 @@
-"""The JSON Schemas that editors use, made from the models that validate: manifests, overlays, defaults."""
+"""JSON Schemas for editors, built from the validating models: manifests, overlays, defaults."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -21,11 +21,11 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "Reference"
 _REFERENCE_TYPES = ("integer", "number", "boolean")
 _FIELD_KEYWORDS = ("default", "description")
-"""What a schema says of the field, whatever stands there."""
+"""Keywords that describe a field, whatever its value is."""
 
 
 class _DescribedSchemaGenerator(GenerateJsonSchema):
-    """With what fields are for, but without a title for each, which would only repeat its name."""
+    """Adds descriptions to fields, and no titles, which would only repeat the field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -35,7 +35,7 @@ class _DescribedSchemaGenerator(GenerateJsonSchema):
 
 
 def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
-    """One schema for a document of any of the kinds, of rules too, or of kind Project or Fleet."""
+    """Return one schema for documents of these kinds, including rules, and of kinds Project and Fleet."""
     models: list[type[BaseModel]] = [build_envelope_model(kind) for kind in kinds.values()]
     models += [build_project_model(find_connection_settings(), find_plan_settings()), FleetManifest]
     mode: JsonSchemaMode = "validation"
@@ -53,7 +53,7 @@ def build_json_schema(kinds: Mapping[str, Declarable]) -> JsonSchemaValue:
 
 
 def get_definition_name(reference: JsonSchemaValue) -> str:
-    """The name of the definition that a schema refers to."""
+    """Return the name of the definition that a schema refers to."""
     name: str = reference["$ref"].rpartition("/")[2]
     return name
 
@@ -61,9 +61,9 @@ def get_definition_name(reference: JsonSchemaValue) -> str:
 def collect_reachable(
     schema: object, definitions: JsonSchemaValue, *, in_lists: bool = True
 ) -> dict[str, JsonSchemaValue]:
-    """The definitions that a schema refers to, however far, by name.
+    """Return the definitions that a schema refers to, directly or indirectly, by name.
 
-    in_lists: also what only elements of lists refer to.
+    in_lists: include definitions to which only elements of lists refer.
     """
     reached: dict[str, JsonSchemaValue] = {}
     _add_reachable(schema, definitions, reached, () if in_lists else ("items",))
@@ -87,7 +87,7 @@ def _add_reachable(
 
 
 def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of a model with what its fields are for, where the model does not say so itself."""
+    """Return the schema of a model with a description added to each field that has none in the model."""
     if "properties" not in schema:
         return schema
     descriptions = {name: find_field_doc(model, name) for name in schema["properties"]}
@@ -101,7 +101,7 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> JsonSch
 
 
 def _accept_references(schema: Any) -> Any:
-    """Where a number or a truth value belongs, a reference to one may stand."""
+    """Allow a reference wherever a number or a boolean is expected."""
     if isinstance(schema, list):
         return [_accept_references(item) for item in schema]
     if not isinstance(schema, dict):
@@ -114,10 +114,10 @@ def _accept_references(schema: Any) -> Any:
 
 
 def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of documents that merge over those of ``manifests`` (a schema of some kinds of resources).
+    """Return the schema of overlays. manifests: the schema of the kinds of resources they are merged over.
 
-    Mappings are merged key by key, so none of their fields has to be there but kind and name. A list
-    replaces the one beneath, so what stands in a list is whole.
+    Mappings are merged key by key, so only kind and name are required in them. A list replaces the list
+    below, so its elements must be complete.
     """
     definitions: dict[str, JsonSchemaValue] = manifests["$defs"]
     documents = map(get_definition_name, manifests["oneOf"])
@@ -131,7 +131,7 @@ def build_overlay_schema(manifests: JsonSchemaValue) -> JsonSchemaValue:
 
 
 class DefaultsSchemaKind(DefaultsKind):
-    """Reads as `DefaultsKind`; its spec says more about the fields, and is too strict for them in part."""
+    """Parses like `DefaultsKind`. Its spec describes the fields in detail, but is in part too strict."""
 
     def __init__(self, kinds: Mapping[str, Kind]) -> None:
         super().__init__(kinds)
@@ -142,7 +142,10 @@ class DefaultsSchemaKind(DefaultsKind):
 
 
 def _build_variant(kind: Kind) -> type[BaseModel]:
-    """Fields that have to be there in a manifest need not be in defaults, so they are left open."""
+    """Return the model of Defaults for one kind.
+
+    Fields that manifests require are optional in defaults, so a kind with such fields accepts any mapping.
+    """
     has_required_field = any(field.is_required() for field in kind.spec.model_fields.values())
     kind_literal: Any = Literal[kind.name]
     fields: Any = dict[str, Any] if has_required_field else kind.spec

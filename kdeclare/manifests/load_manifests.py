@@ -1,4 +1,4 @@
-"""The manifests of a project in one environment as desired resources, with all that is wrong with them."""
+"""Load the manifests of a project in one environment as desired resources, with all their problems."""
 
 import gc
 import os
@@ -27,20 +27,20 @@ from kdeclare.manifests.syntax.nodes import compose
 from kdeclare.manifests.syntax.substitution import ReferenceContext
 
 _BATCH_SIZE = 16
-"""Documents composed before they are worked on: changing between the two for each costs a sixth more."""
+"""Documents to compose before processing them; alternating document by document costs a sixth more time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedManifests:
-    """What the manifests say.
+    """The loaded manifests.
 
-    desired: what has a spec of the right shape, in the order of files and documents; the kind may still
-        have found errors in it, which are among the diagnostics.
-    complete: False when only given paths were loaded; what is not there may then be declared elsewhere.
-    files: how many were read, overlays included; not those that were only looked through for rules.
-    rules: what holds for all of the project, in the order of names; errors as in ``desired``. Defaults are
-        not among them: they are in what is desired.
-    layers: what the resource is made of that was asked for, if it is desired.
+    desired: the resources whose spec has the right shape, in the order of files and documents; their kind may
+        still have found errors, which are among the diagnostics.
+    complete: False if only given paths were loaded; a missing resource may then be declared elsewhere.
+    files: how many files were read, overlays included; not those that were only searched for rules.
+    rules: the rules of the whole project, in order of their ids; errors as in ``desired``. Defaults are not
+        among them, because they are already merged into ``desired``.
+    layers: the layers of the traced resource, if it is in ``desired``.
     """
 
     desired: tuple[DesiredResource, ...]
@@ -52,7 +52,7 @@ class LoadedManifests:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the desired state cannot be relied on."""
+        """True if the desired state cannot be relied on."""
         return any(d.is_error for d in self.diagnostics)
 
 
@@ -66,15 +66,15 @@ def load_project_manifests(
     replacements: Mapping[str, bytes | None] | None = None,
     traced_resource: ResourceId | None = None,
 ) -> LoadedManifests:
-    """Load the manifests of a project, or only those at ``paths``; mistakes are diagnostics, never raised.
+    """Load the manifests of a project, or only those at ``paths``. Problems become diagnostics.
 
-    paths: files or folders, relative to where one stands; None or empty for all of the project.
-    checks: between the resources, run on those that are valid.
-    rules: kinds whose documents declare no resource but hold for the whole project: they are looked for
-        in all of it even where ``paths`` are given.
-    replacements: what files are taken to hold in place of what is on the disk, to see what writing it would
-        make of the project; None for a file that would be gone. Files that are not there yet count as found.
-    traced_resource: the resource of which the documents are wanted.
+    paths: files or folders, relative to the working directory; None or empty for the whole project.
+    checks: checks across the resources, run on the valid ones.
+    rules: kinds whose documents declare no resource but apply to the whole project. The whole project is
+        searched for them even if ``paths`` are given.
+    replacements: contents to use instead of those on disk, to see what writing them would do to the project;
+        None for a file that would be deleted. Files that do not exist yet are loaded as well.
+    traced_resource: the resource whose layers are returned.
     """
     all_roots = find_manifest_roots(project) if project.file is not None else ()
     with _pause_garbage_collection():
@@ -95,7 +95,7 @@ def load_project_manifests(
     loader.diagnostics += check_name_scope(desired, project.scope, kinds)
     diagnostics = sort_diagnostics(
         dict.fromkeys(loader.diagnostics)
-    )  # an overlay's can be met in what it makes, too
+    )  # a problem of an overlay can appear again in the merged document
     project_rules = loader.sort_rules()
     return LoadedManifests(tuple(desired), diagnostics, not paths, loader.count, project_rules, loader.layers)
 
@@ -103,9 +103,9 @@ def load_project_manifests(
 def load_rules(
     project: Project, rules: Mapping[str, Declarable], environ: Mapping[str, str]
 ) -> tuple[tuple[DesiredResource, ...], tuple[Diagnostic, ...]]:
-    """What holds for the whole project, and what is wrong with it, for whoever needs no manifests.
+    """Return the rules of the whole project and their problems, without loading the manifests.
 
-    A project without a file has none.
+    A project without a file has no rules.
     """
     with _pause_garbage_collection():
         loader = _Loader(project, {}, environ, rules, {})
@@ -117,7 +117,8 @@ def load_rules(
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Nodes and bodies hold no cycles: looking for some takes up to a fifth of a large load."""
+    """Disable the garbage collector. Nodes and bodies form no cycles, and searching for cycles takes up to a
+    fifth of the time of a large load."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -128,7 +129,7 @@ def _pause_garbage_collection() -> Iterator[None]:
 
 
 class _Loader:
-    """Goes through the files one by one; nodes live only as long as they are being worked on."""
+    """Processes the files one by one; nodes live only while they are processed."""
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class _Loader:
         self._places: dict[ResourceId, SourcePosition | None] = {}
 
     def find(self, asked: Sequence[Path], rest: Sequence[Path]) -> None:
-        """Find the files: those to load, and what else there is that only rules are looked for in."""
+        """Find the files to load (``asked``), and the other files to search only for rules (``rest``)."""
         self._requested_files = [*self._files.find(asked)]
         told = self._files.diagnostics[:]
         self._other_files = [*self._files.find(rest)]
@@ -177,7 +178,7 @@ class _Loader:
         self._load_files(self._requested_files)
 
     def load_new_files(self) -> None:
-        """Load the files that are not there yet."""
+        """Load the files of ``replacements`` that do not exist yet."""
         self._load_files(self._contents.new())
 
     def _load_files(self, files: Iterable[str]) -> None:
@@ -187,7 +188,7 @@ class _Loader:
                 self._load_document(root)
 
     def search(self) -> None:
-        """Look through the rest of the project for rules; what else is wrong there is not told."""
+        """Search the rest of the project for rules; other problems in those files are not reported."""
         given = {os.path.realpath(file) for file in self._rule_files}
         for file in self._other_files:
             if given and os.path.realpath(file) in given:
@@ -196,15 +197,15 @@ class _Loader:
                 self._load_document(root)
 
     def sort_rules(self) -> tuple[DesiredResource, ...]:
-        """The rules, in an order that does not depend on where they were found."""
+        """Return the rules in an order that does not depend on the files."""
         return tuple(sorted(self._rules, key=lambda rule: rule.id))
 
     def all_overlays(self, *, rules_only: bool = False) -> None:
-        """Read the overlays, which must be known before the manifests; rules have none."""
+        """Read the overlays, which must be known before the manifests. Rules cannot have overlays."""
         for path in self._project.environment.overlays:
             files = FileFinder(self._project.file, stated=self._project.stated)
             for file in files.find((path,)):
-                # all of a folder is one overlay: the same resource in two of its files has no order
+                # a whole folder is one overlay: the order of the same resource in two files is undefined
                 documents = [root for root, _ in self._compose_file(file, rules_only=rules_only)]
                 resources = [root for root in documents if self._rule_filter.find_rule_kind(root) is None]
                 self.diagnostics += self._rule_filter.check_overlaid_rules(documents)
@@ -213,9 +214,9 @@ class _Loader:
             self.diagnostics += files.diagnostics
 
     def load_defaults(self) -> None:
-        """Read the Defaults of the whole project, which must be known before what they are for.
+        """Read the Defaults of the whole project, which must be known before the resources they apply to.
 
-        What else is wrong with the files is told when they are loaded.
+        Other problems of these files are reported when the files are loaded.
         """
         rule_filter = RuleFilter((DEFAULTS,), self._reader)
         visited: set[str] = set()
@@ -233,7 +234,7 @@ class _Loader:
                     self.diagnostics += self.defaults.add(root, self._reader)
 
     def _compose_file(self, file: str, *, rules_only: bool) -> Iterator[tuple[Node, bool]]:
-        """The documents of a file, each with whether a kind of rules is spelt out in the file."""
+        """Yield the documents of a file, each with whether the file contains the name of a rule kind."""
         data = self._contents.of(file, self.diagnostics)
         if data is None or (rules_only and not self._rule_filter.passes(data)):
             return
@@ -307,7 +308,7 @@ def _find_resource_name(data: object) -> str | None:
 def _build_no_project_error() -> Diagnostic:
     return error(
         "no-project",
-        "Nothing to load",
-        f"There is no '{PROJECT_FILE}' here, and no PATH was given.",
-        hint="Give files or folders with manifests, or a project file with --project.",
+        "No project",
+        f"The working directory has no '{PROJECT_FILE}', and no PATH was given.",
+        hint="Pass files or folders with manifests, or pass a project file with --project.",
     )

@@ -1,7 +1,7 @@
-"""Merging of documents: overlays over a manifest, environment by environment, and defaults beneath it.
+"""Merge documents: overlays of one environment over a manifest, and defaults below it.
 
-Nodes are merged, not data: what is wrong with a merged field is then told with the overlay's place.
-What a document is stays as the manifest has it.
+Nodes are merged rather than data, so a problem of a merged field is reported at the overlay's position.
+The manifest's kind and name stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from kdeclare.manifests.syntax.nodes import find_child, find_position
 
 
 def identify(root: Node, reader: NodeReader) -> ResourceId | None:
-    """What a document declares, or None where that cannot be told (and will be said in validation)."""
+    """Return the id that a document declares; None if it cannot be determined (validation reports why)."""
     kind, metadata = find_child(root, "kind"), find_child(root, "metadata")
     name = find_child(metadata[1], "name") if metadata else None
     if kind is None or name is None:
@@ -31,7 +31,7 @@ def identify(root: Node, reader: NodeReader) -> ResourceId | None:
 
 @dataclass(slots=True)
 class Overlays:
-    """The overlays of one environment, by the resource that they are for."""
+    """The overlays of one environment, by resource."""
 
     _by_id: dict[ResourceId, list[Node]] = field(default_factory=dict)
     _used: set[ResourceId] = field(default_factory=set)
@@ -40,7 +40,7 @@ class Overlays:
         return bool(self._by_id)
 
     def add(self, roots: Sequence[Node], reader: NodeReader) -> list[Diagnostic]:
-        """Take in the documents of one overlay; it can name a resource once."""
+        """Add the documents of one overlay, which may name each resource once."""
         problems: list[Diagnostic] = []
         roots_by_resource: dict[ResourceId, Node] = {}
         for root in roots:
@@ -56,24 +56,24 @@ class Overlays:
         return problems
 
     def of(self, resource: ResourceId) -> tuple[Node, ...]:
-        """What is merged over a resource, in that order."""
+        """Return the documents to merge over a resource, in that order."""
         return tuple(self._by_id.get(resource, ()))
 
     def applied(self, resource: ResourceId | None, root: Node) -> Node:
-        """The document with the overlays of its resource merged over it, in their order."""
+        """Return the document with the overlays of its resource merged over it, in their order."""
         for overlay in self.of(resource) if resource is not None else ():
             self._used.add(resource)  # type: ignore[arg-type]
             root = merge(root, drop_identity(overlay))
         return root
 
     def unused(self) -> list[Diagnostic]:
-        """One problem for each resource that an overlay names and no manifest declares."""
+        """Return an error for each resource that an overlay names and no manifest declares."""
         return [
             error(
                 "unknown-overlay",
-                "Overlay for nothing",
-                f"No manifest declares {resource}, so there is nothing to merge this over.",
-                hint="Correct kind or name; a resource of its own belongs into the manifests.",
+                "Overlay without a manifest",
+                f"This overlay is for {resource}, which no manifest declares.",
+                hint="Correct kind or name, or move a new resource into the manifests.",
                 place=find_position(roots[0], ("metadata", "name")),
                 resource=str(resource),
             )
@@ -83,7 +83,7 @@ class Overlays:
 
 
 def merge(base: Node, overlay: Node) -> Node:
-    """``overlay`` merged over ``base``: mappings key by key, everything else replaces what was there."""
+    """Merge ``overlay`` over ``base``: mappings key by key; any other value replaces the one in ``base``."""
     if not isinstance(base, MappingNode) or not isinstance(overlay, MappingNode):
         return overlay
     pairs = list(base.value)
@@ -98,7 +98,7 @@ def merge(base: Node, overlay: Node) -> Node:
 
 
 def drop_identity(overlay: Node) -> Node:
-    """What an overlay changes: neither what a document is nor what it is called."""
+    """Return the part of an overlay that changes the document: all but apiVersion, kind and name."""
     pairs = [
         (key, _drop_keys(value, ("name",)) if key.value == "metadata" else value)
         for key, value in _drop_keys(overlay, ("apiVersion", "kind")).value
@@ -114,7 +114,7 @@ def _drop_keys(node: Node, keys: Sequence[str]) -> Node:
 
 
 def _check_overlay(root: Node, resource: ResourceId | None, reader: NodeReader) -> list[Diagnostic]:
-    """What merging would hide: keys that stand there twice, and another version."""
+    """Return the problems that merging would hide: duplicate keys, and a different apiVersion."""
     name = str(resource) if resource is not None else None
     duplicate_keys = [replace(p, resource=name) for p in reader.find_duplicate_keys(root)]
     version = find_child(root, "apiVersion")
@@ -135,7 +135,7 @@ def _build_nameless_error(root: Node) -> Diagnostic:
     return error(
         "nameless-overlay",
         "Overlay names no resource",
-        "An overlay is a manifest with kind and metadata.name, and what is different in its spec.",
+        "An overlay must have kind and metadata.name, which select the manifest to change.",
         place=find_position(root, ()),
     )
 
@@ -144,15 +144,15 @@ def _build_duplicate_error(resource: ResourceId, first: Node, second: Node) -> D
     first_position = find_position(first, ("metadata", "name"))
     return error(
         "duplicate-resource",
-        "Resource in one overlay twice",
-        f"{resource} stands in this overlay already, at {first_position}.",
+        "Resource twice in one overlay",
+        f"{resource} is already in this overlay, at {first_position}.",
         place=find_position(second, ("metadata", "name")),
         resource=str(resource),
     )
 
 
 def fill(node: Node, lower: Node) -> Node:
-    """``node`` with what only ``lower`` says: mappings key by key, everything else stays."""
+    """Add to ``node`` what only ``lower`` sets: mappings key by key; any other value of ``node`` stays."""
     if not isinstance(node, MappingNode) or not isinstance(lower, MappingNode):
         return node
     lower_values = {key.value: value for key, value in lower.value if isinstance(key.value, str)}
@@ -168,9 +168,9 @@ def fill(node: Node, lower: Node) -> Node:
 def find_differences(
     a: Node, b: Node, modes: Modes, path: tuple[str, ...] = (), mode: int = VALUE
 ) -> Iterator[tuple[str, ...]]:
-    """The paths of what both specs say, but not alike. Where text is wanted, quotes make no difference.
+    """Yield the paths that both specs set to different values. Quotes make no difference in text fields.
 
-    modes, mode: how mappings and lists are read there, and how a scalar is.
+    modes: how mappings and lists are read. mode: how a scalar is read.
     """
     if isinstance(a, MappingNode) and isinstance(b, MappingNode):
         other_values = {key.value: value for key, value in b.value if isinstance(key.value, str)}
@@ -184,7 +184,7 @@ def find_differences(
 
 
 def has_field_value(spec: Node | None, field_name: str) -> bool:
-    """Whether a field is there and not null."""
+    """Return whether a field is set and not null."""
     pair = find_child(spec, field_name) if spec is not None else None
     return pair is not None and not (
         isinstance(pair[1], ScalarNode) and not pair[1].style and pair[1].value in ("", "~", "null")
@@ -192,7 +192,7 @@ def has_field_value(spec: Node | None, field_name: str) -> bool:
 
 
 def is_occupied(spec: Node | None, path: Sequence[str]) -> bool:
-    """Whether nothing can be filled in at a path: something is there, or in its way."""
+    """Return whether a path cannot be filled in: it, or a node above it that is not a mapping, is set."""
     node = spec
     for step in path:
         if not isinstance(node, MappingNode):
@@ -228,6 +228,6 @@ def _get_modes_below(modes: Modes, key: Node, value: Node) -> Modes:
 
 
 def _find_text(node: ScalarNode) -> str | None:
-    """The text that is meant, None for null."""
+    """Return the text that a scalar means; None for null."""
     meaning = None if node.style or node.tag is not None else parse_scalar(node.value)
     return meaning[1] if isinstance(meaning, tuple) else str(node.value)

@@ -1,4 +1,4 @@
-"""What manifests and project files say alike of a policy, and the policies of a project file."""
+"""The fields that policies in manifests and in project files share, and the policies of a project file."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,27 +30,27 @@ _NAMES = "Names, or regular expressions (RE2) between slashes that match whole n
 
 
 TOPIC = "Topic"
-"""The kind that a policy is about if it names no other one: KIP-201 knows topics only."""
+"""The kind that a policy checks by default: KIP-201 defines policies for topics only."""
 
 
 class SelectorSpec(BaseModel):
-    """``selector``: resources by name or by ``/regular expression/``, and labels that must all be there.
+    """``selector``: names or ``/regular expressions/`` of resources, and labels, all of which they must have.
 
-    ``topics`` are names of topics, ``names`` those of whatever kind.
+    ``topics`` are names of topics, ``names`` are names of resources of any kind.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     topics: Annotated[Annotated[list[str], Field(min_length=1)] | None, Field(description=_NAMES)] = None
-    labels: Annotated[TextMap, Field(description="Labels that the manifest must all have.")] = {}
+    labels: Annotated[TextMap, Field(description="Labels, all of which the manifest must have.")] = {}
     kind: Annotated[str, Field(min_length=1)] = TOPIC
     names: Annotated[
         Annotated[list[str], Field(min_length=1)] | None,
-        Field(description="The same as topics, of whatever kind."),
+        Field(description="The same as topics, for resources of any kind."),
     ] = None
 
 
 class PolicySpecBase(BaseModel):
-    """The fields that every policy has."""
+    """The fields that all policies have."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     severity: Severity = "deny"
@@ -59,7 +59,7 @@ class PolicySpecBase(BaseModel):
 
 
 class PolicyEntrySpec(PolicySpecBase):
-    """One of ``spec.policies`` in a project file: a class, and what it is told."""
+    """One of ``spec.policies`` in a project file: a class and its settings."""
 
     name: Annotated[str, Field(min_length=1)]
     class_name: str = Field(alias="class")
@@ -69,23 +69,23 @@ class PolicyEntrySpec(PolicySpecBase):
     @classmethod
     def _check_class_name(cls, text: str) -> str:
         if not _CLASS.fullmatch(text):
-            raise ValueError(f"a class is written as module.path:ClassName{_suggest_class_path(text)}")
+            raise ValueError(f"write a class as module.path:ClassName{_suggest_class_path(text)}")
         return text
 
 
 def _suggest_class_path(text: str) -> str:
-    """For a class without its module, or with a dot before its name."""
+    """Return a suggestion for a class without its module, or with a dot instead of the colon."""
     module, _, name = text.rpartition(".")
     suggestion = f"{module or 'kdeclare.policy.rules'}:{name}"
-    return f", {suggestion} for one" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""
+    return f", for example {suggestion}" if _CLASS.fullmatch(suggestion) and name[0].isupper() else ""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """A policy of a project file.
 
-    config: what the class is told, its scalars as YAML means them.
-    places: of each path within the entry: where its key stands, and where its value does.
+    config: the settings of the class, with scalars as YAML reads them.
+    places: for each path within the entry, the positions of its key and of its value.
     """
 
     name: str
@@ -102,9 +102,10 @@ class PolicyEntry:
     )
 
     def where(self, path: SpecPath = (), *, key: bool = False) -> SourcePosition | None:
-        """Where in the project file something of this entry stands, ``("config", "max")`` for one.
+        """Return the position of a part of this entry in the project file, for example ``("config", "max")``.
 
-        Where the path leads nowhere, the deepest place on the way. key: of the last key, not of its value.
+        If the path does not exist, return the position of the deepest existing part of it. key: return the
+        position of the last key instead of its value.
         """
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
@@ -113,12 +114,12 @@ class PolicyEntry:
 
 
 def check_policy_name(name: str) -> Diagnostic | None:
-    """What is wrong with a policy's name, if something is; without a place."""
+    """Return the problem of a policy's name, without a place; None if the name is valid."""
     if name == SYSTEM_POLICY:
         return error(
             "reserved-name",
             "Reserved name",
-            f"'{SYSTEM_POLICY}' stands for the policy that the brokers themselves are configured with.",
+            f"'{SYSTEM_POLICY}' means the policy that is configured on the brokers themselves.",
             hint="Choose another name.",
             subject=name,
         )
@@ -127,15 +128,16 @@ def check_policy_name(name: str) -> Diagnostic | None:
     return error(
         "illegal-name",
         "Illegal name",
-        f"A policy's name has at most {_LONGEST_NAME} letters, digits, '.', '-' and '_', with spaces inside.",
-        hint="What there is to say of it belongs into messages.",
+        f"A policy's name has at most {_LONGEST_NAME} characters: letters, digits, '.', '-' and '_', with "
+        "spaces only between them.",
+        hint="Shorten or correct the name, and move explanations into the messages.",
     )
 
 
 def build_policy_entries(
     specs: Sequence[PolicyEntrySpec], root: Node, reader: NodeReader
 ) -> tuple[PolicyEntry, ...]:
-    """The policies of a project file. Raises KdeclareError for names that cannot be."""
+    """Return the policies of a project file. Raises KdeclareError for invalid or duplicate names."""
     problems = list(_check_names(specs, root))
     if problems:
         raise KdeclareError(*sort_diagnostics(problems))
@@ -154,9 +156,9 @@ def _check_names(specs: Sequence[PolicyEntrySpec], root: Node) -> Iterator[Diagn
         if first_positions.setdefault(spec.name, name_position) is not name_position:
             yield error(
                 "duplicate-policy",
-                "Two policies of one name",
-                f"'{spec.name}' is the name of the policy at {first_positions[spec.name]}, too.",
-                hint="Give each a name of its own.",
+                "Duplicate policy name",
+                f"The policy at {first_positions[spec.name]} is also named '{spec.name}'.",
+                hint="Give each policy a unique name.",
                 place=name_position,
                 subject=spec.name,
             )
@@ -167,7 +169,8 @@ def _build_entry(spec: PolicyEntrySpec, node: Node | None, reader: NodeReader) -
     return PolicyEntry(
         spec.name,
         spec.class_name,
-        # read anew, as elsewhere a field called `configs`, say, holds nothing but texts; here `labels` does
+        # read again in other modes: the project's modes read a field such as `configs` as text at any depth,
+        # but in a policy's config only `labels` is text
         NodeReader(reader.scope, modes=_CONFIG_MODES).read(config) if config is not None else {},
         spec.severity,
         tuple(spec.actions),

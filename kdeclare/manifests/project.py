@@ -1,4 +1,4 @@
-"""Kind `Project`: which manifests, which environments; and one environment of it made ready for use."""
+"""Kind `Project`: its manifests and environments, and how one environment is resolved for use."""
 
 import os
 from collections.abc import Mapping, Sequence, Set
@@ -45,15 +45,17 @@ PROJECT_FILE = "kdeclare.yaml"
 DEFAULT = "default"
 MANIFESTS_FOLDER = "manifests"
 
+PROJECT_READ_HINT = "Pass the path of a readable project file with --project FILE."
+
 _CONNECTION_FIELDS = frozenset({"bootstrapServers", "clientConfig", "clientConfigFile", "providers"})
-"""Fields of an environment that only who connects needs."""
+"""Fields of an environment that are needed only to connect to its systems."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class ProviderSettings(BaseModel):
-    """How the systems of further providers are reached: a field for each of them.
+    """Connection settings of the systems of further providers: one field for each provider.
 
     See `build_project_model`.
     """
@@ -62,7 +64,7 @@ class ProviderSettings(BaseModel):
 
 
 class EnvironmentSpec(BaseModel):
-    """One environment: a cluster, and what is different there."""
+    """One environment: a cluster, and the settings that are specific to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     bootstrapServers: str | None = None  # noqa: N815
@@ -76,12 +78,12 @@ class EnvironmentSpec(BaseModel):
     @model_validator(mode="after")
     def _check_client_config(self) -> "EnvironmentSpec":
         if self.clientConfig and self.clientConfigFile is not None:
-            raise ValueError("takes 'clientConfig' or 'clientConfigFile', not both")
+            raise ValueError("set either 'clientConfig' or 'clientConfigFile', not both")
         return self
 
 
 class ReferencesSpec(BaseModel):
-    """Which references manifests and the project file itself may have."""
+    """The references that manifests and the project file itself may use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     env: list[str] = []
@@ -99,7 +101,7 @@ class ReferencesSpec(BaseModel):
     @classmethod
     def _check_paths(cls, entries: list[str]) -> list[str]:
         if any(not entry.strip() or "\0" in entry for entry in entries):
-            raise ValueError("takes paths of files and folders")
+            raise ValueError("use the path of a file or a folder")
         return entries
 
 
@@ -128,9 +130,9 @@ class ProjectManifest(Envelope):
 def build_project_model(
     settings: Mapping[str, type[BaseModel]], plan_settings: Sequence[PlanSettings] = ()
 ) -> type[ProjectManifest]:
-    """Return the model of project files with what providers add to them.
+    """Return the model of project files with the fields that providers add.
 
-    settings: of their systems, by the name of the provider. plan_settings: of all plans.
+    settings: models of their connection settings, by provider name. plan_settings: settings for all plans.
     """
     if not settings and not plan_settings:
         return ProjectManifest
@@ -146,18 +148,19 @@ def build_project_model(
 
 
 def _extend_model(model: type[_Model], fields: dict[str, Any]) -> type[_Model]:
-    """A model of the same name with further fields, or others."""
+    """Return a model of the same name with added or replaced fields."""
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The environment that was chosen, its references resolved. Values stay out of its repr.
+    """The selected environment, with its references resolved. Values are excluded from the repr.
 
-    plan_settings: what it and the project say for all plans, by the field, the environment's first.
-    request_deadline_s: for how long the system may work on a request that carries no timeout; None where
-    nothing is stated.
-    providers: what it says of the systems of further providers, by the provider's name. place: where it is.
+    plan_settings: the plan settings of the environment and then of the project, by field.
+    request_deadline_s: how long the system may work on a request without a timeout of its own; None if not
+    set.
+    providers: connection settings of the systems of further providers, by provider name.
+    place: the position of the environment in the project file.
     """
 
     name: str = DEFAULT
@@ -173,7 +176,7 @@ class Environment:
 
     @property
     def connection_fields(self) -> Mapping[str, object]:
-        """What stands in the environment itself of how a system is reached, by field; paths can be opened."""
+        """The connection fields that the environment itself sets, by field name; paths are resolved."""
         fields = {
             "bootstrapServers": self.bootstrap_servers,
             "clientConfig": self.client_config,
@@ -184,16 +187,17 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project in one of its environments. Paths are ready to be opened.
+    """A project in one of its environments. Paths are resolved.
 
-    file: None where there is no project file, and paths on the command line are all there is.
-    manifests: as stated, or None where nothing is stated (then the folder ``manifests``, if it is there).
+    file: None if there is no project file, and only the paths on the command line are used.
+    manifests: as declared; None if not declared (then the folder ``manifests``, if it exists).
     state: a folder or a URI.
-    all_overlays: of all environments; folders of manifests may hold them, and they are no manifests.
-    stated: where in the project file a path stands.
-    limits: which references may be resolved.
-    scope: the names that it may declare, change or import.
-    adopts: whether what exists and differs from its manifest is adopted without being asked for.
+    all_overlays: the overlays of all environments. Folders of manifests may contain them, but they are not
+        manifests.
+    stated: the position of each path in the project file.
+    limits: the references that may be resolved.
+    scope: the names that the project may declare, change or import.
+    adopts: whether existing resources that differ from their manifest are adopted without --adopt.
     """
 
     name: str = DEFAULT
@@ -213,10 +217,10 @@ class Project:
 def open_project(
     file: Path | None, env: str | None, environ: Mapping[str, str], *, offline: bool = False
 ) -> Project:
-    """The project of a file (default: ``kdeclare.yaml`` here, if there is one) in an environment.
+    """Open a project file (default: ``kdeclare.yaml`` in the working directory, if any) in an environment.
 
-    offline: leave out how cluster and state are reached, as references there may be to secrets.
-    Raises KdeclareError with all that is wrong with the file, or when there is no such environment.
+    offline: leave out how to connect to the cluster and the state, because references there may be secrets.
+    Raises KdeclareError with all problems of the file, or if there is no such environment.
     """
     path = _find_project_file(file)
     if path is None:
@@ -226,14 +230,14 @@ def open_project(
 
 
 def build_project_limits(declared: ReferencesSpec | None, environ: Mapping[str, str]) -> Limits:
-    """The limits that hold for a project: those of its file, and those of the trusted one if there is one."""
+    """Return the limits of a project: those of its file, and those of the trusted project file, if any."""
     file_limits = build_own_limits(_build_limits(declared) if declared is not None else None, environ)
     file = environ.get(TRUSTED_PROJECT)
     if not file:
         return file_limits
     try:
         trusted = read_project(Path(file)).spec.references or ReferencesSpec()
-    except KdeclareError:  # it must not keep the change from being planned that repairs it
+    except KdeclareError:  # a broken trusted file must not block planning the change that repairs it
         trusted = ReferencesSpec()
     return (*file_limits, replace(_build_limits(trusted), trusted=True))
 
@@ -243,7 +247,7 @@ def _build_limits(spec: ReferencesSpec) -> ReferenceLimits:
 
 
 def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
-    """What the project of `open_project` and its environment are called; no reference is resolved.
+    """Return the names of the project and of its environment, without resolving references.
 
     Raises KdeclareError as `open_project` does.
     """
@@ -260,7 +264,7 @@ def read_project_names(file: Path | None, env: str | None) -> tuple[str, str]:
 
 
 def find_manifest_roots(project: Project) -> Sequence[Path]:
-    """The files and folders of a project's manifests: as stated, or the folder that there is by default."""
+    """Return the files and folders of a project's manifests: as declared, or else the default folder."""
     if project.manifests is not None:
         return project.manifests
     folder = project.folder / MANIFESTS_FOLDER
@@ -269,7 +273,7 @@ def find_manifest_roots(project: Project) -> Sequence[Path]:
 
 @dataclass(frozen=True, slots=True)
 class ProjectDocument:
-    """A project file that was read, and is well but for its references; of any of its environments."""
+    """A project file that was read and is valid apart from its references; for all its environments."""
 
     file: Path
     name: str
@@ -277,12 +281,12 @@ class ProjectDocument:
     spec: ProjectSpec = field(repr=False)
 
     def within(self, env: str | None, environ: Mapping[str, str], *, offline: bool = False) -> Project:
-        """The project in one environment. Raises KdeclareError, also when there is no such environment.
+        """Return the project in one environment. Raises KdeclareError, also if there is no such environment.
 
         offline: see `open_project`.
         """
         name = _choose_environment(env, self.spec.defaultEnvironment, self.spec.environments, self.root)
-        # references are resolved where they are used only: another environment's need not be set here
+        # only the references of this environment are resolved; those of others may be unset here
         limits = build_project_limits(self.spec.references, environ)
         reader = NodeReader(ReferenceContext(self.file.parent, environ, variables=None, limits=limits))
         needed = _select_environment(self.root, name)
@@ -298,18 +302,18 @@ class ProjectDocument:
 
 
 def read_project(file: Path) -> ProjectDocument:
-    """Read a project file, for whoever wants several of its environments.
+    """Read a project file without choosing an environment.
 
-    Raises KdeclareError with all that is wrong with it.
+    Raises KdeclareError with all its problems.
     """
-    root = load_document(file, "Project", "--project FILE names it.")
+    root = load_document(file, "Project", PROJECT_READ_HINT)
     manifest = validate_document(_choose_model(root), root, NodeReader(context=None))
     _validate_names(manifest, root)
     return ProjectDocument(file, manifest.metadata.name, root, manifest.spec)
 
 
 def _choose_model(root: Node) -> type[ProjectManifest]:
-    """Return the model for a project file; providers are imported only where it has settings for some."""
+    """Return the model for a project file; providers are imported only if it has settings for some."""
     environments = find_node(root, ("spec", "environments"))
     pairs = environments.value if isinstance(environments, MappingNode) else ()
     builtin_fields = EnvironmentSpec.model_fields.keys() - {"providers"}
@@ -327,7 +331,7 @@ def _collect_keys(node: Node | None) -> list[str]:
 def _collect_plan_settings(
     environment: EnvironmentSpec, project: ProjectSpec
 ) -> dict[str, tuple[BaseModel, ...]]:
-    """What is stated in fields that providers add, by the field."""
+    """Return the values of the fields that providers add, by field name."""
     environment_values = {
         name: value for name, value in environment if name not in EnvironmentSpec.model_fields
     }
@@ -338,7 +342,7 @@ def _collect_plan_settings(
 
 
 def _validate_names(manifest: ProjectManifest, root: Node) -> None:
-    """Raise KdeclareError for names that no state can be kept under; references are asked once resolved."""
+    """Raise KdeclareError for names that cannot name a state folder. References are checked once resolved."""
     name, environments = manifest.metadata.name, manifest.spec.environments
     names = [] if has_reference(name) else [("project", name, find_position(root, ("metadata", "name")))]
     for env in environments:
@@ -347,8 +351,8 @@ def _validate_names(manifest: ProjectManifest, root: Node) -> None:
         error(
             "illegal-name",
             "Illegal name",
-            f"The {what} name '{name}' cannot be the name of a folder, and the state is kept in one.",
-            hint="Give it another name: no slashes, and no dot in front.",
+            f"The {what} name '{name}' cannot be used as a folder name, which the state requires.",
+            hint="Choose another name, without slashes and without a leading dot.",
             place=place,
             subject=name,
         )
@@ -419,8 +423,8 @@ def _choose_environment(
                 "unknown-environment",
                 "No environment chosen",
                 f"The project has the environments {', '.join(sorted(environment_names))}, "
-                f"and none is the default.",
-                hint="Choose one with --env, or state defaultEnvironment.",
+                f"and none of them is the default.",
+                hint="Choose one with --env, or set defaultEnvironment in the project file.",
                 place=find_position(root, ("spec", "environments"), key=True) if root is not None else None,
             )
         )
@@ -442,7 +446,7 @@ def _choose_environment(
 
 
 def _select_environment(root: Node, env: str) -> Node:
-    """The document without the other environments."""
+    """Return the document without the other environments."""
     spec = find_child(root, "spec")
     environments = find_child(spec[1], "environments") if spec else None
     if spec is None or environments is None:
@@ -454,7 +458,7 @@ def _select_environment(root: Node, env: str) -> Node:
 
 
 def _drop_connection_fields(root: Node, env: str) -> Node:
-    """The document without what only leads to the cluster and the state."""
+    """Return the document without the fields that are needed only to connect to the cluster or the state."""
     spec = find_node(root, ("spec",))
     environments, environment = (find_node(root, ("spec", "environments", *more)) for more in ((), (env,)))
     if spec is None:

@@ -1,5 +1,5 @@
-"""Where resources are declared, and where every field of one comes from once overlays, defaults and
-variables are in it.
+"""Find where resources are declared, and where each field of a resource comes from: manifest, overlay,
+defaults or variable.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,19 +28,19 @@ from kdeclare.manifests.defaults import (
 )
 from kdeclare.manifests.document_models import load_document as document_of
 from kdeclare.manifests.overlays import drop_identity, identify
-from kdeclare.manifests.project import Project, find_manifest_roots
+from kdeclare.manifests.project import PROJECT_READ_HINT, Project, find_manifest_roots
 from kdeclare.manifests.syntax.files import FileFinder, read_file
 from kdeclare.manifests.syntax.node_reader import UNIFORM, Modes, NodeReader, parse_scalar
 from kdeclare.manifests.syntax.nodes import compose, find_node, find_position
 from kdeclare.manifests.syntax.substitution import ReferenceContext, find_reference_names, is_single_reference
 
 NodePath = tuple[str | int, ...]
-"""Keys and indexes from a document down."""
+"""Keys and indexes from the document down."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """One document of a file; index: the how manieth it is, from 0, empty ones included."""
+    """One document of a file. index: its position in the file, from 0, counting empty documents."""
 
     file: str
     index: int
@@ -49,11 +49,11 @@ class SourceDocument:
 
 @dataclass(frozen=True)
 class Source:
-    """All that says what one resource is in an environment.
+    """All documents that define one resource in an environment.
 
-    base: its manifest. overlays: what is merged over it, in that order.
+    base: its manifest. overlays: the documents merged over it, in that order.
     elsewhere: its documents in the overlays of other environments.
-    defaults: what is filled in where those say nothing, what counts most first.
+    defaults: the values for fields that neither sets, the highest priority first.
     """
 
     base: SourceDocument
@@ -63,26 +63,26 @@ class Source:
 
     @cached_property
     def layers(self) -> Layers:
-        """What the resource is made of."""
+        """The layers that make up the resource."""
         return Layers(self.base.root, tuple(overlay.root for overlay in self.overlays), self.defaults)
 
     def at(self, path: NodePath) -> Node | None:
-        """What its own documents say at a path, if they do."""
+        """Return the node that the resource's own documents have at a path; None if they have none."""
         return find_node(self.layers.merged, path)
 
     def place(self, path: NodePath) -> SourcePosition | None:
-        """Where the key of what holds at a path stands."""
+        """Return the position of the key that takes effect at a path; None if nothing sets the path."""
         effective = self.layers.effective
         return find_position(effective, path, key=True) if find_node(effective, path) is not None else None
 
     def find_documents(self, path: NodePath) -> list[SourceDocument]:
-        """The documents that say something at a path; the last one is the one that holds."""
+        """Return the documents that set a path; the last one takes effect."""
         return [d for d in (self.base, *self.overlays) if find_node(d.root, path) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSources:
-    """diagnostics: why files could not be read."""
+    """The sources of a project's resources. diagnostics: the problems of files that could not be read."""
 
     by_id: Mapping[ResourceId, Source]
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -91,9 +91,9 @@ class ProjectSources:
 def read_sources(
     project: Project, environ: Mapping[str, str], kinds: Mapping[str, Kind] | None = None
 ) -> ProjectSources:
-    """The documents of a project in its environment. What a document says is not looked into.
+    """Return the documents of a project in its environment, without validating them.
 
-    kinds: those whose defaults are wanted.
+    kinds: kinds whose defaults are included.
     """
     finder = _DocumentFinder(project, environ)
     bases = finder.within(
@@ -119,7 +119,7 @@ def read_sources(
 def _add_defaults(
     sources: Mapping[ResourceId, Source], kinds: Mapping[str, Kind], reader: NodeReader
 ) -> dict[ResourceId, Source]:
-    """Without the Defaults, which are no resources, and with what they give."""
+    """Remove the Defaults, which are not resources, and add the values that they provide."""
     defaults = Defaults(kinds)
     for resource, source in sources.items():
         if resource.kind == DEFAULTS:
@@ -133,14 +133,14 @@ def _add_defaults(
 
 
 class _DocumentFinder:
-    """Composes files."""
+    """Finds the documents in files."""
 
     def __init__(self, project: Project, environ: Mapping[str, str]) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._reader = build_reader(project, environ)
 
     def within(self, files: FileFinder, roots: Sequence[Path]) -> list[tuple[ResourceId, SourceDocument]]:
-        """The documents below files and folders that name a resource."""
+        """Return the documents below files and folders that name a resource."""
         found = [one for file in files.find(roots) for one in self._compose_documents(file)]
         self.diagnostics += files.diagnostics
         return found
@@ -154,17 +154,20 @@ class _DocumentFinder:
 
 
 def build_reader(project: Project, environ: Mapping[str, str]) -> NodeReader:
-    """Reads values as they hold in the project's environment."""
+    """Return a reader that resolves references in the project's environment."""
     return NodeReader(
         ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
     )
 
 
 def find_variable_positions(project: Project) -> Mapping[str, SourcePosition]:
-    """Where the project file gives the variables of the environment. Raises KdeclareError."""
+    """Return the positions where the project file defines the environment's variables.
+
+    Raises KdeclareError if the file cannot be read.
+    """
     if project.file is None or not project.environment.variables:
         return {}
-    root = document_of(project.file, "Project", "--project FILE names it.")
+    root = document_of(project.file, "Project", PROJECT_READ_HINT)
     path = ("spec", "environments", project.environment.name, "variables")
     return {name: find_position(root, (*path, name), key=True) for name in project.environment.variables}
 
@@ -173,7 +176,7 @@ _PARTS = ("metadata", "spec")
 
 
 class Origin(StrEnum):
-    """What sort of document a field stands in."""
+    """The type of document that sets a field."""
 
     MANIFEST = "manifest"
     OVERLAY = "overlay"
@@ -181,8 +184,8 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A place where something is said of a field."""
+class FieldSource:
+    """One place that sets a field."""
 
     origin: Origin
     name: Annotated[
@@ -205,13 +208,14 @@ def _as_texts(path: NodePath) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FieldOrigins:
-    """One field: its value and who says so.
+    """One field: its value, and the documents that set it.
 
-    value: text, numbers, truth values, null, or lists and mappings of them.
-    by_reference: what the value stands for is from outside of the project and no business of a terminal; but
-        not of a number that stands where one is due. Of a secret only what is one reference and nothing
-        else: text around it, and project variables in it, may be parts of the secret.
-    over: what counts most first. is_text: whether scalars in it are text even where they look otherwise.
+    value: text, numbers, booleans, null, or lists and mappings of them.
+    by_reference: the value comes from outside the project and is not shown; ``value`` is the text as written.
+        Numbers in number fields are shown. For a secret, this applies only to a single reference with nothing
+        around it, because other text and project variables in the value may be parts of the secret.
+    over: the overridden places, the highest precedence first. is_text: whether scalars in the value are text
+        even if they look like another type.
     """
 
     schema_name = "FieldDocument"
@@ -220,19 +224,21 @@ class FieldOrigins:
     value: Annotated[JsonValue, Field(description="Null where it is secret.")]
     secret: bool
     by_reference: Annotated[
-        bool, Field(description="The value is the text as written; what it stands for is not shown.")
+        bool, Field(description="The value is the text as written; the resolved reference is not shown.")
     ]
-    by: Said
-    over: Annotated[tuple[Said, ...], Field(description="Who says something else, in order.")]
+    by: FieldSource
+    over: Annotated[
+        tuple[FieldSource, ...], Field(description="The overridden places, the highest precedence first.")
+    ]
     references: tuple[Reference, ...]
     is_text: Annotated[bool, Field(exclude=True)] = False
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveManifest:
-    """A resource as it is planned in an environment.
+    """A resource as kdeclare plans it in an environment.
 
-    fields: labels and spec, in their order.
+    fields: the fields of labels and spec, in their order.
     """
 
     project: str
@@ -249,9 +255,9 @@ def collect_field_origins(
     variables: Mapping[str, SourcePosition],
     is_secret: Callable[[NodePath], bool],
 ) -> tuple[FieldOrigins, ...]:
-    """All fields of a resource whose documents are well.
+    """Return all fields of a resource whose documents are valid.
 
-    modes: how its documents are read. variables: where those of the environment are defined.
+    modes: how its documents are read. variables: positions of the definitions of the environment's variables.
     """
     ordered_layers = tuple(_order_layers(resource_layers))
     field_origins = []
@@ -282,7 +288,7 @@ def collect_field_origins(
 
 
 def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None, Node]]:
-    """The documents, what counts most first."""
+    """Yield the documents, the highest precedence first."""
     for overlay in reversed(resource_layers.overlays):
         yield Origin.OVERLAY, None, drop_identity(overlay)
     yield Origin.MANIFEST, None, resource_layers.base
@@ -292,11 +298,11 @@ def _order_layers(resource_layers: Layers) -> Iterator[tuple[Origin, str | None,
 
 def _find_statements(
     layers: Iterable[tuple[Origin, str | None, Node]], path: Sequence[str]
-) -> Iterator[Said]:
-    """path: keys as written, as `fill` and `merge` compare them."""
+) -> Iterator[FieldSource]:
+    """Yield the places that set a path. path: keys as written, as `fill` and `merge` compare them."""
     for origin, name, root in layers:
         if find_node(root, path) is not None:
-            yield Said(origin, name, find_position(root, path, key=True))
+            yield FieldSource(origin, name, find_position(root, path, key=True))
 
 
 _Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
@@ -304,14 +310,14 @@ _Leaf = tuple[tuple[ScalarNode, ...], Node, Modes]
 
 
 def _collect_leaves(root: Node, modes: Modes) -> Iterator[_Leaf]:
-    """All that is no mapping of more; a list is one value."""
+    """Yield the leaves of labels and spec: everything but non-empty mappings. A list is one value."""
     for key, node in root.value:
         if key.value in _PARTS:
             yield from _collect_leaves_below((key,), node, modes)
 
 
 def _collect_leaves_below(keys: tuple[ScalarNode, ...], node: Node, outer_modes: Modes) -> Iterator[_Leaf]:
-    """above: how that is read in which the node stands."""
+    """Yield the leaves below a node. outer_modes: how the collection around the node is read."""
     modes = outer_modes.get_modes_below(keys[-1].value)
     if isinstance(node, MappingNode) and node.value:
         for key, value in node.value:
@@ -325,7 +331,7 @@ def _collect_leaves_below(keys: tuple[ScalarNode, ...], node: Node, outer_modes:
 
 
 def _parse_key(key: ScalarNode) -> str | int:
-    """A key as it means: a plain number is no text."""
+    """Return a key as YAML reads it: an unquoted integer is a number."""
     meaning = None if key.style else parse_scalar(key.value)
     number = meaning[0] if isinstance(meaning, tuple) else None
     return number if type(number) is int else str(key.value)
@@ -342,7 +348,10 @@ def _is_single_reference(value: Any) -> bool:
 
 
 def _restore_references(value: Any, *, as_written: bool) -> JsonValue:
-    """With references in place of what they stand for, and then what could be taken for one is escaped."""
+    """Replace resolved values by their references.
+
+    as_written: also escape other text that could be read as a reference.
+    """
     if isinstance(value, dict):
         return {key: _restore_references(inner, as_written=as_written) for key, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,5 @@
-"""How the scalars of a document are read: as its kind's spec model has it, and alike in every envelope."""
+"""How the scalars of a document are read: in the spec as the kind's model defines, and the same in every
+envelope."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -12,30 +13,34 @@ from kdeclare.core.resources.raw_text import RawText
 from kdeclare.manifests.syntax.node_reader import KAFKA, TEXT, UNIFORM, VALUE, Modes
 
 _Option = tuple[Any, int]
-"""One of the types that a field takes, and the mode that the marker around it sets."""
+"""One of the types that a field accepts, and the mode that its marker sets."""
 
 
 def build_document_modes(spec: Modes) -> Modes:
-    """Return how to read a manifest whose spec is read so."""
+    """Return how to read a manifest. spec: how to read its spec."""
     return Modes(VALUE, {"metadata": UNIFORM[TEXT], "spec": spec}, UNIFORM[VALUE])
 
 
 @cache
 def build_spec_modes(model: type[BaseModel]) -> Modes:
-    """Return how to read what a model validates: as values, but as texts what `RawText` marks."""
+    """Return how to read data for a model: as values, except that fields marked `RawText` are text."""
     return _build_modes([(model, VALUE)], {})
 
 
 def can_be_secret_at(model: type[BaseModel], path: Sequence[str | int]) -> bool:
-    """Whether a scalar at this place is one of the texts of which some are secrets."""
-    modes = _build_modes([(model, VALUE)], {})  # not kept: models of whole documents are made for each load
+    """Return whether a scalar at this path is one of the texts that can be secrets."""
+    modes = _build_modes([(model, VALUE)], {})  # not cached: document models are created for each load
     for step in path[:-1]:
         modes = modes.get_modes_below(step)
     return bool(path) and modes.get_mode(path[-1]) == KAFKA
 
 
 def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int, int], ...], Modes]) -> Modes:
-    """known: by the identities of types, as not all of them are hashable. Models may contain themselves."""
+    """Build the modes for a value of any of these types.
+
+    modes_by_key: the modes built so far, by ids of types, because not all types are hashable. They also end
+    the recursion for models that contain themselves.
+    """
     key = tuple(dict.fromkeys((id(leaf), mode) for leaf, mode in options))
     if key in modes_by_key:
         return modes_by_key[key]
@@ -54,7 +59,7 @@ def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int,
             for argument in arguments:
                 others += _collect_options(argument, mode)
     if not fields and all(leaf is Any for leaf, _ in others):
-        # nothing more is said of it; where no mapping belongs, what surrounds it counts
+        # the types below are unknown, so one mode applies to all: without a collection type, the outer mode
         modes_by_key[key] = UNIFORM[max((mode for _, mode in others or options), default=VALUE)]
         return modes_by_key[key]
     built.mode = _choose_scalar_mode(others)
@@ -68,12 +73,12 @@ def _build_modes(options: Sequence[_Option], modes_by_key: dict[tuple[tuple[int,
 
 
 def _choose_scalar_mode(options: Iterable[_Option]) -> int:
-    """Where several types are possible, the most careful mode."""
+    """Return the most restrictive mode of all possible types."""
     return max((mode for leaf, mode in options if not _is_container(leaf)), default=VALUE)
 
 
 def _is_container(leaf: Any) -> bool:
-    """Whether no scalar belongs there; null is read alike in every mode."""
+    """Return whether a type accepts no scalar except null, which reads the same in every mode."""
     return leaf in (dict, list, NoneType) or _is_model(leaf) or isinstance(get_origin(leaf), type)
 
 
@@ -94,7 +99,7 @@ def _collect_field_options(field: FieldInfo, mode: int) -> Iterator[_Option]:
 
 
 def _collect_options(annotation: Any, mode: int) -> Iterator[_Option]:
-    """The members of unions, and what aliases and root models stand for."""
+    """Yield the members of unions, and the types that aliases and root models wrap."""
     origin = get_origin(annotation)
     if hasattr(annotation, "__value__"):
         yield from _collect_options(annotation.__value__, mode)

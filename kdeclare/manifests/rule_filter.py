@@ -1,8 +1,9 @@
-"""Rules: documents that declare no resource but hold for all of a project, however little of it is loaded.
+"""Find rules: documents that declare no resource but apply to the whole project, even if only parts of it are
+loaded.
 
-They are then looked for in files that nobody has named. To have that cost next to nothing, only files are
-read through in which the name of such a kind stands, so it has to stand there as it is; or something at
-`kind` that could have been meant for it.
+Files outside the loaded paths are searched for them, too. To keep that cheap, a file is parsed only if it
+contains the name of such a kind, which must therefore be spelled out, or a value of `kind` that could be a
+misspelling of one.
 """
 
 import re
@@ -20,31 +21,31 @@ from kdeclare.manifests.syntax.substitution import has_reference
 
 _POLICY_OVERLAY_ERROR = (
     "policy-overlay",
-    "Overlay over a policy",
-    "Change the policy itself. Its selector can limit it",
+    "Overlay for a policy",
+    "Change the policy itself, or limit it with its selector.",
 )
 _OVERLAY_ERRORS = {
     DEFAULTS: (
         "defaults-overlay",
-        "Overlay over defaults",
-        "Change the defaults themselves, or lay it over the resource",
+        "Overlay for defaults",
+        "Change the defaults themselves, or make an overlay for the resource.",
     )
 }
-"""What is said of overlays over what holds everywhere: code, summary, and what to do instead."""
+"""The errors for overlays of rules, by kind: code, summary, and what to do instead."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _KIND_PATTERN = re.compile(rb"""kind["']?\s*:\s*["']?([^\s"',{}#]*(?:\{[^\s"',{}]*\})?)""")
-"""What stands at ``kind``, near enough; it is looked at once more in the document."""
+"""Matches the value of ``kind`` approximately; the parsed document is then checked exactly."""
 _NOT_PLAIN = re.compile(rb"[$*&!|>\\]")
 
 
 class RuleFilter:
-    """Tells rules from other documents; true if there are kinds of rules at all."""
+    """Distinguishes rules from other documents. Truthy if there are kinds of rules."""
 
     def __init__(self, kinds: Iterable[str], reader: NodeReader) -> None:
         self.kinds = frozenset(kinds)
         self._reader = reader
-        # without its last byte, as the two orders of bytes in UTF-16 then look the same
+        # without the last byte, so that the spelling matches both UTF-16 byte orders
         self._could_be: dict[bytes, bool] = {}
         self._spellings = [s for kind in self.kinds for s in (kind.encode(), kind.encode("utf-16-le")[:-1])]
 
@@ -52,11 +53,11 @@ class RuleFilter:
         return bool(self.kinds)
 
     def has_kind_name(self, data: bytes) -> bool:
-        """Whether the name of a kind of rules stands in a file."""
+        """Return whether a file contains the name of a rule kind."""
         return any(map(data.__contains__, self._spellings))
 
     def passes(self, data: bytes) -> bool:
-        """Whether a file could hold a rule, or what was meant for one."""
+        """Return whether a file could contain a rule, or a misspelled one."""
         if not self.kinds:
             return False
         return (
@@ -76,7 +77,7 @@ class RuleFilter:
         return is_candidate
 
     def find_rule_kind(self, root: Node) -> str | None:
-        """The kind of rule that a document is, or None if it is something else."""
+        """Return the rule kind of a document; None if it is not a rule."""
         if not self.kinds:
             return None
         for node in _find_kind_nodes(root):
@@ -86,23 +87,24 @@ class RuleFilter:
         return None
 
     def hidden(self, kind: str, root: Node, *, seen: bool) -> Iterator[Diagnostic]:
-        """What is wrong with a rule whose kind would not be found.
+        """Yield an error for a rule whose kind a search of the project would not find.
 
-        seen: whether the kind's name stands in the file.
+        seen: whether the file contains the kind's name.
         """
         if seen and not any(has_reference(node.value) for node in _find_kind_nodes(root)):
             return
         yield error(
             "hidden-kind",
-            "Kind is not spelt out",
-            f"This is of kind {kind}, which holds for the whole project and must be found in it.",
-            hint=f"Write kind: {kind}, without references and escapes.",
+            "Kind is not spelled out",
+            f"This document is of kind {kind}, which applies to the whole project. kdeclare must be able to "
+            "find such documents by searching files for the name of the kind.",
+            hint=f"Write 'kind: {kind}', without references and escapes.",
             place=find_position(root, ("kind",)),
             subject=kind,
         )
 
     def check_misspelled_kind(self, root: Node, shapes: DocumentValidator) -> Iterator[Diagnostic]:
-        """What is wrong with the kind of a document that could be meant for a rule, but is none."""
+        """Yield the problems of the kind of a document that is not a rule but could be a misspelled one."""
         for node in _find_kind_nodes(root):
             text = self._reader.peek(node)
             if not isinstance(text, str):
@@ -111,7 +113,7 @@ class RuleFilter:
                 yield from shapes.unknown(text, root)
 
     def check_overlaid_rules(self, documents: Iterable[Node]) -> Iterator[Diagnostic]:
-        """An error for each document of an overlay that is about a rule."""
+        """Yield an error for each document of an overlay that is a rule."""
         for root in documents:
             kind = self.find_rule_kind(root)
             if kind is not None:
@@ -120,15 +122,16 @@ class RuleFilter:
                 yield error(
                     code,
                     summary,
-                    f"This is of kind {kind}, which holds in all environments: an overlay cannot change it.",
-                    hint=f"{advice}; what differs by environment can be a variable (${{var.NAME}}).",
+                    f"This document is of kind {kind}, which applies to all environments. An overlay cannot "
+                    "change it.",
+                    hint=f"{advice} Use a variable (${{var.NAME}}) for a value that differs by environment.",
                     place=find_position(root, ("metadata", "name")),
                     subject=kind,
                 )
 
 
 def _find_kind_nodes(root: Node) -> Iterator[ScalarNode]:
-    """What stands at ``kind``; more than one is a mistake that is told elsewhere."""
+    """Yield the values of ``kind``; a duplicate key is reported elsewhere."""
     if isinstance(root, MappingNode):
         for key, value in root.value:
             if key.value == "kind" and isinstance(value, ScalarNode):

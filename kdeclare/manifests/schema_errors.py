@@ -1,4 +1,4 @@
-"""Pydantic's errors in kdeclare's words, with the place in the file and a guess at what was meant."""
+"""Convert pydantic's errors to diagnostics, with the position in the file and a suggested correction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -45,12 +45,12 @@ BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "string_pattern_mismatch": lambda c: f"does not match the pattern {c['pattern']}",
     "finite_number": lambda _: "must be a finite number",
 }
-"""What a value must be, from an error's context."""
+"""Requirements for a value, by error type, built from the error's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedScalar:
-    """Stands in messages for a scalar that is a secret, and says only of what type it is."""
+    """A secret scalar in messages, which show only its type."""
 
     what: str
 
@@ -59,14 +59,14 @@ class MaskedScalar:
 
 
 def mask_scalar(value: str | float | bool) -> MaskedScalar:  # any scalar of YAML
-    """What messages may say of a secret."""
+    """Return the description of a secret that messages may show."""
     if isinstance(value, bool):
         return MaskedScalar("a boolean")
     return MaskedScalar("text" if isinstance(value, str) else "a number")
 
 
 def find_expected_type(code: str) -> str | None:
-    """What a field takes, when an error of this type says that it got something of another type."""
+    """Return the type that a field expects if this error is about a wrong type; None otherwise."""
     for suffix in ("_type", "_parsing", "_from_float", "_parsing_size"):
         if code.endswith(suffix):
             return _EXPECTED.get(code.removesuffix(suffix))
@@ -74,7 +74,7 @@ def find_expected_type(code: str) -> str | None:
 
 
 def format_path(path: Sequence[str | int]) -> str:
-    """A path as people write it: ``spec.partitions[0].topic``."""
+    """Format a path, for example ``spec.partitions[0].topic``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -82,7 +82,7 @@ def format_path(path: Sequence[str | int]) -> str:
 
 
 def format_received(value: Any, expected: Sequence[str]) -> str:
-    """What a field got, without more of it than can be told."""
+    """Describe the value that a field received, without revealing what may be secret."""
     if value is None:
         return "null"
     if isinstance(value, Referenced):
@@ -91,16 +91,16 @@ def format_received(value: Any, expected: Sequence[str]) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    # a scalar where a mapping or a list belongs can be anything, a secret too
+    # a scalar in place of a mapping or a list can be anything, even a secret
     if not all(word in _SCALARS for word in expected):
         return "text" if isinstance(value, str) else "a single value"
     return f"the text {format_value(value)}" if isinstance(value, str) else format_value(value)
 
 
 def build_type_hint(value: Any, expected: Sequence[str]) -> str:
-    """What to write instead, where that is plain."""
+    """Return a hint for a value of a wrong type, if the correction is clear."""
     if value is None:
-        return "Leave the field out where there is nothing to say."
+        return "Set a value, or remove the field."
     if isinstance(value, dict | list | Referenced):
         return ""
     if expected == ["text"]:
@@ -117,12 +117,12 @@ def _format_minimum(minimum: int, noun: str) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number; a boolean is none."""
+    """Return whether a value is a number; a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def format_value(value: Any) -> str:
-    """A scalar for a message; one that a reference stood for is not repeated."""
+    """Format a scalar for a message. A value that comes from a reference is shown as the reference."""
     if isinstance(value, Referenced):
         return f"the value of {value.reference}"
     if isinstance(value, bool):
@@ -136,9 +136,10 @@ Location = tuple[str | int, ...]
 
 
 def build_diagnostics(e: ValidationError, model: type[BaseModel], data: Any, root: Node) -> list[Diagnostic]:
-    """All errors as diagnostics, in the order of the document's model.
+    """Return all errors as diagnostics, in the order of the document's model.
 
-    What could not be read is left out, as that has been said; the alternatives of a union become one.
+    Values that could not be read are skipped, because that has been reported. The errors for the members of
+    a union are combined into one.
     """
     merged: dict[tuple[Location, str], tuple[ErrorDetails, list[str]]] = {}
     for item in e.errors(include_url=False):
@@ -147,7 +148,7 @@ def build_diagnostics(e: ValidationError, model: type[BaseModel], data: Any, roo
         path = find_data_path(item["loc"], data)
         reference_text = _find_reference(root, path)
         if reference_text is not None:
-            item["input"] = Referenced("", reference_text)  # its value is not for messages
+            item["input"] = Referenced("", reference_text)  # messages must not show the resolved value
         elif path and not isinstance(item["input"], dict | list | None) and _is_hidden(model, path):
             item["input"] = mask_scalar(item["input"])
         expected = find_expected_type(item["type"])
@@ -166,7 +167,7 @@ def _is_hidden(model: type[BaseModel], where: Location) -> bool:
 
 
 def _find_reference(root: Node, path: Location) -> str | None:
-    """The scalar as written, where references stand in it."""
+    """Return the scalar at a path as written if it contains references; None otherwise."""
     node = root
     for step in path:
         pair = find_child(node, step)
@@ -177,7 +178,7 @@ def _find_reference(root: Node, path: Location) -> str | None:
 
 
 def find_affected_fields(e: ValidationError) -> set[str | int] | None:
-    """The fields of ``spec`` that something is wrong with; None where it is the spec itself."""
+    """Return the fields of ``spec`` that have errors; None if the spec itself has one."""
     fields: set[str | int] = set()
     for item in e.errors(include_url=False, include_context=False, include_input=False):
         if item["loc"][:1] != ("spec",):
@@ -189,7 +190,7 @@ def find_affected_fields(e: ValidationError) -> set[str | int] | None:
 
 
 def find_data_path(loc: Sequence[str | int], data: Any) -> Location:
-    """The part of a location that is in the data: a union puts the names of its members in between."""
+    """Return the steps of a location that exist in the data; pydantic inserts the names of union members."""
     path: list[str | int] = []
     for step in loc:
         is_key = isinstance(data, dict) and step in data
@@ -229,7 +230,7 @@ def _build_diagnostic(
             else bound(context)
         )
     elif "error" in context:
-        message = str(context["error"])  # a model's own words
+        message = str(context["error"])  # the text of a model's own validator
     else:
         message = item["msg"][:1].lower() + item["msg"][1:]
     text = f"'{name}' {message}." if bound else f"'{name}': {message.rstrip('.')}."
@@ -241,14 +242,16 @@ def _build_unknown_field_error(path: Location, model: type[BaseModel], root: Nod
     location_text = f" in '{format_path(path[:-1])}'" if len(path) > 1 else ""
     suggestion = format_suggestion(str(path[-1]), known_names)
     if "configs" in known_names and "." in str(path[-1]):
-        suggestion = "A config of Kafka belongs under 'configs'."
+        suggestion = "Move the Kafka config under 'configs'."
     elif path[-2:-1] == ("providers",):
-        suggestion = suggestion or "No provider of this name is installed; 'kdeclare providers' lists them."
+        suggestion = suggestion or (
+            "Install the provider, or correct its name. Run 'kdeclare providers' for the installed ones."
+        )
     return error(
         "unknown-field",
         "Unknown field",
         f"There is no field '{path[-1]}'{location_text}.",
-        hint=suggestion or (f"Known here: {', '.join(known_names)}." if known_names else ""),
+        hint=suggestion or (f"Use one of {', '.join(known_names)}." if known_names else ""),
         place=find_position(root, path, key=True),
         subject=format_path(path),
     )
@@ -262,7 +265,7 @@ def _build_missing_field_error(loc: Location, path: Location, root: Node) -> Dia
             break
         parent = pair[1]
     if find_child(parent, loc[-1]) is not None:
-        return None  # it is there, and why it could not be read has been said
+        return None  # the field exists; that it could not be read has been reported
     subject_text = f"'{format_path(path)}' needs" if path else "A manifest needs"
     return error(
         "missing-field",
@@ -277,7 +280,7 @@ def _build_bad_key_error(path: Location, expected_words: list[str], root: Node) 
     expected = " or ".join(expected_words) or "text"
     return error(
         "bad-key",
-        "Key of a wrong type",
+        "Wrong key type",
         f"The key '{path[-1] if path else ''}' of '{format_path(path[:-1])}' must be {expected}.",
         hint="Put it in quotes." if expected == "text" else "",
         place=find_position(root, path, key=True),

@@ -1,6 +1,6 @@
-"""Policies about topics (KIP-201) and other kinds: the interfaces that policies of one's own implement.
+"""Policies for topics (KIP-201) and other kinds: the interfaces that custom policies implement.
 
-`kdeclare.policy.rules` has policies that need settings only, and manifests of kind Policy need no code.
+`kdeclare.policy.rules` has policies that only need settings. Manifests of kind Policy need no code either.
 """
 
 from kdeclare.core.resources.policy_subjects import ResourcePolicy, ResourceRequest

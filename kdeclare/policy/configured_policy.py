@@ -1,4 +1,4 @@
-"""A policy as a project configured it, and which resources it is about."""
+"""A policy as a project configures it, and the resources that it checks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -23,12 +23,12 @@ from kdeclare.manifests.policies import TOPIC
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Resources of one kind by name and by label; nothing stated is everything.
+    """Selects resources of one kind by name and label. Without names and labels, it selects all of them.
 
     names: exact names, or regular expressions (RE2) between slashes that match whole names.
-    labels: all of these must be there.
+    labels: a resource must have all of them.
 
-    Raises ValueError for what is no regular expression; `find_bad_patterns` tells beforehand.
+    Raises ValueError for an invalid regular expression; check with `find_bad_patterns` first.
     """
 
     names: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Selector:
         object.__setattr__(self, "_patterns", patterns)
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Whether the resource of a request is among them; looks at its labels only if some are stated."""
+        """Return whether the resource of a request is selected; reads its labels only if needed."""
         if self.names and not self._has_name(request.name):
             return False
         return not self.labels or self.labels.items() <= request.labels.items()
@@ -54,12 +54,12 @@ class Selector:
 
 
 def build_selector(names: Iterable[str], labels: Mapping[str, str], kind: str = TOPIC) -> Selector:
-    """Return the selector; the same one for all policies about every topic, as it costs nothing to ask."""
+    """Return a selector. All policies for every topic share `EVERYTHING`, which needs no evaluation."""
     return Selector(tuple(names), labels, kind) if names or labels or kind != TOPIC else EVERYTHING
 
 
 def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple[int, str]]:
-    """Selector's names that are neither regular expressions nor names: their indices and the reasons."""
+    """Yield the index and the problem of each entry that is neither a regular expression nor a name."""
     words = find_policy_words(kind)
     for index, text in enumerate(names):
         if is_pattern(text):
@@ -68,27 +68,28 @@ def find_bad_patterns(names: Iterable[str], kind: str = TOPIC) -> Iterator[tuple
             except ValueError as pattern_error:
                 yield index, str(pattern_error)
         elif words is not None and not words.is_name(text):
-            yield index, f"no {format_kind(kind)} has this name; a regular expression stands between slashes"
+            yield index, f"no {format_kind(kind)} can have this name, and a regular expression needs slashes"
 
 
 def check_selector_kind(kind: str, topics: Iterable[str]) -> SpecProblem | None:
-    """What is wrong with the kind that a selector names; paths begin with ``selector``."""
+    """Return the problem of a selector's kind, with a path that begins with ``selector``; None if valid."""
     policy_kinds = list_policy_kinds()
     if kind not in KINDS:
         hint = (
             format_suggestion(kind, policy_kinds)
-            or f"Policies can judge {format_alternatives(policy_kinds)}."
+            or f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
         )
-        diagnostic = error("unknown-kind", "Unknown kind", f"There is no kind '{kind}'.", hint=hint)
+        diagnostic = error("unknown-kind", "Unknown kind", f"The kind '{kind}' does not exist.", hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind not in policy_kinds:
-        detail = f"Policies cannot judge resources of kind {kind}: their provider does not support it."
-        hint = f"They can judge {format_alternatives(policy_kinds)}."
-        diagnostic = error("kind-not-judged", "Kind cannot be judged", detail, hint=hint)
+        detail = f"Policies cannot check resources of kind {kind}, because its provider does not support it."
+        hint = f"Use {format_alternatives(policy_kinds)}, the kinds that policies support."
+        diagnostic = error("kind-not-judged", "Kind not supported by policies", detail, hint=hint)
         return SpecProblem(("selector", "kind"), diagnostic)
     if kind != TOPIC and tuple(topics):
-        detail = f"'topics' are names of topics, and this policy is about {kind}."
-        diagnostic = error("not-topics", "Names of another kind", detail, hint="Write 'names'.")
+        detail = f"'topics' takes names of topics, but this policy checks resources of kind {kind}."
+        hint = "Use 'names' instead of 'topics'."
+        diagnostic = error("not-topics", "Names of another kind", detail, hint=hint)
         return SpecProblem(("selector", "topics"), diagnostic)
     return None
 
@@ -100,32 +101,32 @@ EVERY_ACTION = frozenset(PolicyAction)
 
 
 class Policy(Protocol):
-    """What can be asked: a class of other people's, or a rule."""
+    """A policy that can be evaluated: an instance of a custom class, or a rule."""
 
     def validate(self, request: Any) -> None:
-        """Return if the request is in order. Raises PolicyViolation if it is not."""
+        """Return if the request is allowed. Raises PolicyViolation if it is not."""
 
     def close(self) -> None:
-        """Let go of what ``validate`` took."""
+        """Release the resources that ``validate`` acquired."""
 
 
 class PolicyGroup(Protocol):
-    """Policies that can be asked in one go."""
+    """Policies that can be evaluated together."""
 
     def passes(self, policies: Sequence[Any], request: PolicyRequest) -> bool:
-        """Whether none of these, which are of this group, has anything against a request.
+        """Return whether all these policies of the group allow a request.
 
-        False means that they have to be asked one by one.
+        False means that they must be evaluated one by one.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredPolicy:
-    """One policy of a project, ready to be asked.
+    """One policy of a project, ready to be evaluated.
 
-    outcome: what its violations come to, deny or warn.
-    bounded: whether it ends by itself, as an expression does; other people's code is given a time limit.
-    group: those that it can be asked together with.
+    outcome: the outcome of its violations, deny or warn.
+    bounded: whether its evaluation always terminates, as an expression does; custom code gets a time limit.
+    group: the group of policies with which it can be evaluated together.
     """
 
     name: str
@@ -139,18 +140,18 @@ class ConfiguredPolicy:
 
     @property
     def kind(self) -> str:
-        """The kind that it judges."""
+        """The kind of resources that the policy checks."""
         return self.selector.kind
 
     def covers(self, request: PolicyRequest) -> bool:
-        """Whether it is to be asked about a request about its kind; looks at no more than it must."""
+        """Return whether the policy applies to a request for its kind; reads only the fields needed."""
         if self.selector is not EVERYTHING and not self.selector.covers(request):
             return False
         return self.actions == EVERY_ACTION or request.action in self.actions
 
 
 def group_by_kind(policies: Iterable[ConfiguredPolicy]) -> dict[str, list[ConfiguredPolicy]]:
-    """Return policies by the kind that they judge, in the order in which kinds are listed."""
+    """Return policies by the kind that they check, in the order of `list_policy_kinds`."""
     policies_by_kind: dict[str, list[ConfiguredPolicy]] = {}
     for item in policies:
         policies_by_kind.setdefault(item.kind, []).append(item)

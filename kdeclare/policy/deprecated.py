@@ -1,4 +1,4 @@
-"""Kafka's own policy interfaces, which KIP-201 deprecates, and how they are put behind the new one."""
+"""Kafka's own policy interfaces, which KIP-201 deprecates, and their adapters to the new interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,35 +20,35 @@ class ConfigScope(StrEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What a config belongs to (org.apache.kafka.common.config.ConfigResource)."""
+    """The resource of a config (org.apache.kafka.common.config.ConfigResource)."""
 
     scope: ConfigScope
     name: str
 
 
 class _Configurable:
-    """What both have in common: made without arguments, configured once, closed at the end."""
+    """The common part of both: constructed without arguments, configured once, closed at the end."""
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Take the settings from the project file. Whatever this raises is shown to people."""
+        """Apply the settings of the project file. Every exception that this raises is shown to the user."""
 
     def close(self) -> None:
-        """Let go of what ``configure`` or ``validate`` took."""
+        """Release the resources that ``configure`` or ``validate`` acquired."""
 
 
 class CreateTopicPolicy(_Configurable, ABC):
-    """A policy that is asked before a topic is created (org.apache.kafka.server.policy.CreateTopicPolicy).
+    """A policy for the creation of topics (org.apache.kafka.server.policy.CreateTopicPolicy).
 
-    Deprecated: `TopicActionsPolicy` sees the same and the rest of a topic's life.
+    Deprecated: `TopicActionsPolicy` gets the same data, and also checks modifications and deletions.
     """
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
         """The topic to be created.
 
-        num_partitions, replication_factor: with the brokers' defaults filled in; None with assignments.
-        replicas_assignments: broker ids by partition, where the request states them; None without.
-        configs: what the request states.
+        num_partitions, replication_factor: with broker defaults filled in; None if assignments are given.
+        replicas_assignments: broker ids by partition; None if the request has none.
+        configs: the configs in the request.
         """
 
         topic: str
@@ -63,15 +63,15 @@ class CreateTopicPolicy(_Configurable, ABC):
 
 
 class AlterConfigPolicy(_Configurable, ABC):
-    """A policy that is asked before configs are altered (org.apache.kafka.server.policy.AlterConfigPolicy).
+    """A policy for config changes (org.apache.kafka.server.policy.AlterConfigPolicy).
 
-    Kafka asks it about the configs of new topics, too. Deprecated: it sees neither what a config was
-    before nor anything else of the topic; `TopicActionsPolicy` does.
+    Kafka also calls it for the configs of new topics. Deprecated: it sees neither the previous value of a
+    config nor the rest of the topic; `TopicActionsPolicy` sees both.
     """
 
     @dataclass(frozen=True, slots=True)
     class RequestMetadata:
-        """What is altered: of the resource, these configs and no others; None takes an override away."""
+        """The configs of a resource that are changed, and no others; None removes an override."""
 
         resource: ConfigResource
         configs: Mapping[str, str | None]
@@ -82,7 +82,7 @@ class AlterConfigPolicy(_Configurable, ABC):
 
 
 class CreateTopicAdapter(TopicActionsPolicy):
-    """Shows a CreateTopicPolicy what Kafka would show it: creations, as counts or as assignments."""
+    """Passes to a CreateTopicPolicy what Kafka would: creations, as counts or as assignments."""
 
     def __init__(self, policy: CreateTopicPolicy) -> None:
         self._policy = policy
@@ -92,7 +92,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass a creation on; Kafka does not ask about anything else."""
+        """Pass on creations. Kafka does not call the policy for other requests."""
         post = request.post_request_state
         if request.action is not Action.CREATE or post is None:
             return None
@@ -104,7 +104,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
             replicas_assignments=post.replicas_assignments if has_assignments else None,
             configs=post.configs,
         )
-        # whoever asks is told what it returns: anything is a mistake
+        # pass the result on: the caller reports any return value as an error
         return self._policy.validate(metadata)
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class CreateTopicAdapter(TopicActionsPolicy):
 
 
 class AlterConfigAdapter(TopicActionsPolicy):
-    """Shows an AlterConfigPolicy what Kafka would show it: the configs that a request is about."""
+    """Passes to an AlterConfigPolicy what Kafka would: the configs that a request changes."""
 
     def __init__(self, policy: AlterConfigPolicy) -> None:
         self._policy = policy
@@ -123,7 +123,7 @@ class AlterConfigAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass configs on; Kafka does not ask about a request without any."""
+        """Pass on config changes. Kafka does not call the policy for a request without configs."""
         post = request.post_request_state
         keys = sorted(f.removeprefix(_CONFIGS) for f in request.changed if f.startswith(_CONFIGS))
         if post is None or not keys:
@@ -140,7 +140,7 @@ class AlterConfigAdapter(TopicActionsPolicy):
 
 
 AnyPolicy = TopicActionsPolicy | CreateTopicPolicy | AlterConfigPolicy | ResourcePolicy
-"""What can be configured as a policy."""
+"""The types that can be configured as a policy."""
 
 INTERFACES: tuple[type[AnyPolicy], ...] = (
     TopicActionsPolicy,
@@ -151,13 +151,13 @@ INTERFACES: tuple[type[AnyPolicy], ...] = (
 
 
 def find_interfaces(cls: type) -> tuple[type[AnyPolicy], ...]:
-    """Those that a class inherits from. Other people's code is not asked: it could raise."""
+    """Return the interfaces that a class inherits from, without running custom code, which could raise."""
     lineage = type.__dict__["__mro__"].__get__(cls)
     return tuple(interface for interface in INTERFACES if interface in lineage)
 
 
 class BothAdapter(TopicActionsPolicy):
-    """Shows a policy that is a CreateTopicPolicy and an AlterConfigPolicy what Kafka shows either."""
+    """Passes to a policy that is both a CreateTopicPolicy and an AlterConfigPolicy what Kafka would."""
 
     def __init__(self, policy: Any) -> None:
         self._policy = policy
@@ -168,7 +168,7 @@ class BothAdapter(TopicActionsPolicy):
         self._policy.configure(configs)
 
     def validate(self, request: RequestMetadata) -> None:
-        """Pass on what either is asked about."""
+        """Pass on the request in the form of each interface."""
         for adapter in self._adapters:
             adapter.validate(request)
 
@@ -178,7 +178,7 @@ class BothAdapter(TopicActionsPolicy):
 
 
 def adapt_policy(policy: AnyPolicy) -> TopicActionsPolicy | ResourcePolicy:
-    """The policy itself, or one of the deprecated interfaces behind its adapter."""
+    """Return the policy itself, or an adapter for a policy with a deprecated interface."""
     interfaces = find_interfaces(type(policy))
     deprecated_policy: Any = policy
     if CreateTopicPolicy in interfaces and AlterConfigPolicy in interfaces:

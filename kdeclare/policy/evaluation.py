@@ -1,4 +1,4 @@
-"""The policies of a project judge what operations make of resources, one resource after the other."""
+"""Evaluate the policies of a project for the effects of operations, one resource after the other."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from kdeclare.policy.subjects import (
 
 @dataclass(slots=True)
 class SubjectEffects:
-    """What a planned resource makes of a subject, which can be the resource itself."""
+    """The effects of a planned resource on a subject, which can be the resource itself."""
 
     resource: ResourceId
     subject: ResourceId
@@ -47,7 +47,7 @@ class SubjectEffects:
 
     @property
     def deletes(self) -> bool:
-        """Whether the subject is there only before."""
+        """Whether the effects delete the subject."""
         return any(effect.deleted for effect in self.find_topic_effects)
 
 
@@ -57,10 +57,10 @@ def evaluate_operations(
     context: PolicyContext,
     override: Override = lambda verdict: None,
 ) -> PolicyEvaluation:
-    """Ask every policy about every resource of its kind that the operations, in order, make something of.
+    """Evaluate every policy for every resource of its kind that the operations, in this order, change.
 
-    Where several planned resources are about one subject, each is judged on what those before it will have
-    made of it; what was denied does not count. Raises Fault when a system does not answer.
+    If several planned resources change one subject, each is evaluated on the result of the earlier ones,
+    except those that were denied. Raises Fault if a system does not respond.
     """
     policies_by_kind = group_by_kind(policies)
     subject_effects = collect_subject_effects(operations, policies_by_kind)
@@ -79,12 +79,12 @@ def evaluate_operations(
 
 
 def collect_subject_effects(operations: Sequence[Operation], kinds: Iterable[str]) -> list[SubjectEffects]:
-    """Return what each resource makes of each subject of these kinds, in the order in which it is judged.
+    """Return the effects of each resource on each subject of these kinds, in the order of evaluation.
 
-    Deletions come first, as they make room; then subject by subject, and for one subject in the order of the
-    operations, which is that of the resources wherever one needs the other.
+    Deletions come first, because they free capacity. The others are grouped by subject and follow, for each
+    subject, the order of the operations, which respects dependencies between resources.
     """
-    effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # by texts, whose hashes are known
+    effects_by_key: dict[tuple[str, str, str, str], SubjectEffects] = {}  # str keys have cached hashes
     kind_subjects = [(number, kind, get_policy_subjects(kind)) for number, kind in enumerate(kinds)]
     for op in operations:
         op_resource = op.resource
@@ -121,9 +121,9 @@ def _start_reviews(subject_effects: Iterable[SubjectEffects], context: PolicyCon
 
 @dataclass(slots=True)
 class _Evaluation:
-    """One judgement under way.
+    """The state of one evaluation.
 
-    prerequisites: of a resource and a subject, the resources without which it might have been denied.
+    prerequisites: by resource and subject, the resources without which the policies might have denied it.
     """
 
     policies: Mapping[str, Sequence[ConfiguredPolicy]]
@@ -135,7 +135,7 @@ class _Evaluation:
     changers: dict[tuple[str, str], tuple[ResourceId, ...]] = field(default_factory=dict)
 
     def judge(self, item: SubjectEffects, asking: PolicyEvaluator) -> None:
-        """Judge what a resource makes of a subject."""
+        """Evaluate the effects of a resource on a subject."""
         resource, subject = item.resource, item.subject
         review = self.reviews[subject.kind]
         request = review.make_request(subject.name, item.find_topic_effects)
@@ -160,7 +160,7 @@ def _collect_verdicts(
     review: Review,
     evaluator: PolicyEvaluator,
 ) -> tuple[list[Verdict], bool]:
-    """What each policy says, and whether one has something against it."""
+    """Return the verdict of each policy, and whether a policy objects."""
     name = str(subject_effects.resource)
     subject_name = (
         None
@@ -174,7 +174,7 @@ def _collect_verdicts(
         message = None if item.group in passing_groups else evaluator.ask(item, request)
         fault = review.fault
         if fault is not None:
-            raise fault  # also where the policy has made nothing of it
+            raise fault  # even if the policy caught it
         if message is None:
             verdicts.append(Verdict(item.name, name, VerdictOutcome.ALLOW, "", subject_name))
         else:
@@ -184,12 +184,12 @@ def _collect_verdicts(
 
 
 def _format_subject(subject: ResourceId) -> str:
-    """What a verdict calls a subject that is not the planned resource: a topic by its name alone."""
+    """Return the text for a subject in a verdict: for a topic, only its name."""
     return subject.name if subject.kind == TOPIC else str(subject)
 
 
 def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: PolicyRequest) -> list[PolicyGroup]:
-    """The groups of which nobody has anything against a request."""
+    """Return the groups whose policies all allow a request."""
     groups: dict[PolicyGroup, list[Policy]] = {}
     for item in applicable:
         if item.group is not None:
@@ -197,7 +197,7 @@ def _find_passing_groups(applicable: Sequence[ConfiguredPolicy], request: Policy
     try:
         return [group for group, policies in groups.items() if group.passes(policies, request)]
     except PolicyViolation:
-        return []  # of what is not there any more, each has something to say
+        return []  # the resource no longer exists: each policy must report it itself
 
 
 def _apply_override(verdict: Verdict, override: Override) -> Verdict:
@@ -210,7 +210,7 @@ def _find_predecessors(
     kinds: Iterable[str],
     prerequisites: Mapping[tuple[ResourceId, ResourceId], Sequence[ResourceId]],
 ) -> Mapping[str, Mapping[str, str]]:
-    """What was allowed on what another resource makes of a subject needs that."""
+    """Return the operations that each operation depends on because its verdict relied on their effects."""
     if not prerequisites:
         return {}
     operation_ids: dict[tuple[ResourceId, ResourceId], list[str]] = {}
@@ -223,7 +223,7 @@ def _find_predecessors(
         ]
         earlier_changes = [(other, s) for s in subjects for other in prerequisites.get((op.resource, s), ())]
         reasons = {
-            id_: f"was allowed on what this makes of the {format_kind(subject.kind)}"
+            id_: f"a policy allowed it on the basis of this change to the {format_kind(subject.kind)}"
             for other, subject in earlier_changes
             for id_ in operation_ids.get((other, subject), ())
         }
@@ -236,7 +236,7 @@ def _find_predecessors(
 
 @dataclass(frozen=True, slots=True)
 class ProjectPolicyGate(PolicyGate):
-    """A `Judge` of what operations make of resources."""
+    """A `PolicyGate` that evaluates a project's policies for the effects of operations."""
 
     policies: tuple[ConfiguredPolicy, ...] = ()
 
@@ -247,8 +247,8 @@ class ProjectPolicyGate(PolicyGate):
         selections: Selections,
         override: Override,
     ) -> PolicyEvaluation:
-        """Policies see what was read for the plan, and read the rest when they ask for it."""
-        if not self.policies or not operations:  # what they would be told is of all resources
+        """Evaluate a draft: policies see what was read for the plan, and further data is read on demand."""
+        if not self.policies or not operations:  # skip building the context, which covers all resources
             return PolicyEvaluation()
         owned = inputs.state.resources if inputs.state else {}
         context = PolicyContext(
@@ -270,7 +270,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         override: Override,
     ) -> PolicyEvaluation:
-        """Policies see the systems as they are now."""
+        """Evaluate a finished plan: policies see the current state of the systems."""
         if not self.policies or not operations:
             return PolicyEvaluation()
         planned = ((item.id, item.before or item.after) for item in plan.ownership)
@@ -289,7 +289,7 @@ class ProjectPolicyGate(PolicyGate):
         owned: Mapping[str, OwnedRecord],
         ownership: Iterable[Ownership],
     ) -> Labels:
-        """None where there are no policies."""
+        """Return the labels to store in the plan; none if there are no policies."""
         kinds = group_by_kind(self.policies)
         if not kinds:
             return {}
@@ -304,7 +304,7 @@ class ProjectPolicyGate(PolicyGate):
         )
 
     def list_evaluated(self, operations: Sequence[Operation]) -> frozenset[tuple[ResourceId, str]]:
-        """The subjects that the operations make something of, by the names that verdicts have for them."""
+        """Return the subjects that the operations affect, by the names that verdicts use."""
         subject_effects = collect_subject_effects(operations, group_by_kind(self.policies))
         return frozenset(
             (item.resource, "" if item.subject == item.resource else _format_subject(item.subject))

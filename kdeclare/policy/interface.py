@@ -1,4 +1,4 @@
-"""The interface of KIP-201 in Python: one policy for the whole life of a topic."""
+"""The policy interface of KIP-201 in Python: one policy for the whole life of a topic."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -9,51 +9,51 @@ from kdeclare.core.resources.policy_subjects import PolicyAction, PolicyViolatio
 __all__ = ["Action", "PolicyViolation", "RequestMetadata", "TopicActionsPolicy", "TopicState"]
 
 Action = PolicyAction
-"""What is done to a topic (KIP-201 TopicActionsPolicy.Action)."""
+"""The action on a topic (KIP-201 TopicActionsPolicy.Action)."""
 
 
 class TopicState(Protocol):
     """A topic before or after a request (KIP-201 TopicActionsPolicy.TopicState).
 
-    Each property is fetched when it is read, for all topics that are judged together: what no policy
-    reads costs no request to the brokers.
+    Each property is fetched when it is first read, for all topics that are evaluated together. Properties
+    that no policy reads cause no requests to the brokers.
     """
 
     @property
     def num_partitions(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
 
     @property
     def replication_factor(self) -> int:
-        """Replicas a partition; of partitions that differ, the smallest number.
+        """The number of replicas of each partition; if partitions differ, the smallest number.
 
-        A move under way counts as done: replicas are where it is heading (KIP-860).
+        An in-flight reassignment counts as done: the target replicas are used (KIP-860).
         """
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
         """Broker ids by partition, the preferred leader first.
 
-        Partitions that Kafka itself is to place are left out.
+        Partitions that Kafka itself will place are left out.
         """
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The overrides of the topic; what the brokers default to is not among them.
+        """The topic's config overrides, without broker defaults.
 
         The elements of a list are joined by commas.
         """
 
 
 class RequestMetadata(Protocol):
-    """One request about one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
+    """One request for one topic (KIP-201 TopicActionsPolicy.RequestMetadata).
 
-    The part after `post_request_state` is kdeclare's own, and fetched just as lazily.
+    The members after `post_request_state` are additions of kdeclare, and are fetched just as lazily.
     """
 
     @property
     def action(self) -> Action:
-        """What is done to the topic; MODIFY covers configs, partitions, replicas and their number."""
+        """The action on the topic; MODIFY covers configs, partitions, replicas and the replication factor."""
 
     @property
     def topic(self) -> str:
@@ -61,64 +61,66 @@ class RequestMetadata(Protocol):
 
     @property
     def principal(self) -> str | None:
-        """Who asks, as Kafka's authorizer calls them (``User:alice``); None without authentication.
+        """The principal of the request in Kafka's form (``User:alice``); None without authentication.
 
-        Also None with a TLS certificate: what brokers make of its name, only they know.
+        Also None with a TLS certificate, because only the brokers know how they map its name to a principal.
         """
 
     @property
     def pre_request_state(self) -> TopicState | None:
-        """The topic as it is; None on CREATE."""
+        """The topic before the request; None on CREATE."""
 
     @property
     def post_request_state(self) -> TopicState | None:
-        """The topic as it will be; None on DELETE."""
+        """The topic after the request; None on DELETE."""
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of its manifest; on DELETE those that it had when it was last applied."""
+        """The labels of the topic's manifest; on DELETE, the labels when it was last applied."""
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """The labels that the topic had when it was last applied; empty if it never was."""
+        """The labels when the topic was last applied; empty if it never was."""
 
     @property
     def changed(self) -> frozenset[str]:
-        """What the request is about: ``partitions``, ``replicationFactor``, ``assignments``,
-        ``configs.<key>``; on CREATE all that was stated, on DELETE nothing."""
+        """The changed fields: ``partitions``, ``replicationFactor``, ``assignments``, ``configs.<key>``.
+
+        On CREATE these are all declared fields; on DELETE there are none.
+        """
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """The rack of each broker by its id; None where a broker has none."""
+        """The rack of each broker, by broker id; None for a broker without a rack."""
 
     @property
     def record_count(self) -> int:
-        """How many offsets lie between the start and the end of the topic as it is; 0 on CREATE."""
+        """The number of offsets between the start and the end of the existing topic; 0 on CREATE."""
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """How many partitions all topics with these labels have once this is done.
+        """Return how many partitions all topics with these labels have after this request.
 
-        What the plan asks for before this counts, unless it was denied; deletions come first.
+        Earlier changes of the plan count, unless they were denied. Deletions come first.
         """
 
 
 class TopicActionsPolicy(ABC):
-    """A policy that is asked before a topic is created, modified or deleted (KIP-201).
+    """A policy that is evaluated before a topic is created, modified or deleted (KIP-201).
 
-    An instance is made without arguments and configured once. ``validate`` is called for one topic at a
-    time; not necessarily from the thread that configured it, nor always from the same one.
+    An instance is constructed without arguments and configured once. ``validate`` is called for one topic at
+    a time, but not necessarily from the thread that configured it, nor always from the same thread.
     """
 
-    def configure(self, configs: Mapping[str, Any]) -> None:  # noqa: B027  most policies have nothing to set
-        """Take the settings from the project file. Whatever this raises is shown to people."""
+    def configure(self, configs: Mapping[str, Any]) -> None:  # noqa: B027  most policies have no settings
+        """Apply the settings of the project file. Every exception that this raises is shown to the user."""
 
     @abstractmethod
     def validate(self, request: RequestMetadata) -> None:
-        """Return if the request is in order.
+        """Return None if the request is allowed.
 
-        Raises PolicyViolation if it is not. Anything else that it raises denies the request as well, and so
-        does anything that it returns.
+        Raises PolicyViolation if it is not. Any other exception denies the request as well, and so does any
+        other return value.
         """
 
     def close(self) -> None:  # noqa: B027
-        """Let go of what ``configure`` or ``validate`` took."""
+        """Release the resources that ``configure`` or ``validate`` acquired."""

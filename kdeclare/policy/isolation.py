@@ -1,4 +1,4 @@
-"""Running other people's code: within a limit of time, away from stdout, and with what it raised in words."""
+"""Run custom policy code: with a time limit, without access to stdout, and with its exceptions formatted."""
 
 import logging
 import os
@@ -27,9 +27,9 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 
 @contextmanager
 def isolate_stdout() -> Iterator[Callable[[], None]]:
-    """Inside, stdout is this thread's only; what other threads print goes to stderr.
+    """Reserve stdout for this thread; the output of other threads goes to stderr.
 
-    Yields what to call where such a thread is lost: it may go on printing.
+    Yields a function to call if such a thread has to be abandoned, because it may continue to print.
     """
     original_stdout, lost_marks = sys.stdout, []
     sys.stdout = cast(IO[str], _ThreadStdout(original_stdout))
@@ -41,7 +41,7 @@ def isolate_stdout() -> Iterator[Callable[[], None]]:
 
 
 class _ThreadStdout:
-    """stdout for the thread that makes it, stderr for all others."""
+    """stdout for the thread that creates it, stderr for all others."""
 
     def __init__(self, stream: object) -> None:
         self._stream = stream
@@ -57,7 +57,10 @@ _LIBRARY_PREFIXES = ("<", *(f"{folder}{os.sep}" for folder in (*_LIBRARIES, Path
 
 
 def format_exception(exception: BaseException) -> str:
-    """``ValueError: too short (policies/naming.py:12)``; without a place where none of the code is theirs."""
+    """Format an exception: ``ValueError: too short (policies/naming.py:12)``.
+
+    The position is omitted if no frame belongs to the policy's own code.
+    """
     summary = f"{type(exception).__name__}: {_format_message(exception)}".removesuffix(": ")
     location = _find_location(exception)
     return f"{summary} ({location})" if location else summary
@@ -69,7 +72,7 @@ def _format_message(exception: BaseException) -> str:
             return " ".join(str.split(convert(exception))).rstrip(".")
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001, S112  even this is their code
+        except BaseException:  # noqa: BLE001, S112  __str__ and __repr__ are custom code, too
             continue
     return ""
 
@@ -97,7 +100,7 @@ def _format_path(file: str) -> str:
 _log = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""How long a policy may think about one resource, in seconds; reading what it asks for does not count."""
+"""Time limit of a policy for one resource, in seconds; reading data on its behalf does not count."""
 _POLL_S = 0.05
 
 _Answer = str | BaseException | None
@@ -105,14 +108,13 @@ _Call = Callable[[], _Answer]
 
 
 class PolicyEvaluator:
-    """Asks policies; a context, as other people's code runs in a thread of its own while it is open.
+    """Evaluates policies. It is a context manager, because custom code runs in a separate thread meanwhile.
 
-    A policy that does not answer in time is not asked again: all else that it would have been asked
-    about is denied.
+    A policy that times out is not called again: its remaining requests are denied.
     """
 
     def __init__(self, limit_s: float | None = None, is_busy: Callable[[], bool] = lambda: False) -> None:
-        """limit_s: None is `LIMIT_S`. is_busy: whether somebody else keeps the policy waiting just now."""
+        """limit_s: the time limit; None for `LIMIT_S`. is_busy: whether the policy is waiting for a read."""
         self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._is_busy = is_busy
         self._lost_policies: set[str] = set()
@@ -127,15 +129,15 @@ class PolicyEvaluator:
         self._calls.put(None)
 
     def ask(self, item: ConfiguredPolicy, request: PolicyRequest) -> str | None:
-        """What the policy has against the request; None if nothing.
+        """Return the policy's objection to the request; None if it allows it.
 
-        Raises Fault where the cluster did not give what the policy wanted to see, and Withheld where the
-        request does not tell it.
+        Raises Fault if the cluster failed to return data that the policy reads, and UnavailableError if the
+        request does not have it.
         """
         if self._lost_policies and item.name in self._lost_policies:
             return (
-                f"{_format_policy(item)} did not answer about another {format_kind(item.kind)} "
-                f"and is not asked again."
+                f"{_format_policy(item)} timed out for another {format_kind(item.kind)} "
+                f"and is not called again."
             )
         if item.bounded:
             answer = _evaluate_policy(item, request)
@@ -162,9 +164,9 @@ class PolicyEvaluator:
                     remaining_s -= 0 if self._is_busy() else time.monotonic() - started_s
             mark_lost()
         self._lost_policies.add(policy.name)
-        # the thread is lost to it; the others get a new one
+        # the thread is abandoned to this policy; the other policies get a new one
         self._calls, self._answers, self._running = SimpleQueue(), SimpleQueue(), False
-        return f"{_format_policy(policy)} did not answer within {self._limit_s:g} s."
+        return f"{_format_policy(policy)} timed out after {self._limit_s:g} s."
 
 
 def _serve_calls(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]) -> None:
@@ -173,22 +175,19 @@ def _serve_calls(calls: SimpleQueue[_Call | None], answers: SimpleQueue[_Answer]
 
 
 def _format_policy(policy: ConfiguredPolicy) -> str:
-    """A policy that could not say what it thinks: with where it stands, for those who keep it."""
+    """Return the policy's name and position, for messages about a policy that failed."""
     return f"Policy '{policy.name}'" + (f" ({policy.place})" if policy.place else "")
 
 
 def _evaluate_policy(policy: ConfiguredPolicy, request: PolicyRequest) -> _Answer:
-    """A violation's message, None, or what is to be raised where the answer is waited for."""
+    """Return a violation's message, None, or an exception to raise in the waiting thread."""
     try:
         return _find_objection(policy, request)
     except (Fault, UnavailableError, KeyboardInterrupt) as signal:
         return signal
-    except BaseException as failure:  # noqa: BLE001  whatever other people's code raises denies
+    except BaseException as failure:  # noqa: BLE001  every exception of custom code denies
         _log.info("Policy '%s' failed about '%s'", policy.name, request.name, exc_info=True)
-        return (
-            f"{_format_policy(policy)} failed, and what cannot be judged is "
-            f"denied: {format_exception(failure)}."
-        )
+        return f"{_format_policy(policy)} failed, so the request is denied: {format_exception(failure)}."
 
 
 def _find_objection(policy: ConfiguredPolicy, request: PolicyRequest) -> str | None:
@@ -196,11 +195,11 @@ def _find_objection(policy: ConfiguredPolicy, request: PolicyRequest) -> str | N
     try:
         returned = validate(request)
     except PolicyViolation as violation:
-        return str(violation) or "It is against the policy, which does not say why."
+        return str(violation) or "The request violates the policy, which gave no reason."
     if returned is None:
         return None
     summary = f"{_format_policy(policy)} returned {shortened(returned)}"
-    return f"{summary}; a policy denies by raising PolicyViolation and returns nothing."
+    return f"{summary}, but a policy must return None, or raise PolicyViolation to deny the request."
 
 
 _T = TypeVar("_T")
@@ -208,21 +207,22 @@ _thread_state = threading.local()
 
 
 class TimeLimitExceeded(Exception):
-    """A call that did not come to an end in time; its thread is lost to it."""
+    """A call that did not finish in time. Its thread is abandoned."""
 
 
 def is_loading() -> bool:
-    """Whether this thread is one that loads policies."""
+    """Return whether this thread is loading policies."""
     return getattr(_thread_state, "loading", False)
 
 
 def call_within_limit(call: Callable[[], _T]) -> _T:
-    """What a call returns or raises; what it prints goes to stderr, as data goes to stdout.
+    """Run a call in a separate thread and return its result or raise its exception.
 
-    It has as long as a policy has for one topic (`LIMIT_S`). Raises TooSlow.
+    Its output goes to stderr, because stdout is reserved for data. Raises TimeLimitExceeded after `LIMIT_S`,
+    the limit of a policy for one resource.
     """
     if is_loading():
-        return call()  # a policy within a policy: the limit is for both
+        return call()  # a policy within a policy: both share the limit
     limit_s = LIMIT_S
     results: SimpleQueue[Callable[[], _T]] = SimpleQueue()
     with isolate_stdout() as mark_lost:
@@ -233,7 +233,7 @@ def call_within_limit(call: Callable[[], _T]) -> _T:
             result = results.get(timeout=limit_s)
         except Empty:
             mark_lost()
-            raise TimeLimitExceeded(f"it did not come to an end within {limit_s:g} s") from None
+            raise TimeLimitExceeded(f"it did not finish within {limit_s:g} s") from None
     return result()
 
 
@@ -241,7 +241,7 @@ def _run_loading_call(call: Callable[[], _T], results: SimpleQueue[Callable[[], 
     _thread_state.loading = True
     try:
         value = call()
-    except BaseException as e:  # noqa: BLE001  raised again where it is waited for
+    except BaseException as e:  # noqa: BLE001  raised again in the waiting thread
         results.put(_make_raiser(e))
     else:
         results.put(lambda: value)

@@ -1,4 +1,4 @@
-"""Requests about resources of a `PolicySubject`: states are plain values by field."""
+"""Requests for resources of a `PolicySubject`, whose states are plain values by field."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class PlainState(Mapping[str, object]):
-    """The fields of a resource. Collections that are not stated are empty."""
+    """The fields of a resource. Collections without a value are empty."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class PlainState(Mapping[str, object]):
         *,
         is_partial: bool = False,
     ) -> None:
-        """missing: raises what is to be said of a field that is not known.
+        """raise_missing: raises the error for an unknown field.
 
-        is_partial: whether collections may hold more than that, so that they are not known either.
+        is_partial: whether collections may have more elements than ``values``, so that they are unknown, too.
         """
         self._words, self._values, self._raise_missing, self._is_partial = (
             words,
@@ -80,7 +80,7 @@ class PlainState(Mapping[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class PlainEffect:
-    """What an operation makes of one resource."""
+    """The effect of an operation on one resource."""
 
     created: bool = False
     deleted: bool = False
@@ -110,7 +110,7 @@ def apply_effects(words: PolicyWords, values: Values, effects: Sequence[PlainEff
 
 
 def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
-    """Return all that is stated, in the words of `PolicyRequest.changed`."""
+    """Return the names of all fields with a value, in the form of `PolicyRequest.changed`."""
     field_names: set[str] = set()
     for name, value in values.items():
         policy_field = words.fields.get(name)
@@ -124,9 +124,10 @@ def list_fields(words: PolicyWords, values: Values) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PlainRequest:
-    """What is done to one resource; see `PolicyRequest`.
+    """A request for one resource; see `PolicyRequest`.
 
-    find_before, find_after: the states, where the action has them. find_principal: asks who kdeclare is.
+    find_before, find_after: return the states, if the action has them. find_principal: returns the principal
+    that kdeclare authenticates as.
     """
 
     action: PolicyAction
@@ -141,23 +142,23 @@ class PlainRequest:
 
     @property
     def principal(self) -> str | None:
-        """Whom the system takes kdeclare for."""
+        """The principal that kdeclare authenticates as."""
         return self.find_principal()
 
     @cached_property
     def pre_request_state(self) -> PlainState | None:
-        """As it is; None on CREATE."""
+        """The resource before the request; None on CREATE."""
         return None if self.action is PolicyAction.CREATE else self.find_before()
 
     @cached_property
     def post_request_state(self) -> PlainState | None:
-        """As it will be; None on DELETE."""
+        """The resource after the request; None on DELETE."""
         return None if self.action is PolicyAction.DELETE else self.find_after()
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequest(OfflineRequest):
-    """What applying a manifest will ask for; with ``created`` as if the resource were not there yet."""
+    """The request that applying a manifest will make. created: as if the resource did not exist yet."""
 
     name: str
     labels: LabelSet
@@ -168,31 +169,31 @@ class DeclaredRequest(OfflineRequest):
 
     @property
     def changed(self) -> frozenset[str]:
-        """All that is stated, on CREATE."""
+        """The declared fields, on CREATE. Unavailable otherwise."""
         return list_fields(self.words, self.values) if self.created else self._raise_unavailable()
 
     @property
     def post_request_state(self) -> PlainState:
-        """As declared; collections of a resource that is there already may hold more than that."""
+        """The declared state; collections of an existing resource may have further elements."""
         is_partial = not self.created
         return PlainState(self.words, self.values, lambda _: self._raise_unavailable(), is_partial=is_partial)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainDeclaredSubject:
-    """What a manifest says of its own resource; see `DeclaredSubject`."""
+    """The state of a resource that its own manifest declares; see `DeclaredSubject`."""
 
     name: str
     words: PolicyWords
     values: Values
 
     def make_request(self, labels: LabelSet, *, created: bool) -> DeclaredRequest:
-        """Return what applying the manifest asks for."""
+        """Return the request that applying the manifest will make."""
         return DeclaredRequest(self.name, labels, self.words, self.values, created)
 
 
 class PlainReview:
-    """The requests about all resources of one kind; see `Review`."""
+    """The requests for all resources of one kind; see `Review`."""
 
     def __init__(self, kind: Kind, subject: PolicySubject, inputs: ReviewInputs) -> None:
         self._kind, self._subject, self._inputs = kind, subject, inputs
@@ -203,11 +204,11 @@ class PlainReview:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the system is being asked for something."""
+        """Whether data is currently read from the system."""
         return self._is_reading
 
     def make_request(self, name: str, effects: Sequence[PolicyEffect]) -> PlainRequest:
-        """Return what these effects ask for, on what has been accepted before."""
+        """Return the request for these effects, applied after the effects accepted so far."""
         earlier_effects, own_effects = self._accepted.get(name, ()), _filter_plain_effects(effects)
         action = find_policy_action(effects)
 
@@ -230,11 +231,11 @@ class PlainReview:
         )
 
     def accept(self, name: str, effects: Sequence[PolicyEffect]) -> None:
-        """Keep what was not denied."""
+        """Record effects that were not denied."""
         self._accepted[name] = (*self._accepted.get(name, ()), *_filter_plain_effects(effects))
 
     def make_existing_request(self, name: str, action: PolicyAction, among: Collection[str]) -> PlainRequest:
-        """Return a request for a resource as it is."""
+        """Return a request whose states are the resource's current state."""
         labels, values = self._inputs.labels.get(name, {}), self._read_values(name)
         is_creation = action is PolicyAction.CREATE
         return PlainRequest(
@@ -253,12 +254,12 @@ class PlainReview:
         desired, owned = inputs.desired.get(name), inputs.owned.get(name)
         values = self._subject.describe_live(resource, desired, self._live, owned)
         if values is None:
-            raise PolicyViolation(f"{resource} is not there any more, so it cannot be judged.")
+            raise PolicyViolation(f"{resource} no longer exists, so policies cannot be evaluated.")
         return values
 
     @cached_property
     def _live(self) -> LiveState:
-        """What the plan has read, else what is read now for all that are judged together."""
+        """The live state that the plan read, or else one read now for all resources evaluated together."""
         inputs = self._inputs
         if inputs.live is not None:
             return inputs.live
@@ -286,43 +287,45 @@ class PlainReview:
     def _build_state(self, name: str, values: Values) -> PlainState:
         def raise_missing(field_name: str) -> NoReturn:
             resource = ResourceId(self._kind.name, name)
-            raise PolicyViolation(f"'{field_name}' of {resource} is not known, so it cannot be judged.")
+            raise PolicyViolation(
+                f"'{field_name}' of {resource} is unknown, so the policy cannot be evaluated."
+            )
 
         return PlainState(self._words, values, raise_missing)
 
 
 class SnapshotReview(PlainReview):
-    """The requests about live resources of a snapshot, which has them as they were."""
+    """The requests for live resources of a snapshot, in their state at that time."""
 
     def _find_principal(self) -> str | None:
-        """Not known where the system has principals: None would say that kdeclare is not authenticated."""
+        """Raise Fault if the system has principals, because None would mean "not authenticated"."""
         provider = find_provider(self._kind.name)
         if provider is not None and provider.find_principal is not None:
-            raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not say who took it.")
+            raise Fault("NOT_IN_SNAPSHOT", "A snapshot does not record the principal that took it.")
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class PlainSubjects:
-    """Makes the requests about resources of a kind that does not make them itself."""
+    """Makes the requests for resources of a kind that does not make them itself."""
 
     kind: Kind
     subject: PolicySubject
 
     @property
     def policy_words(self) -> PolicyWords:
-        """What a rule about the kind can speak of."""
+        """The fields that a rule for the kind can use."""
         return self.subject.policy_words
 
     def find_declared(self, desired: DesiredResource) -> Mapping[str, PlainDeclaredSubject]:
-        """What the manifest of a resource of this kind states."""
+        """Return the subjects that a manifest declares: its own resource, if it is of this kind."""
         if desired.id.kind != self.kind.name:
             return {}
         values = self.subject.describe_declared(desired)
         return {desired.id.name: PlainDeclaredSubject(desired.id.name, self.policy_words, values)}
 
     def find_policy_effects(self, op: Operation) -> Mapping[str, PlainEffect]:
-        """What the operation type says that it creates, deletes and changes."""
+        """Return the effects on resources of this kind that the operation type declares."""
         operation_type = get_operation_type(op)
         if operation_type.is_auxiliary:
             return {}
@@ -338,11 +341,11 @@ class PlainSubjects:
         }
 
     def start_review(self, inputs: ReviewInputs) -> PlainReview:
-        """Begin to make requests about resources that are judged together."""
+        """Start the requests for resources that are evaluated together."""
         return PlainReview(self.kind, self.subject, inputs)
 
     def review_snapshot(self, inputs: ReviewInputs) -> SnapshotReview:
-        """Begin to make requests about live resources of a snapshot. ``inputs`` have its live state."""
+        """Start the requests for live resources of a snapshot. inputs: with its live state."""
         return SnapshotReview(self.kind, self.subject, inputs)
 
     def find_existing(
@@ -367,7 +370,7 @@ def select_known(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> tuple[Selection, ...]:
-    """Return what must be read to see resources of a kind that are declared or owned."""
+    """Return the selections to read the declared or owned resources of a kind."""
     bodies = {name: desired[name].body if name in desired else None for name in sorted(names)}
     return tuple(s for name, body in bodies.items() for s in kind.select(name, body, owned.get(name)))
 
@@ -380,5 +383,5 @@ def _as_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     if isinstance(value, dict):
-        return ""  # a secret, of which only the reference is known
+        return ""  # a secret, known only by its reference
     return str(value).lower() if isinstance(value, bool) else str(value)

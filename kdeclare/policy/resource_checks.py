@@ -1,4 +1,4 @@
-"""Asking policies about resources as they are declared, or as they are: without any plan."""
+"""Evaluate policies without a plan, for resources as they are declared or as they exist."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,9 +22,9 @@ from kdeclare.policy.subjects import PolicyContext, get_policy_subjects
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What policies say of resources.
+    """The verdicts of policies about resources.
 
-    open: policy and resource, where only a cluster can tell.
+    open: pairs of policy and resource whose verdict depends on data that only a cluster has.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -33,10 +33,11 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class StaticVerdicts:
-    """What policies have against manifests, before any cluster is asked.
+    """The objections of policies to manifests that can be determined without a cluster.
 
-    certain: what will be said of every change that leads there; of a resource that is so already and
-        stays so, nothing is asked. created: if the resource is not there yet.
+    certain: objections to every change that results in the declared state; a resource that already has this
+        state is not changed, so policies are not evaluated for it. created: objections that apply if the
+        resource does not exist yet.
     """
 
     certain: tuple[Verdict, ...]
@@ -46,7 +47,7 @@ class StaticVerdicts:
 def find_static_verdicts(
     policies: Sequence[ConfiguredPolicy], desired: Iterable[DesiredResource]
 ) -> StaticVerdicts:
-    """What can be said of what is declared."""
+    """Return the verdicts about declared resources that are known without a cluster."""
     certain: list[Verdict] = []
     created: list[Verdict] = []
     widened_policies = {id(policy): _widen_actions(policy) for policy in policies}
@@ -61,18 +62,18 @@ def find_static_verdicts(
                     try:
                         created += _evaluate_if_known(evaluator, policy, creation_request, item.id)
                     except UnavailableOffline:
-                        continue  # the plan will tell
+                        continue  # decided when planning
     return StaticVerdicts(_filter_objections(certain), _filter_objections(created))
 
 
 def _widen_actions(policy: ConfiguredPolicy) -> ConfiguredPolicy:
-    """A policy about creations and modifications is about all that is declared: no need to ask which."""
+    """Let a policy for creations and modifications apply to all declared resources, whatever the action."""
     covers_both = {PolicyAction.CREATE, PolicyAction.MODIFY} <= policy.actions
     return replace(policy, actions=EVERY_ACTION) if covers_both else policy
 
 
 def check_declared(policies: Sequence[ConfiguredPolicy], desired: Iterable[DesiredResource]) -> CheckResult:
-    """What is declared, as if it were created now."""
+    """Evaluate policies for declared resources as if they were created now."""
     verdicts: list[Verdict] = []
     undecided: list[tuple[str, str]] = []
     with PolicyEvaluator() as evaluator:
@@ -92,9 +93,9 @@ def check_live(
     context: PolicyContext,
     progress: Callable[[int], None],
 ) -> CheckResult:
-    """Resources of systems as they are: as if they were created so, or changed without any effect.
+    """Evaluate policies for existing resources, as if they were created in their state, or changed to it.
 
-    progress: told how many resources are done. Raises Fault when a system does not answer.
+    progress: called with the number of finished resources. Raises Fault if a system does not respond.
     """
     verdicts: list[Verdict] = []
     done_count = 0
@@ -112,7 +113,10 @@ def check_live(
 def check_existing(
     policies: Sequence[ConfiguredPolicy], kind: str, names: Sequence[str], review: Review
 ) -> Iterator[list[Verdict]]:
-    """What policies say of each resource of their kind as it is. Raises Fault."""
+    """Yield the verdicts of policies for each existing resource of their kind.
+
+    Raises Fault if a system does not respond.
+    """
     among = frozenset(names)
     with PolicyEvaluator(is_busy=lambda: review.is_busy) as evaluator:
         for name in names:
@@ -132,7 +136,7 @@ def check_existing(
 def _collect_declared_subjects(
     desired: Iterable[DesiredResource], policies: Sequence[ConfiguredPolicy]
 ) -> Iterator[tuple[DesiredResource, DeclaredSubject, Sequence[ConfiguredPolicy]]]:
-    """What is declared, with what it says of which subject, and the policies about those."""
+    """Yield each declared resource with each of its subjects and the policies for the subject's kind."""
     kinds = [(get_policy_subjects(kind), asked) for kind, asked in group_by_kind(policies).items()]
     for item in desired:
         for subjects, applicable in kinds:
@@ -143,7 +147,8 @@ def _collect_declared_subjects(
 def _evaluate_if_known(
     evaluator: PolicyEvaluator, policy: ConfiguredPolicy, request: UncertainRequest, resource: ResourceId
 ) -> list[Verdict]:
-    """Its verdict, if nothing was withheld from it. Raises NotKnownYet, also where the policy caught it."""
+    """Return the verdict of a policy. Raises UnavailableOffline if it reads data that only a system has, even
+    if the policy catches the exception."""
     request.withholding.forget()
     verdicts = _evaluate(evaluator, policy, request, resource)
     request.withholding.tell()
@@ -153,7 +158,7 @@ def _evaluate_if_known(
 def _evaluate(
     evaluator: PolicyEvaluator, policy: ConfiguredPolicy, request: PolicyRequest, resource: ResourceId
 ) -> list[Verdict]:
-    """Its verdict, if it is asked about such requests at all."""
+    """Return the verdict of a policy; nothing if the policy does not apply to the request."""
     if not policy.covers(request):
         return []
     message = evaluator.ask(policy, request)

@@ -1,4 +1,4 @@
-"""The kinds that policies judge, and what judging their resources needs."""
+"""The kinds that policies can check, and the data that checking their resources needs."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
@@ -40,20 +40,20 @@ def _find_policy_subjects(kind: Kind) -> MakesPolicyRequests | None:
 
 
 def get_policy_subjects(kind: str) -> MakesPolicyRequests:
-    """Return what makes the requests about a kind. Raises LookupError where policies cannot judge it."""
+    """Return the object that makes requests for a kind. Raises LookupError if policies do not support it."""
     resource_kind = KINDS.get(kind)
     subjects = _find_policy_subjects(resource_kind) if resource_kind is not None else None
     if subjects is None:
-        raise LookupError(f"policies cannot judge resources of kind {kind}")
+        raise LookupError(f"policies cannot check resources of kind {kind}")
     return subjects
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """What is judged on: the systems, what is known of them, and what is declared and owned.
+    """The data for evaluating policies: connections, live state, and declared and owned resources.
 
-    live: what has been read already, as ``selections`` asked for it; None where nothing has. labels: as they
-    will be; applied: as they were when last applied.
+    live: the state that has been read for ``selections``; None if none has been read. labels: the future
+    labels. applied: the labels when resources were last applied.
     """
 
     connections: Connections
@@ -65,7 +65,7 @@ class PolicyContext:
     applied: LabelsById = field(default_factory=dict)
 
     def start_review(self, kind: str, subjects: Mapping[PolicyAction, list[str]]) -> Review:
-        """Begin to make requests about resources of one kind."""
+        """Start the requests for resources of one kind."""
         return get_policy_subjects(kind).start_review(
             ReviewInputs(
                 self.connections,
@@ -83,9 +83,9 @@ class PolicyContext:
 def read_existing(
     kinds: Iterable[str], context: PolicyContext
 ) -> tuple[LiveState, Selections, tuple[ResourceId, ...]]:
-    """Read all resources of these kinds that policies can judge as they are.
+    """Read all existing resources of these kinds that policies can check.
 
-    Of a kind that cannot list them, those that are declared or owned. Raises Fault.
+    For a kind that cannot list its resources, read the declared and owned ones. Raises Fault.
     """
     kinds_by_name = {name: KINDS[name] for name in kinds}
     selections = tuple(s for kind in kinds_by_name.values() for s in _select_existing(kind, context))
@@ -124,7 +124,7 @@ def _resolve_names(
     desired: Mapping[str, DesiredResource],
     owned: Mapping[str, OwnedRecord],
 ) -> Collection[str]:
-    """Return the listed objects by the names of resources, where these are not named after their objects."""
+    """Replace the listed keys of live objects by the names of their resources where the two differ."""
     names = set(keys)
     for name in (*desired, *(owned.keys() - desired.keys())):
         body = desired[name].body if name in desired else None
@@ -136,19 +136,19 @@ def _resolve_names(
 
 
 def find_declared_labels(desired: Iterable[DesiredResource], owned: Mapping[str, OwnedRecord]) -> LabelsById:
-    """Return the labels of resources: as declared, else as they were when last applied."""
+    """Return the labels of resources: as declared, or else as last applied."""
     return {**find_owned_labels(owned), **{d.id: d.labels for d in desired}}
 
 
 def find_planned_labels(owned: Mapping[str, OwnedRecord], ownership: Iterable[Ownership]) -> LabelsById:
-    """Return the labels as the records of a plan have them, else those of the state."""
+    """Return the labels from the ownership records of a plan, or else from the state."""
     records = ((str(item.id), item.after or item.before) for item in ownership)
     planned = {text: record for text, record in records if record is not None}
     return {**find_owned_labels(owned), **find_owned_labels(planned)}
 
 
 def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, LabelSet]:
-    """Return the labels of resources as they were when last applied, where records have them."""
+    """Return the labels of resources as last applied, as far as records have them."""
     return {
         ResourceId.parse(text): get_owned_labels(record)
         for text, record in owned.items()
@@ -157,12 +157,12 @@ def find_owned_labels(owned: Mapping[str, OwnedRecord]) -> dict[ResourceId, Labe
 
 
 def dump_labels(labels: LabelsById) -> Labels:
-    """Return labels by the text that stands for a resource in a plan: of a topic its name alone."""
+    """Return labels by the text for a resource in plan files: for a topic, only its name."""
     return {id_.name if id_.kind == TOPIC else str(id_): dict(found) for id_, found in labels.items()}
 
 
 def parse_labels(labels: Labels) -> LabelsById:
-    """Return what `dump_labels` has written; no topic has a slash in its name."""
+    """Parse the result of `dump_labels`. Topic names contain no slash."""
     return {
         ResourceId.parse(text) if "/" in text else ResourceId(TOPIC, text): found
         for text, found in labels.items()

@@ -1,5 +1,5 @@
-"""Edits of manifest files: only what is to change changes, comments and layout stay.
+"""Edit manifest files so that only the intended fields change; comments and layout stay.
 
-Text is spliced where the composed nodes say that their content stands; then the result is composed again and
-must say what was wanted and differ in nothing else. What no splice can do that for is refused.
+Text is spliced at the positions of the composed nodes. The result is then composed again: it must contain the
+intended change and no other difference. An edit for which no splice achieves this is refused.
 """

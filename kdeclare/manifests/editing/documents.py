@@ -1,4 +1,4 @@
-"""The documents of one file: each is edited and checked on its own, and the file is put together again."""
+"""The documents of one file: each is edited and checked on its own, then the file is reassembled."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from kdeclare.manifests.syntax.nodes import compose, find_node
 _STR_TAG = "tag:yaml.org,2002:str"
 
 Tree = Any
-"""dict, list, or of a scalar its text, whether it has quotes, and its tag."""
+"""A dict, a list, or for a scalar a tuple of its text, whether it is quoted, and its tag."""
 
 
 def build_tree(node: Node) -> Tree:
-    """All that a node says, aliases expanded."""
+    """Return the content of a node, aliases expanded."""
     if isinstance(node, MappingNode):
         return {
             key.value if isinstance(key, ScalarNode) else str(key): build_tree(v) for key, v in node.value
@@ -32,12 +32,12 @@ def build_tree(node: Node) -> Tree:
 
 
 def is_same_tree(first: Tree, second: Tree) -> bool:
-    """Whether two documents say the same, in the same order."""
+    """Return whether two documents have the same content, in the same order."""
     return repr(first) == repr(second)
 
 
 def is_edit_applied(old_root: Node, new_root: Node, edit: Edit) -> bool:
-    """Whether ``new_root`` is ``old_root`` with the edit, and with nothing else."""
+    """Return whether ``new_root`` is ``old_root`` with this edit and no other difference."""
     expected_tree = build_tree(old_root)
     if isinstance(edit, PutEdit):
         edited_node = find_node(new_root, edit.path)
@@ -91,7 +91,7 @@ def _get_subtree(root: Tree, path: NodePath) -> Tree:
 
 
 def _set_subtree(root: Tree, path: NodePath, value: Tree) -> None:
-    """Mappings that are missing on the way are made, in place of nulls too."""
+    """Set a value, and create the mappings that are missing on the path; they replace nulls, too."""
     for step in path[:-1]:
         if isinstance(root, list):
             root = root[int(step)]
@@ -111,11 +111,11 @@ _START = re.compile(rf"(?:\A|(?<=[{BREAKS}]))---(?=[ \t{BREAKS}]|\Z)")
 _END = re.compile(rf"(?:\A|(?<=[{BREAKS}]))(?:---|\.\.\.)(?=[ \t{BREAKS}]|\Z)")
 _MARKER_LINE = re.compile(r"\A---[ \t]*(?:\r\n|[\n\r])")
 _HEADER = re.compile(r"(?:#.*(?:\r\n|[\n\r]))+(?:[ \t]*(?:\r\n|[\n\r]))+")
-"""Comments at the top, set off by a blank line: they speak of the file, not of its first document."""
+"""Comments at the top, followed by a blank line: they belong to the file, not to its first document."""
 
 
 class EditRejected(Exception):
-    """A file that cannot be edited; ``edit`` is the one to blame, None for the file as a whole."""
+    """A file that cannot be edited. edit: the edit that failed; None for the file as a whole."""
 
     def __init__(self, document: int, edit: Edit | None) -> None:
         self.document = document
@@ -125,7 +125,7 @@ class EditRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
-    """A file as it is and as it is to be; None where there is no file before, or none afterwards."""
+    """The bytes of a file before and after the edit; None where the file does not exist."""
 
     file: str
     before: bytes | None
@@ -134,7 +134,7 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class _DocumentText:
-    """begin: of its piece of the file. start, end: of its text, between the markers."""
+    """begin: start of the document's part of the file. start, end: of its text, between the markers."""
 
     root: Node
     begin: int
@@ -145,9 +145,9 @@ class _DocumentText:
 def rewrite_file(
     file: str, data: bytes, edits: Mapping[int, Sequence[Edit]], removed_indexes: frozenset[int] = frozenset()
 ) -> bytes | None:
-    """A file with documents edited or taken out, by their index; None where none is left in it.
+    """Return a file with documents edited or removed, by index; None if no document is left.
 
-    Raises NotEdited, and KdeclareError for a file that is no YAML.
+    Raises EditRejected, and KdeclareError for a file that is not YAML.
     """
     text, encoding = decode_text(data)
     documents = _split_documents(file, text)
@@ -206,7 +206,7 @@ def _split_documents(file: str, text: str) -> list[_DocumentText]:
 
 
 def _restore_header(text: str, first_document: _DocumentText, pieces: list[str]) -> list[str]:
-    """Without its first document, a file begins as it did: with its header, and with a marker or none."""
+    """Keep the file's header and its leading marker, if any, when its first document is removed."""
     if first_document.start > first_document.begin:
         return [text[: first_document.start - len("---")], *pieces]
     header = _HEADER.match(text, 0, get_node_start(first_document.root))

@@ -1,4 +1,4 @@
-"""The resource whose manifest is edited, and what of it is never edited."""
+"""The resource whose manifest is edited, and the fields that are never edited."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,10 @@ from kdeclare.manifests.syntax.node_reader import NodeReader
 from kdeclare.manifests.syntax.nodes import find_node, find_position, get_position
 from kdeclare.manifests.syntax.substitution import find_reference_names
 
-_REFERENCE_ORIGINS = {"env": "the environment kdeclare runs in gives it", "file": "a file gives it"}
+_REFERENCE_ORIGINS = {
+    "env": "Its value comes from an environment variable",
+    "file": "Its value comes from a file",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class LocatedEdit:
 
 @dataclass(frozen=True, slots=True)
 class EditSubject:
-    """One resource.
+    """One resource to edit.
 
-    kind: says what its manifests mean. variables: where the project file gives them.
+    kind: its kind, which interprets its manifests. variables: where the project file defines each variable.
     """
 
     id: ResourceId
@@ -43,14 +46,14 @@ class EditSubject:
     variables: Mapping[str, SourcePosition]
 
     def is_declared(self, path: NodePath) -> bool:
-        """Whether its own documents say something at a path within the spec; null says nothing."""
+        """Return whether the resource's own documents set a path within the spec; null counts as not set."""
         node = self.source.at(("spec", *path))
         return node is not None and not is_null(node)
 
     def edited(self, document: SourceDocument, edit: Edit) -> LocatedEdit:
-        """The edit, where it may be made.
+        """Return the edit if it is allowed.
 
-        Raises KdeclareError (``aliased-field``, ``field-by-reference``).
+        Raises KdeclareError (``aliased-field``, ``field-by-reference``) if it is not.
         """
         self._validate_not_shared(document, edit.path)
         node = find_node(document.root, edit.path)
@@ -59,7 +62,7 @@ class EditSubject:
         return LocatedEdit(document, edit)
 
     def split_elements(self, node: Node) -> list[str]:
-        """The elements of a list, written as a list or as one text with commas."""
+        """Return the elements of a list, which is written as a list or as one comma-separated text."""
         value = self.reader.peek(node)
         parts = value.split(",") if isinstance(value, str) else value or []
         return [part.strip() for part in parts if part.strip()]
@@ -67,7 +70,7 @@ class EditSubject:
     def replace_elements(
         self, document: SourceDocument, path: NodePath, node: Node, elements: list[str]
     ) -> Iterator[LocatedEdit]:
-        """Edits that make a list, of which the order says nothing, have certain elements, in its own form."""
+        """Yield edits that give a list these elements, keeping its form. Their order is not significant."""
         texts = self.split_elements(node)
         if set(texts) == set(elements):
             return
@@ -96,9 +99,9 @@ class EditSubject:
             error(
                 "aliased-field",
                 "Field shared by an alias",
-                f"'{format_path(path)}' of {self.id} has part in an anchor (&) and its aliases (*), "
-                f"at {get_position(shared_node)}: to edit it would change more than this field.",
-                hint="Write the values out in place of the alias, or change the manifest by hand.",
+                f"'{format_path(path)}' of {self.id} is shared by an anchor (&) and its aliases (*) "
+                f"at {get_position(shared_node)}. Editing it would change more than this field.",
+                hint="Replace the alias with the values themselves, or edit the manifest yourself.",
                 place=_find_key_position(document, path),
                 resource=str(self.id),
                 subject=format_path(path),
@@ -113,18 +116,17 @@ class EditSubject:
         origin, _, name = names[0].partition(".")
         definition_position = self.variables.get(name) if origin == "var" else None
         origin_text = (
-            f"it is defined at {definition_position}"
+            f"It is defined at {definition_position}"
             if definition_position
-            else _REFERENCE_ORIGINS.get(origin, "it is defined elsewhere")
+            else _REFERENCE_ORIGINS.get(origin, "It is defined elsewhere")
         )
         raise KdeclareError(
             error(
                 "field-by-reference",
                 "Value is a reference",
                 f"'{format_path(path)}' of {self.id} is written as ${{{names[0]}}}, "
-                f"which may stand elsewhere, "
-                f"too; {origin_text}.",
-                hint="Change it there, or write a value of its own in place of the reference.",
+                f"which other fields may use, too. {origin_text}.",
+                hint="Change the value where it is defined, or replace the reference with a value.",
                 place=_find_key_position(document, path),
                 resource=str(self.id),
                 subject=format_path(path),
@@ -137,7 +139,7 @@ def _find_key_position(document: SourceDocument, path: NodePath) -> SourcePositi
 
 
 def _walk_nodes(root: Node) -> Iterator[Node]:
-    """A node and all below it; what is aliased, once for each place where it stands."""
+    """Yield a node and all nodes below it; an aliased node once for each place where it is used."""
     yield root
     if not isinstance(root, ScalarNode):
         for item in root.value:
@@ -146,7 +148,7 @@ def _walk_nodes(root: Node) -> Iterator[Node]:
 
 
 def _find_shared_nodes(root: Node) -> frozenset[int]:
-    """The nodes that stand in several places; by identity, as nodes are not hashable by value."""
+    """Return the ids of nodes used in several places; ids, because nodes are not hashable by value."""
     visited: set[int] = set()
     shared: set[int] = set()
     pending = [root]

@@ -1,4 +1,4 @@
-"""What can be done to a document, and values as YAML text."""
+"""The edits of a document, and the formatting of values as YAML text."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ EditValue = Plain | list[Plain] | dict[str, list[Plain]]
 
 @dataclass(frozen=True, slots=True)
 class PutEdit:
-    """Set what is at a path, or add it after its siblings; mappings that are missing above it are made."""
+    """Set the value at a path, or add it after its siblings; missing mappings above it are created."""
 
     path: NodePath
     value: EditValue
@@ -32,10 +32,10 @@ class AppendEdit:
 
 @dataclass(frozen=True, slots=True)
 class DropEdit:
-    """Take a key with its value, or an element of a list, away, with the comment in its own line.
+    """Remove a key with its value, or an element of a list, together with the comment on the same line.
 
-    Comments above it stay: nobody can tell whether they speak of it alone. What holds it stays, too,
-    empty if need be: ``{}`` or ``[]``.
+    Comments above it stay, because they may describe more than this item. The collection around it stays,
+    too, even if it is empty: ``{}`` or ``[]``.
     """
 
     path: NodePath
@@ -48,7 +48,7 @@ SINGLE, DOUBLE = "'", '"'
 
 
 def format_scalar(value: Plain, style: str | None = None) -> str:
-    """A scalar, in the quotes of ``style`` where it has any and they can hold it."""
+    """Format a scalar in the quotes of ``style``, if there are any and they can represent it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def format_scalar(value: Plain, style: str | None = None) -> str:
 
 
 def format_key(step: str | int, style: str | None = None) -> str:
-    """A key, in double quotes if ``style`` are those."""
+    """Format a key, in double quotes if ``style`` is the double quote."""
     if isinstance(step, int):
         return str(step)
     scalar_text = scalar(step, text=True)
@@ -78,7 +78,7 @@ def format_key(step: str | int, style: str | None = None) -> str:
 
 
 def format_flow(value: EditValue) -> str:
-    """A value in one line."""
+    """Format a value on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{format_key(k)}: {format_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -87,14 +87,14 @@ def format_flow(value: EditValue) -> str:
 
 
 def format_nested_flow(steps: Sequence[str | int], value: EditValue, style: str | None = None) -> str:
-    """``a: {b: value}`` for the steps a and b."""
+    """Format ``a: {b: value}`` for the steps a and b."""
     first, *rest = steps
     inner = "{" + format_nested_flow(rest, value, style) + "}" if rest else format_flow(value)
     return f"{format_key(first, style)}: {inner}"
 
 
 def format_nested_block(steps: Sequence[str | int], value: EditValue, column: int, width: int) -> list[str]:
-    """The same as lines, the first one indented to ``column``, and each level by ``width`` more."""
+    """Format the same as lines: the first one indented to ``column``, each level by ``width`` more."""
     lines = [" " * (column + n * width) + format_key(step) + ":" for n, step in enumerate(steps)]
     lines[-1] += f" {format_flow(value)}"
     return lines

@@ -1,4 +1,4 @@
-"""From what a kind wants a manifest to say to edits of the documents that say it now."""
+"""Turn the field values that a kind requests into edits of the documents that set these fields."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,7 @@ _PARTS = ("append", "subtract")
 
 
 def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[LocatedEdit]:
-    """Yield the edits of documents. Raises KdeclareError for what is never edited."""
+    """Yield the edits of documents. Raises KdeclareError for fields that are never edited."""
     path = ("spec", *field_edit.path)
     match field_edit:
         case ValueEdit(value=value):
@@ -42,15 +42,15 @@ def locate_edits(subject: EditSubject, field_edit: FieldEdit) -> Iterator[Locate
 def validate_not_secret(
     resource: ResourceId, field: FieldChange, name: str, place: SourcePosition | None = None
 ) -> None:
-    """Raises KdeclareError (``secret-not-written``) for a value of the field that nobody must see."""
+    """Raise KdeclareError (``secret-not-written``) if the value of the field is secret."""
     if field.after != SENSITIVE_MASK and not is_secret(field.value):
         return
     raise KdeclareError(
         error(
             "secret-not-written",
-            "A secret is not written into a manifest",
-            f"'{name}' of {resource} is sensitive: everybody who reads the manifest would read its value.",
-            hint="Write ${env.NAME} or ${file.PATH} there by hand, and apply it.",
+            "Secret not written to manifest",
+            f"'{name}' of {resource} is sensitive: everyone who can read the manifest could read its value.",
+            hint="Write ${env.NAME} or ${file.PATH} into the manifest yourself, then apply it.",
             place=place,
             resource=str(resource),
             subject=name,
@@ -68,7 +68,7 @@ def _edit_value(subject: EditSubject, path: NodePath, value: Plain) -> Iterator[
 
 
 def _edit_list(subject: EditSubject, path: NodePath, elements: list[Plain]) -> Iterator[LocatedEdit]:
-    """In a list that is there already, only the elements that are others."""
+    """Yield the edits for a list; in an existing list, only for the elements that differ."""
     node = subject.source.at(path)
     if not isinstance(node, SequenceNode):
         documents = (
@@ -108,7 +108,7 @@ def _edit_setting(
 
 
 def _unset_setting(subject: EditSubject, path: NodePath) -> Iterator[LocatedEdit]:
-    """Without the key; where that would only show what stands beneath, null says "no override"."""
+    """Remove the key; where a lower document would then set it again, write null ("no override") instead."""
     node = subject.source.at(path)
     if node is None or is_null(node):
         return
@@ -140,7 +140,7 @@ def _edit_whole_value(subject: EditSubject, path: NodePath, new_value: JsonValue
 
 
 def _build_value(new_value: JsonValue) -> EditValue:
-    """What a setting is to be, as manifests state it."""
+    """Return the new value of a setting in the form that manifests use."""
     if isinstance(new_value, list):
         return list(as_texts(new_value))
     return new_value if new_value is None or isinstance(new_value, int) else as_text(new_value)
@@ -152,7 +152,7 @@ def _is_same_value(subject: EditSubject, path: NodePath, node: ScalarNode, new_v
 
 
 def _edit_parts(subject: EditSubject, path: NodePath, fields: Sequence[FieldChange]) -> Iterator[LocatedEdit]:
-    """What was appended must be in by now, and what was subtracted out."""
+    """Add appended elements to ``append`` and subtracted ones to ``subtract``, and remove their opposites."""
     source = subject.source
     nodes_by_part = {part: source.at((*path, part)) for part in _PARTS}
     elements_by_part = {

@@ -1,7 +1,7 @@
-"""The text of a file: how its bytes hold it, its lines as YAML counts them, and where nodes stand in it.
+"""The text of a file: its encoding, its lines as YAML counts them, and the spans of nodes in it.
 
-The end mark of a block is where the next token begins, and an aliased node has the marks of its anchor: the
-spans here leave out the white space and comments after a node, and are those of the alias itself.
+The end mark of a block is where the next token begins, and an aliased node has the marks of its anchor. The
+spans here exclude the white space and comments after a node, and are those of the alias itself.
 """
 
 import codecs
@@ -24,47 +24,47 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """mark: the byte order mark, which is no part of the text."""
+    """mark: the byte order mark, which is not part of the text."""
 
     mark: bytes
     codec: str
 
     def encode(self, text: str) -> bytes:
-        """The bytes of a text."""
+        """Return the bytes of a text."""
         return self.mark + text.encode(self.codec)
 
 
 def decode_text(data: bytes) -> tuple[str, Encoding]:
-    """The text of a file that YAML could read, and how to write it again."""
+    """Return the text of a file that YAML could read, and the encoding to write it back."""
     mark, codec = next(((m, c) for m, c in _MARKS if data.startswith(m)), (b"", "utf-8"))
     return data[len(mark) :].decode(codec), Encoding(mark, codec)
 
 
 def find_line_start(text: str, offset: int) -> int:
-    """Where the line of a character begins."""
+    """Return the offset where the line of a character begins."""
     return max(text.rfind(mark, 0, offset) for mark in BREAKS) + 1
 
 
 def find_line_end(text: str, offset: int) -> int:
-    """Where the line of a character ends, before its break."""
+    """Return the offset where the line of a character ends, before its line break."""
     match = _BREAK.search(text, offset)
     return match.start() if match else len(text)
 
 
 def find_next_line(text: str, offset: int) -> int:
-    """Where the line after a character's begins, or the text ends."""
+    """Return the offset where the next line begins, or the text ends."""
     match = _BREAK.search(text, offset)
     return match.end() if match else len(text)
 
 
 def find_line_break(text: str) -> str:
-    """What ends the lines of a text."""
+    """Return the line break that a text uses."""
     match = _BREAK.search(text)
     return match[0] if match else "\n"
 
 
 def find_break_start(text: str, offset: int) -> int:
-    """The position before the break that ends at ``offset``, if one does."""
+    """Return the offset before the line break that ends at ``offset``, if there is one."""
     if text[:offset].endswith("\r\n"):
         return offset - 2
     return offset - 1 if offset and text[offset - 1] in BREAKS else offset
@@ -75,19 +75,22 @@ _ALIAS = re.compile(r"\*[^\s,\[\]{}]+")
 
 
 class Span(NamedTuple):
-    """From a character up to, and without, another one."""
+    """The offsets of a piece of text; the end is exclusive."""
 
     start: int
     end: int
 
 
 def get_node_start(node: Node) -> int:
-    """Where a node begins, its anchor and tag included."""
+    """Return the offset where a node begins, its anchor and tag included."""
     return int(node.start_mark.index)
 
 
 def find_content_start(text: str, node: Node) -> int:
-    """Where a node begins without anchor and tag; the end of those where nothing follows in their line."""
+    """Return where a node begins without its anchor and tag.
+
+    If nothing follows them on their line, this is where they end.
+    """
     match = _PROPERTIES.match(text, get_node_start(node))
     if match is None:
         return get_node_start(node)
@@ -98,12 +101,12 @@ def find_content_start(text: str, node: Node) -> int:
 
 
 def is_flow(node: CollectionNode) -> bool:
-    """Whether it stands between brackets."""
+    """Return whether a collection is written between brackets."""
     return bool(node.flow_style)
 
 
 def find_span(text: str, node: Node, earliest_start: int) -> Span:
-    """A node that is met after the position ``earliest_start``."""
+    """Return the span of a node that begins at or after ``earliest_start``."""
     if get_node_start(node) < earliest_start:
         match = _ALIAS.search(text, earliest_start)
         return Span(*match.span()) if match else Span(earliest_start, earliest_start)
@@ -115,7 +118,7 @@ def find_span(text: str, node: Node, earliest_start: int) -> Span:
 
 
 def collect_item_spans(text: str, node: CollectionNode) -> list[Span]:
-    """The pairs of a mapping or the elements of a list; not the dashes before those."""
+    """Return the spans of the pairs of a mapping or the elements of a list, without their dashes."""
     spans: list[Span] = []
     earliest_start = get_node_start(node)
     for item in node.value:
@@ -135,5 +138,5 @@ def _find_scalar_end(text: str, node: ScalarNode) -> int:
         return end
     start = find_content_start(text, node)
     if "+" in text[start : find_line_end(text, start)].partition("#")[0]:
-        return find_break_start(text, end)  # blank lines at its end are part of it
+        return find_break_start(text, end)  # trailing blank lines belong to the scalar
     return len(text[:end].rstrip())

@@ -1,4 +1,4 @@
-"""From changes to the files of a project as they are to be, new manifests among them."""
+"""Turn changes into the new contents of a project's files, including new manifests."""
 
 import os
 from collections import defaultdict
@@ -34,7 +34,7 @@ from kdeclare.manifests.syntax.nodes import find_position
 
 
 def render_new_manifest(kind: Editable, change: Change) -> str:
-    """What a creation says, in the layout of ``kdeclare import``.
+    """Return the manifest of a creation, in the layout of ``kdeclare import``.
 
     Raises KdeclareError (``secret-not-written``).
     """
@@ -44,8 +44,8 @@ def render_new_manifest(kind: Editable, change: Change) -> str:
 
 
 def choose_manifest_path(project: Project, resource: ResourceId) -> str:
-    """Where a new manifest belongs: in the folder of its kind in the first folder of manifests, if there is
-    one. Raises KdeclareError where there is no folder, or the file is there."""
+    """Return the path for a new manifest: in the first manifest folder, in the subfolder of its kind if that
+    exists. Raises KdeclareError if there is no folder, or the file already exists."""
     folder = _get_manifest_folder(project)
     kind_folder = folder / f"{resource.kind.lower()}s"
     path = os.path.normpath((kind_folder if kind_folder.is_dir() else folder) / build_file_name(resource))
@@ -53,9 +53,9 @@ def choose_manifest_path(project: Project, resource: ResourceId) -> str:
         raise KdeclareError(
             error(
                 "file-exists",
-                "Manifest is there already",
-                f"{resource} is declared nowhere, and the file that would declare it, {path}, is there.",
-                hint="Rename that file, or write the manifest by hand.",
+                "Manifest file already exists",
+                f"No manifest declares {resource}, but the file for its manifest, {path}, already exists.",
+                hint="Rename that file, or write the manifest yourself.",
                 resource=str(resource),
             )
         )
@@ -71,8 +71,8 @@ def _get_manifest_folder(project: Project) -> Path:
             error(
                 "no-manifests-folder",
                 "No folder for a new manifest",
-                "The project's manifests are single files, so there is no place for one more.",
-                hint="Add a folder to 'manifests' in the project file, or write the manifest by hand.",
+                "The project's 'manifests' lists only single files, so there is no folder for a new one.",
+                hint="Add a folder to 'manifests' in the project file, or write the manifest yourself.",
             )
         )
     return folder
@@ -80,7 +80,7 @@ def _get_manifest_folder(project: Project) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ProjectEdits:
-    """files: in the order of their names. shared: those of them that hold for all environments."""
+    """files: in order of their names. shared: names of those that apply to all environments."""
 
     files: tuple[FileEdit, ...]
     shared: tuple[str, ...]
@@ -90,9 +90,9 @@ class ProjectEdits:
 def build_project_edits(
     project: Project, environ: Mapping[str, str], changes: Iterable[Change]
 ) -> ProjectEdits:
-    """The files in which the manifests of a project are to say what ``changes`` say.
+    """Return the files to write so that the manifests of a project declare ``changes``.
 
-    Raises KdeclareError with all that cannot be written.
+    Raises KdeclareError with everything that cannot be written.
     """
     collector = _EditCollector(project, environ)
     for change in changes:
@@ -117,7 +117,7 @@ class _EditCollector:
         self._problems: list[Diagnostic] = []
 
     def add_change(self, change: Change) -> None:
-        """Find the edits of one change; what is wrong with it is told by `result`."""
+        """Find the edits of one change; `result` reports its problems."""
         source = self._sources.by_id.get(change.id)
         kind = find_editable(change.id.kind)
         if change.action is Action.DELETE:
@@ -132,7 +132,7 @@ class _EditCollector:
             self._problems.append(_build_not_declared_error(change.id))
 
     def result(self) -> ProjectEdits:
-        """The files. Raises KdeclareError."""
+        """Return the edited files. Raises KdeclareError if changes cannot be written."""
         found = [FileEdit(file, None, text) for file, text in self._new_files.items()]
         for file in {**self._edits, **self._removed}:
             try:
@@ -154,7 +154,7 @@ class _EditCollector:
             self._problems += refusal.diagnostics
 
     def _remove_documents(self, resource: ResourceId, source: Source | None) -> None:
-        """In all environments: where the manifest is gone, an overlay of it would be a mistake."""
+        """Remove the documents of a resource for all environments: overlays need the manifest."""
         if source is None:
             return
         self._problems += [problem for problem in self._sources.diagnostics if problem.is_error]
@@ -203,7 +203,7 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
         "not-editable",
         "Manifests of this kind cannot be edited",
         f"The provider of {resource.kind} cannot write {resource} into a manifest.",
-        hint="Change the manifest by hand.",
+        hint="Edit the manifest yourself.",
         place=source.place(NAME) if source is not None else None,
         resource=str(resource),
     )
@@ -212,9 +212,9 @@ def _build_not_editable_error(resource: ResourceId, source: Source | None) -> Di
 def _build_not_declared_error(resource: ResourceId) -> Diagnostic:
     return error(
         "not-declared",
-        "No manifest declares it",
-        f"{resource} is declared in no manifest of the project, so there is none to write the change into.",
-        hint="kdeclare import writes manifests of what there is now, with --match NAME that of one topic.",
+        "Resource not declared",
+        f"No manifest of the project declares {resource}, so the change cannot be written to one.",
+        hint="Run 'kdeclare import' to write manifests of existing resources (--match NAME for one topic).",
         resource=str(resource),
     )
 
@@ -225,8 +225,8 @@ def _build_layout_error(resource: ResourceId, document: SourceDocument, edit: Ed
     return error(
         "layout-not-edited",
         "Layout cannot be edited",
-        f"{edited_field} is written in a way that kdeclare cannot edit without touching more than this.",
-        hint="Change the manifest by hand, or write it one field a line first.",
+        f"{edited_field} is laid out so that kdeclare cannot edit it without changing other text as well.",
+        hint="Edit the manifest yourself, or first put each field on its own line.",
         place=find_position(document.root, path, key=True),
         resource=str(resource),
         subject=format_path(path) or None,

@@ -1,4 +1,4 @@
-"""One edit of the text of one document, also inside of collections between brackets."""
+"""Apply one edit to the text of one document, including inside collections between brackets."""
 
 import re
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ from kdeclare.manifests.syntax.nodes import find_child, find_node
 _COMMA = re.compile(rf"[ \t{BREAKS}]*,")
 _SPACE = re.compile(r"[ \t]*")
 _REST = re.compile(rf"[ \t]*(?:(?<=[ \t])#.*)?(?=[{BREAKS}])")
-"""What may stand in a line after its last item."""
+"""The text that may follow the last item of a line."""
 
 
 def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
-    """With an item after the last one; in a line of its own if that one is."""
+    """Insert an item after the last one; on its own line if the last one is."""
     if not node.value:
         offset = find_content_start(text, node) + 1
         return text[:offset] + item_text + text[offset:]
@@ -59,7 +59,7 @@ def insert_item(text: str, node: CollectionNode, item_text: str) -> str:
 
 
 def remove_item(text: str, node: CollectionNode, index: int) -> str:
-    """Without an item and one comma; and without its lines, if it has them for itself."""
+    """Remove an item with one comma, and its lines if they hold nothing else."""
     spans = collect_item_spans(text, node)
     item = spans[index]
     comma = _COMMA.match(text, item.end)
@@ -91,11 +91,11 @@ _WIDTH = 2
 
 
 class UnsupportedLayout(Exception):
-    """No splice does it without touching more than what is to change."""
+    """No splice can make the edit without changing other text as well."""
 
 
 def splice_edit(text: str, root: Node, edit: Edit) -> str:
-    """The text after an edit; ``root`` is what it composes to. Raises OddLayout."""
+    """Return the text after an edit. root: the composed ``text``. Raises UnsupportedLayout."""
     if isinstance(edit, PutEdit):
         return _splice_put(text, root, edit.path, edit.value)
     if isinstance(edit, AppendEdit):
@@ -104,7 +104,7 @@ def splice_edit(text: str, root: Node, edit: Edit) -> str:
 
 
 def is_null(node: Node) -> bool:
-    """Whether it is a null, written out or not."""
+    """Return whether a node is null, whether written out or empty."""
     return isinstance(node, ScalarNode) and not node.style and parse_scalar(node.value) == (None, None)
 
 
@@ -133,7 +133,7 @@ def _splice_put(text: str, root: Node, path: NodePath, value: EditValue) -> str:
 
 
 def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
-    """With ``new_text`` in place of a node, whose anchor stays."""
+    """Replace a node with ``new_text``; its anchor stays."""
     parent, node = find_node(root, path[:-1]) if path else None, find_node(root, path)
     pair = find_child(parent, path[-1]) if parent is not None else None
     if pair is None or node is None:
@@ -154,26 +154,26 @@ def _replace_node(text: str, root: Node, path: NodePath, new_text: str) -> str:
 
 
 def _replace_block(text: str, node: CollectionNode, key_end: int | None, new_text: str) -> str:
-    """With ``new_text`` in the line of the key, and without the lines of the block."""
+    """Put ``new_text`` on the line of the key, and remove the lines of the block."""
     colon = _COLON.match(text, key_end) if key_end is not None else None
     end = find_line_end(text, find_span(text, node, 0).end)
     block_start = find_line_start(text, collect_item_spans(text, node)[0].start)
     if colon is None or block_start < colon.end():
         raise UnsupportedLayout
     offset = find_content_start(text, node) if text[get_node_start(node)] in "&!" else colon.end()
-    if end == len(text):  # the last line had no break, and the one before it will have none
+    if end == len(text):  # the last line had no line break, so the one before it must not end with one
         block_start = find_break_start(text, block_start)
     return f"{text[:offset]} {new_text}{text[offset:block_start]}{text[find_next_line(text, end) :]}"
 
 
 def _find_block_comment(text: str, node: Node, start: int) -> str:
-    """The comment behind the ``|`` or ``>`` of a scalar in lines of its own."""
+    """Return the comment after the ``|`` or ``>`` of a block scalar."""
     header = _HEADER.match(text, start) if isinstance(node, ScalarNode) and node.style in ("|", ">") else None
     return (header[1] or "") if header else ""
 
 
 def _insert_below(text: str, node: ScalarNode, lines: Sequence[str]) -> str:
-    """With a block in place of a null, whose key keeps the comment in its line."""
+    """Replace a null with a block; the key keeps the comment on its line."""
     start, end = find_content_start(text, node), find_span(text, node, 0).end
     head = text[:start].rstrip(" \t") if start < end else text[:start]
     offset = find_line_end(text, end)
@@ -208,12 +208,12 @@ def _splice_append(text: str, root: Node, edit: AppendEdit) -> str:
     dash = _DASH.fullmatch(text, find_line_start(text, first_start), first_start)
     if dash is None:
         raise UnsupportedLayout
-    # a comment in the column of the dashes can speak of the key that follows, as that can stand there too
+    # a comment in the column of the dashes may belong to the next key, which can start in that column, too
     return _insert_lines(text, node, len(dash[1]) + 1, [f"{dash[1]}- {element_text}"])
 
 
 def _insert_lines(text: str, node: CollectionNode, column: int, lines: Sequence[str]) -> str:
-    """With lines after the last item of a block, and after the comments below it that are in the block."""
+    """Insert lines after the last item of a block and the comments below it that belong to the block."""
     offset = find_line_end(text, collect_item_spans(text, node)[-1].end)
     comment = re.compile(rf" {{{column},}}#")
     while comment.match(text, find_next_line(text, offset)):
@@ -250,7 +250,7 @@ def _get_column(node: MappingNode) -> int:
 
 
 def _compute_indent_width(root: Node) -> int:
-    """By how much a document indents its levels."""
+    """Return the indentation width of a document's levels."""
     if isinstance(root, MappingNode) and not is_flow(root):
         for key, value in root.value:
             if isinstance(value, MappingNode) and not is_flow(value) and value.value:

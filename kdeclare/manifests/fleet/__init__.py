@@ -1,4 +1,4 @@
-"""Kind `Fleet`: many clusters, each a project in one of its environments or written out in place."""
+"""Kind `Fleet`: many clusters, each one an environment of a project or defined inline."""
 
 from kdeclare.manifests.fleet.fleet_file import ClusterEntry, Fleet, Rollout, open_fleet, select_clusters
 from kdeclare.manifests.fleet.fleet_projects import open_cluster_project, validate_fleet

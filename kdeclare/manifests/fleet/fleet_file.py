@@ -1,4 +1,4 @@
-"""Fleet files: what one looks like, what can be wrong with it, the fleet that it makes as values."""
+"""Fleet files: their models, their validation, and the resulting fleet."""
 
 import os
 import re
@@ -29,15 +29,15 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, Variable
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """One cluster of a fleet. Paths are ready to be opened, values stay out of its repr.
+    """One cluster of a fleet. Paths are resolved; values are excluded from the repr.
 
-    project: its file; None where the entry says all itself. env: which environment of it; None is the
-        project's default.
-    bootstrap_servers, client_config, client_config_file, state: with a project, instead of what it says;
-        None where nothing is said. state is a folder or a URI.
-    selector: labels; only declared resources with all of them are looked at.
-    source: where its name stands; places: where its fields do, and those of lists by ``field.index``.
-    unresolved: references in it that lead nowhere. Whoever uses the entry has to do with them.
+    project: the project file; None for a cluster that is defined inline. env: the project's environment; None
+        for its default.
+    bootstrap_servers, client_config, client_config_file, state: with a project, these override its values;
+        None if not set. state is a folder or a URI.
+    selector: labels; only declared resources that have all of them are used.
+    source: position of the name. places: positions of the fields; of list elements by ``field.index``.
+    unresolved: errors for its unresolvable references. They concern only callers that use this entry.
     """
 
     name: str
@@ -59,10 +59,10 @@ class ClusterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """In which order clusters are changed.
+    """The order in which clusters are changed.
 
-    canary: labels of those that come first. batch_size: how many clusters are begun together; None is as
-        many as can be. max_failures: how many may fail before no more are begun.
+    canary: labels of the clusters that come first. batch_size: how many clusters start together; None for as
+        many as possible. max_failures: how many may fail before no more are started.
     """
 
     canary: Mapping[str, str] = field(default_factory=dict)
@@ -72,11 +72,11 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A fleet file, read.
+    """A fleet file that was read.
 
-    max_concurrent: how many clusters are worked on at the same time.
-    all_overlays: of all clusters that are written out; folders of manifests may hold them.
-    left_out: names of clusters that it has besides, and that were not chosen.
+    max_concurrent: how many clusters are processed at the same time.
+    all_overlays: the overlays of all inline clusters; folders of manifests may contain them.
+    left_out: names of the clusters of the file that were not selected.
     """
 
     name: str
@@ -95,7 +95,7 @@ _INLINE_ONLY = ("manifests", "overlays", "variables")
 
 
 class ClusterSpec(BaseModel):
-    """One of ``spec.clusters``: a project in one of its environments, or all that a project would say."""
+    """One of ``spec.clusters``: an environment of a project, or an inline definition in its place."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -113,7 +113,7 @@ class ClusterSpec(BaseModel):
 
 
 class RolloutSpec(BaseModel):
-    """``spec.rollout``: in which order the clusters are changed."""
+    """``spec.rollout``: the order in which the clusters are changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     canary: TextMap = {}
@@ -139,12 +139,12 @@ class FleetManifest(Envelope):
 
 
 def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
-    """What is wrong with a fleet of the right shape."""
+    """Yield the problems of a fleet whose shape is valid."""
     if not spec.clusters:
         yield error(
             "no-clusters",
             "Fleet without clusters",
-            "A fleet has at least one cluster.",
+            "'spec.clusters' is empty; a fleet needs at least one cluster.",
             place=find_position(root, ("spec", "clusters")),
         )
         return
@@ -160,7 +160,8 @@ def check_fleet(spec: FleetSpec, root: Node) -> Iterator[Diagnostic]:
 def find_unknown_label(
     selector: Mapping[str, str], clusters: Sequence[Mapping[str, str]]
 ) -> Diagnostic | None:
-    """For labels that no cluster has, without a place; its subject is the label, if it is one alone."""
+    """Return an error, without a place, if no cluster has all labels; its subject is the label at fault, if
+    one label alone is the cause."""
     if not selector or any(selector.items() <= labels.items() for labels in clusters):
         return None
     for key, value in selector.items():
@@ -180,7 +181,7 @@ def find_unknown_label(
 
 def _build_unknown_label_error(detail: str, key: str, word: str, known_words: Iterable[str]) -> Diagnostic:
     words = sorted(known_words)
-    hint = format_suggestion(word, words) or (f"Known here: {', '.join(words[:10])}." if words else "")
+    hint = format_suggestion(word, words) or (f"Use one of {', '.join(words[:10])}." if words else "")
     return error("unknown-label", "No such label", detail, hint=hint, subject=key)
 
 
@@ -193,17 +194,18 @@ def _check_names(clusters: Sequence[ClusterSpec], root: Node) -> Iterator[Diagno
             yield error(
                 "illegal-name",
                 "Illegal name",
-                f"The cluster's name {cluster.name!r} cannot be a file's: {reason}.",
-                hint="Plans are written to <cluster>.plan.json.",
+                f"The cluster name {cluster.name!r} cannot be used as a file name: {reason}. "
+                "Plans are written to <cluster>.plan.json.",
+                hint="Choose another name.",
                 place=name_position,
                 subject=cluster.name,
             )
         if first_positions.setdefault(cluster.name, name_position) is not name_position:
             yield error(
                 "duplicate-cluster",
-                "Two clusters of one name",
-                f"'{cluster.name}' is the name of the cluster at {first_positions[cluster.name]}, too.",
-                hint="Give each a name of its own.",
+                "Duplicate cluster name",
+                f"The cluster at {first_positions[cluster.name]} is also named '{cluster.name}'.",
+                hint="Give each cluster a unique name.",
                 place=name_position,
                 subject=cluster.name,
             )
@@ -213,23 +215,23 @@ def _explain_bad_name(name: str) -> str:
     if not name.strip():
         return "it is empty"
     if _BAD_IN_NAME.search(name):
-        return "it holds a slash or a control character"
+        return "it contains a slash or a control character"
     if name.startswith("."):
         return "it begins with a dot"
     if len(name.encode()) > _LONGEST_NAME:
-        return f"it has more than {_LONGEST_NAME} bytes"
+        return f"it is longer than {_LONGEST_NAME} bytes"
     return ""
 
 
 def _check_field_combinations(
     cluster: ClusterSpec, path: tuple[str | int, ...], root: Node
 ) -> Iterator[Diagnostic]:
-    """Fields that exclude or need each other."""
+    """Yield an error for each field that another one excludes, or that needs another one."""
 
     def build_conflict_error(field: str, detail: str, hint: str) -> Diagnostic:
         return error(
             "conflicting-fields",
-            "Fields do not go together",
+            "Conflicting fields",
             detail,
             hint=hint,
             place=find_position(root, (*path, field), key=True),
@@ -240,17 +242,17 @@ def _check_field_combinations(
         for field in _INLINE_ONLY:
             if getattr(cluster, field) is not None:
                 detail = (
-                    f"'{cluster.name}' has a project, which says its {field}; '{field}' cannot stand here."
+                    f"'{cluster.name}' has a project, which defines '{field}', so it is not allowed here."
                 )
                 yield build_conflict_error(
-                    field, detail, "Say it in the project file, or leave 'project' out."
+                    field, detail, f"Move '{field}' to the project file, or remove 'project'."
                 )
     elif cluster.env is not None:
-        detail = f"'{cluster.name}' has an environment and no project that could define it."
-        yield build_conflict_error("env", detail, "Add 'project', or leave 'env' out.")
+        detail = f"'{cluster.name}' has 'env' but no 'project' that could define the environment."
+        yield build_conflict_error("env", detail, "Add 'project', or remove 'env'.")
     if cluster.clientConfig is not None and cluster.clientConfigFile is not None:
-        detail = f"'{cluster.name}' takes 'clientConfig' or 'clientConfigFile', not both."
-        yield build_conflict_error("clientConfigFile", detail, "Put all of it into one of the two.")
+        detail = f"'{cluster.name}' has both 'clientConfig' and 'clientConfigFile', but only one is allowed."
+        yield build_conflict_error("clientConfigFile", detail, "Put all properties into one of the two.")
     if not (cluster.project is not None or cluster.bootstrapServers or _has_servers(cluster)):
         yield error(
             "missing-field",
@@ -275,15 +277,15 @@ _MODES = build_modes_by_name(
         "clientConfig": KAFKA,
     }
 )
-"""Fields of a fleet that are not read as values."""
+"""The fields of a fleet that are read as text."""
 _NOT_RESOLVED = ("undefined-variable", "unreadable-reference")
 
 
 def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
-    """Read a fleet file; no project is opened. Raises KdeclareError with all that is wrong with it.
+    """Read a fleet file without opening projects. Raises KdeclareError with all its problems.
 
-    What is not set in ``environ`` is no error yet, as another cluster's need not be: see
-    ``ClusterEntry.unresolved``.
+    A variable that is missing from ``environ`` is not an error yet, because the clusters that use it may not
+    be selected: see ``ClusterEntry.unresolved``.
     """
     root = load_document(file, "Fleet", "Name the fleet file.")
     context = ReferenceContext(file.parent, environ, variables=None)
@@ -318,7 +320,10 @@ def open_fleet(file: Path, environ: Mapping[str, str]) -> Fleet:
 def _parse_fleet(
     root: Node, scope: ReferenceContext
 ) -> tuple[Any, list[Diagnostic], dict[int, tuple[Diagnostic, ...]]]:
-    """The data, what is wrong, and by cluster the references that lead nowhere, left as written there."""
+    """Return the data, its problems, and by cluster index the errors of unresolvable references.
+
+    A cluster with such references keeps its references as written.
+    """
     clusters = find_node(root, ("spec", "clusters"))
     if not isinstance(clusters, SequenceNode):
         reader = NodeReader(scope, _MODES)
@@ -343,7 +348,8 @@ def _parse_fleet(
 
 
 def _is_unresolved(problem: Diagnostic) -> bool:
-    """Whether it is about what is not there; a variable of kdeclare's, which cannot be, has no name there."""
+    """Return whether a problem is a missing variable or file. ``${var.NAME}``, which fleet files cannot use,
+    has no subject and does not count."""
     return problem.code in _NOT_RESOLVED and problem.subject is not None
 
 
@@ -398,9 +404,10 @@ def _collect_positions(cluster: Node | None) -> Iterator[tuple[str, SourcePositi
 
 
 def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, str]) -> Fleet:
-    """The fleet with only the clusters of these names and with these labels; of none: with all.
+    """Return the fleet with only the clusters that have one of these names and all of these labels.
 
-    Raises KdeclareError for names and labels that no cluster has, and where none has both.
+    Without names or labels, that condition does not limit the clusters. Raises KdeclareError for names and
+    labels that no cluster has, and if no cluster has both.
     """
     cluster_names = [entry.name for entry in fleet.clusters]
     problems = [
@@ -409,7 +416,7 @@ def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, s
             "No such cluster",
             f"The fleet '{fleet.name}' has no cluster '{name}'.",
             hint=format_suggestion(name, cluster_names)
-            or f"It has {', '.join(cluster_names[:10])}{', …' * (len(cluster_names) > 10)}.",
+            or f"Use one of {', '.join(cluster_names[:10])}{', …' * (len(cluster_names) > 10)}.",
             subject=name,
         )
         for name in dict.fromkeys(names)
@@ -423,7 +430,7 @@ def select_clusters(fleet: Fleet, names: Sequence[str], selector: Mapping[str, s
         if (not names or entry.name in names) and selector.items() <= entry.labels.items()
     )
     if not clusters and not problems:
-        detail = f"None of {', '.join(names)} has the labels {_format_labels(selector)}."
+        detail = f"None of the clusters {', '.join(names)} has all of the labels {_format_labels(selector)}."
         problems.append(error("unknown-cluster", "No such cluster", detail))
     if problems:
         raise KdeclareError(*problems)

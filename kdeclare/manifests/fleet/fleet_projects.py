@@ -21,7 +21,7 @@ from kdeclare.manifests.project import (
 from kdeclare.manifests.syntax.files import build_unreadable_error
 
 _STATE_FOLDER = "state"
-"""Where an entry without a project and without a location has its state."""
+"""The state folder of a cluster that has neither a project nor a ``state`` field."""
 
 
 def open_cluster_project(
@@ -30,9 +30,9 @@ def open_cluster_project(
     environ: Mapping[str, str],
     read_file: Callable[[Path], ProjectDocument] = read_project,
 ) -> Project:
-    """The project of one cluster. Raises KdeclareError with all that is wrong with it.
+    """Return the project of one cluster. Raises KdeclareError with all its problems.
 
-    read_file: how project files are read, for whoever keeps them: many clusters can share one.
+    read_file: reads a project file. Pass a caching function where many clusters share one file.
     """
     if entry.unresolved:
         raise KdeclareError(*entry.unresolved)
@@ -52,9 +52,9 @@ def open_cluster_project(
 
 
 def validate_fleet(fleet: Fleet, environ: Mapping[str, str]) -> None:
-    """Open the project of every cluster. Raises one KdeclareError with all that is wrong.
+    """Open the project of every cluster. Raises one KdeclareError with all problems.
 
-    Manifests are not read, only looked for.
+    Manifests are not read; only their paths are checked.
     """
     read_cached = cache(_attempt_read)
     is_missing = cache(_is_missing)
@@ -114,10 +114,10 @@ def _require_document(document: ProjectDocument | KdeclareError) -> ProjectDocum
 
 
 def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnostic:
-    """What is wrong with a project, as it looks from the fleet file where that is what is to be mended."""
+    """Return a project's problem, with the place and hint of the fleet file if the fix belongs there."""
     no_environment = problem.code == "unknown-environment"
     if no_environment and entry.env is None:
-        hint = f"State defaultEnvironment here, or 'env' of '{entry.name}' in {entry.source}."
+        hint = f"Set defaultEnvironment here, or 'env' of '{entry.name}' at {entry.source}."
         return replace(problem, hint=hint)
     if problem.place is not None:
         return problem
@@ -130,7 +130,7 @@ def _relate_to_fleet_file(problem: Diagnostic, entry: ClusterEntry) -> Diagnosti
 def _check_paths(
     project: Project, entry: ClusterEntry, is_missing: Callable[[Path], bool]
 ) -> Iterator[Diagnostic]:
-    """One for each path of a project that leads nowhere."""
+    """Yield an error for each path of a project that does not exist."""
     for path in (*(project.manifests or ()), *project.environment.overlays):
         if is_missing(path):
             yield replace(_build_missing_path_error(path), place=project.stated.get(path))
@@ -144,20 +144,19 @@ def _check_paths(
 def _check_shared_state(
     project: Project, entry: ClusterEntry, states: dict[Path, ClusterEntry]
 ) -> Iterator[Diagnostic]:
-    """One where a cluster before has the state of this one, too. states: those of the clusters before."""
+    """Yield an error if an earlier cluster has the same state. states: the states of earlier clusters."""
     try:
         folder = resolve_folder(project.state, project.name, project.environment.name)
-    except KdeclareError:  # whoever opens it says why it cannot be
+    except KdeclareError:  # reported when the state is opened
         return
     other_entry = states.setdefault(folder.resolve(), entry)
     if other_entry is not entry:
         yield error(
             "duplicate-state",
-            "Two clusters with one state",
-            f"'{entry.name}' has the state of '{other_entry.name}' at {other_entry.source}: "
-            f"both are {project.name} in "
-            f"{project.environment.name}.",
-            hint="Give each an environment of its own in the project file, or its own 'state' here.",
+            "Clusters share a state",
+            f"'{entry.name}' has the same state as '{other_entry.name}' at {other_entry.source}: both use "
+            f"the project {project.name} in the environment {project.environment.name}.",
+            hint="Give each cluster its own environment in the project file, or its own 'state' here.",
             place=entry.source,
             subject=entry.name,
         )

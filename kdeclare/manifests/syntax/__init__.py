@@ -1,1 +1,1 @@
-"""YAML files as data that knows its places: files, nodes, scalars, ``${…}`` references and their limits."""
+"""Read YAML as data with source positions: files, nodes, scalars, ``${…}`` references and their limits."""

@@ -1,8 +1,8 @@
-"""Composed nodes to plain data: scalars resolved, references substituted, mappings checked.
+"""Convert composed nodes to plain data: resolve scalars, substitute references, check mappings.
 
-Plain scalars mean what YAML 1.2's core schema says. PyYAML, Go's YAML 2 and many editors follow 1.1, newer
-tools 1.2: a scalar that the two read differently is refused, as half of the readers of a manifest would take
-it for something that it is not.
+Plain scalars are read by the core schema of YAML 1.2. PyYAML, Go's YAML 2 and many editors follow 1.1, newer
+tools follow 1.2. A scalar that the two versions read differently is refused, because half of the tools that
+read a manifest would misread it.
 """
 
 import re
@@ -43,16 +43,16 @@ _TIMESTAMP = re.compile(
     r"(?:[ \t]*(?:Z|[-+]\d\d?(?::?\d\d)?))?"
 )
 
-_MAX_DIGITS = 400  # Python refuses to convert thousands of them, and no config has as many
+_MAX_DIGITS = 400  # Python refuses to convert thousands of digits, and no config has that many
 
 
 @dataclass(frozen=True, slots=True)
 class AmbiguousScalar:
     """A plain scalar that YAML 1.1 and 1.2 read differently.
 
-    what: what is odd about it, as the end of a sentence.
-    hint: what to write, as far as it can be said without repeating the scalar.
-    exact: the same, with the number that was probably meant.
+    what: how the two versions read it, as the predicate of a sentence.
+    hint: the correction, without repeating the scalar.
+    exact: the same, with the number that was probably intended.
     shown: whether the scalar is one of a few words, and so cannot be a secret.
     """
 
@@ -63,18 +63,18 @@ class AmbiguousScalar:
 
 
 Meaning = tuple[Any, str | None]
-"""The value, and the text that a Kafka config with this value gets (None is null)."""
+"""The value, and the text of a Kafka config with this value (None is null)."""
 
 
 def parse_scalar(text: str) -> Meaning | AmbiguousScalar:
-    """What an untagged plain scalar stands for."""
+    """Return the meaning of an untagged plain scalar."""
     if text in _NULLS:
         return None, None
     if text in _BOOLS:
         return _BOOLS[text], text.lower()
     if text in _OLD_BOOLS:
         boolean_text = "true" if text in _OLD_TRUE else "false"
-        hint = f"Write {boolean_text}, or put it in quotes if the text is meant."
+        hint = f"Write {boolean_text}, or put it in quotes to keep it as text."
         return AmbiguousScalar("is a boolean in YAML 1.1 and text in YAML 1.2", hint, hint, shown=True)
     if text[0] not in "-+.0123456789":
         return text, text
@@ -96,7 +96,7 @@ def _parse_number(text: str) -> Meaning | AmbiguousScalar:
 
 
 def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
-    quote_hint = "or put it in quotes if the text is meant."
+    quote_hint = "or put it in quotes to keep it as text."
     if _LEADING_ZERO.fullmatch(text):
         number_text = text.lstrip("+-").lstrip("0")
         sign = "-" if text.startswith("-") else ""
@@ -119,8 +119,8 @@ def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
             f"Write {text.replace('_', '')}, {quote_hint}",
         )
     if _SEXAGESIMAL.fullmatch(text):
-        hint = "Put it in quotes, or write the number that is meant."
-        return AmbiguousScalar("is a number of base 60 in YAML 1.1 and text in YAML 1.2", hint, hint)
+        hint = "Put it in quotes to keep it as text, or write a decimal number."
+        return AmbiguousScalar("is a base-60 number in YAML 1.1 and text in YAML 1.2", hint, hint)
     if _TIMESTAMP.fullmatch(text):
         hint = "Put it in quotes."
         return AmbiguousScalar("is a date in YAML 1.1 and text in YAML 1.2", hint, hint)
@@ -128,18 +128,18 @@ def _find_ambiguous_number(text: str) -> AmbiguousScalar | None:
 
 
 VALUE: Final = 0
-"""Scalars become what they mean: null, booleans, numbers, text."""
+"""Scalars become YAML values: null, booleans, numbers, text."""
 TEXT: Final = 1
 """Scalars stay text as written (null stays null)."""
 KAFKA: Final = 2
-"""The same; and as the text can be a secret, no message repeats it."""
+"""The same, but no message shows the text, because it can be a secret."""
 
 
 class Modes:
-    """How a value is read that is a mapping or a list.
+    """How to read a value that is a mapping or a list.
 
-    mode: of scalars in it. scalars: of fields whose scalars are read in another mode. fields: of what is a
-    mapping or a list itself, by key. rest: of what is one under any other key, or in a list.
+    mode: the mode of its scalars. scalars: other modes for the scalars of certain keys. fields: how to read
+    nested mappings and lists, by key. rest: how to read those under any other key, or in a list.
     """
 
     __slots__ = ("fields", "mode", "rest", "scalars")
@@ -162,16 +162,16 @@ class Modes:
 
     @property
     def is_text(self) -> bool:
-        """Whether every scalar in it, at any depth, stays text."""
+        """True if every scalar in the value, at any depth, stays text."""
         return self in (UNIFORM[TEXT], UNIFORM[KAFKA])
 
 
 UNIFORM: Final = (Modes(VALUE), Modes(TEXT), Modes(KAFKA))
-"""By mode: all scalars at any depth are read in it."""
+"""Indexed by mode: all scalars at any depth are read in that mode."""
 
 
 def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
-    """Return how to read documents in which fields of these names have a mode at any depth."""
+    """Return how to read documents in which fields of these names have a fixed mode at any depth."""
     uniform_modes = [Modes(mode) for mode in (VALUE, TEXT, KAFKA)]
     fields = {name: uniform_modes[mode] for name, mode in table.items()}
     for modes in uniform_modes:
@@ -182,7 +182,7 @@ def build_modes_by_name(table: Mapping[str | int, int]) -> Modes:
 _PROJECT_MODES: Final = build_modes_by_name(
     {"metadata": TEXT, "labels": TEXT, "configs": KAFKA, "clientConfig": KAFKA}
 )
-"""Of projects, and of tests of policies. Manifests are read as their kind's model has it."""
+"""For project files and policy tests. Manifests are read as their kind's model defines."""
 
 _STR_TAG = "tag:yaml.org,2002:str"
 _NATIVE_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", _STR_TAG)
@@ -190,7 +190,7 @@ _CACHED = 20_000
 
 
 class BrokenScalar:
-    """What a scalar with an error of its own is read as, so that nothing is said of it twice."""
+    """The value of a scalar with an error of its own, so that no other error is reported for it."""
 
     def __repr__(self) -> str:
         return "?"
@@ -200,7 +200,7 @@ BROKEN: Final = BrokenScalar()
 
 
 def has_broken_value(value: Any) -> bool:
-    """Whether something in a value could not be read."""
+    """Return whether a part of a value could not be read."""
     if isinstance(value, dict):
         value = list(value.values())
     return any(map(has_broken_value, value)) if isinstance(value, list) else value is BROKEN
@@ -209,11 +209,11 @@ def has_broken_value(value: Any) -> bool:
 class NodeReader:
     """Reads documents one after another.
 
-    context: what references mean; None leaves them as they are.
-    modes: how documents are read of which nothing else is said.
-    problems: of the documents read since it was last cleared.
-    broken: whether something in them could not be read, apart from texts for Kafka, which are left out.
-    shows: whether messages may repeat the scalar of a node. Where nothing says so, it may be a secret.
+    context: resolves references; None leaves them as written.
+    modes: how to read documents by default.
+    problems: the problems of all documents read since the list was last cleared.
+    broken: whether a scalar could not be read; unreadable texts, which are left out of the data, don't count.
+    shows: whether messages may quote the scalar of a node. By default they may not: it may be a secret.
     """
 
     def __init__(self, context: ReferenceContext | None, modes: Modes = _PROJECT_MODES) -> None:
@@ -226,7 +226,7 @@ class NodeReader:
         self._modes = modes
 
     def read(self, node: Node, modes: Modes | None = None) -> Any:
-        """The data of a node; a scalar alone is read in the mode of scalars."""
+        """Return the data of a node; a single scalar is read in the mode for scalars."""
         modes = modes or self._modes
         if node.__class__ is ScalarNode:
             return self._read_scalar(node, modes.mode)
@@ -239,19 +239,19 @@ class NodeReader:
         )
 
     def peek(self, node: Node) -> Any:
-        """The text of a node, or what else it is, without a word about what is wrong with it."""
+        """Return the data of a node with scalars as text, without reporting problems."""
         return self._read_aside(node, UNIFORM[TEXT])[0]
 
     def read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
-        """The data of a node and what is wrong with it, apart from the document that is being read."""
+        """Return the data of a node and its problems, separately from the document being read."""
         return self._read_aside(node, modes)
 
     def check_node(self, node: Node) -> list[Diagnostic]:
-        """What is wrong with a node, for whoever does not read it now."""
+        """Return the problems of a node without its data."""
         return self._read_aside(node, self._modes)[1]
 
     def find_duplicate_keys(self, node: Node) -> list[Diagnostic]:
-        """The keys that stand twice in one of the mappings of a node."""
+        """Return an error for each duplicate key in the mappings of a node."""
         return [problem for problem in self.check_node(node) if problem.code == "duplicate-key"]
 
     def _read_aside(self, node: Node, modes: Modes) -> tuple[Any, list[Diagnostic]]:
@@ -263,7 +263,7 @@ class NodeReader:
         return value, problems
 
     def _read_mapping(self, node: Node, modes: Modes) -> dict[str | int, Any]:
-        # one pass over all nodes of all manifests: the common cases stay in this loop
+        # hot path, run for every node of every manifest: the common cases are inlined here
         meanings, keys = self._meanings, self._keys
         mode, scalars, fields, rest = modes.mode, modes.scalars, modes.fields, modes.rest
         data: dict[str | int, Any] = {}
@@ -320,7 +320,7 @@ class NodeReader:
             return self._report_problem(replace(e.diagnostic, place=get_position(node)), mode)
         if mode or node.style or not isinstance(value, Referenced) or not is_single_reference(node.value):
             return value
-        # as an environment holds only text, ``partitions: ${env.N}`` is read as if N's text stood there
+        # environment variables are text, so ``partitions: ${env.N}`` reads as if N's text were written there
         meaning = parse_scalar(value)
         if isinstance(meaning, AmbiguousScalar) or not isinstance(meaning[0], int | float):
             return value
@@ -332,7 +332,7 @@ class NodeReader:
         return self._report_problem(
             error(
                 "ambiguous-scalar",
-                "Plain scalar with two meanings",
+                "Ambiguous plain scalar",
                 f"{subject} {meaning.what}.",
                 hint=meaning.exact if is_shown else meaning.hint,
                 place=get_position(node),
@@ -347,7 +347,7 @@ class NodeReader:
         return BROKEN
 
     def _read_key(self, node: Node) -> str | int | None:
-        """A key that was not met before; None where it is none, which is a problem."""
+        """Return a key that is not cached yet; None, and a problem, if it is not a valid key."""
         if not isinstance(node, ScalarNode):
             self._report_bad_key(node, "is a list or a mapping")
             return None
@@ -361,7 +361,7 @@ class NodeReader:
                 error(
                     "merge-key",
                     "Merge keys are not supported",
-                    "'<<' belongs to YAML 1.1; YAML 1.2 has no merge keys.",
+                    "'<<' is a merge key of YAML 1.1; YAML 1.2 has no merge keys.",
                     hint="Write the fields out, or use an overlay.",
                     place=get_position(node),
                 )
@@ -373,7 +373,7 @@ class NodeReader:
             return None
         value = meaning[VALUE]
         if isinstance(value, bool | float) or value is None:
-            self._report_bad_key(node, "is null" if value is None else f"'{text}' is no text")
+            self._report_bad_key(node, "is null" if value is None else f"'{text}' is not text")
             return None
         key: str | int = value
         if node.tag is None and len(self._keys) < _CACHED:
@@ -384,9 +384,9 @@ class NodeReader:
         self.problems.append(
             error(
                 "bad-key",
-                "Key is no text",
+                "Key is not text",
                 f"The key {reason}.",
-                hint="Put it in quotes if the text is meant.",
+                hint="Put it in quotes to use it as text.",
                 place=get_position(node),
             )
         )
@@ -398,8 +398,8 @@ class NodeReader:
             error(
                 "unsupported-tag",
                 "YAML tags are not supported",
-                "A tag ('!…') says nothing here.",
-                hint="Take the tag out; put the value in quotes if text is meant.",
+                "The value has a tag ('!…'), which kdeclare does not interpret.",
+                hint="Remove the tag, and put the value in quotes if it is text.",
                 place=get_position(node),
             )
         )
@@ -415,9 +415,9 @@ class NodeReader:
                 self.problems.append(
                     error(
                         "duplicate-key",
-                        "Key given twice",
-                        f"'{key.value}' stands in this mapping already, in line {get_position(first).line}.",
-                        hint="Take one of the two out.",
+                        "Duplicate key",
+                        f"This mapping already has the key '{key.value}' in line {get_position(first).line}.",
+                        hint="Remove one of the two.",
                         place=get_position(key),
                         subject=key.value,
                     )

@@ -1,7 +1,7 @@
-"""YAML text to composed nodes, which know their places, and places inside of a scalar.
+"""Compose YAML text to nodes with source positions, and find positions within a scalar.
 
-The C parser composes; resolving tags is left out (`resolve` does it), which halves the time. Marks carry the
-name of the file, so nodes of several files can be merged into one tree and still tell where they came from.
+The C parser composes without resolving tags (see `_Composer.resolve`), which halves the time. Marks carry the
+name of the file, so nodes of several files can be merged into one tree and still keep their origin.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class _Stream:
-    """Bytes with a name, for the marks."""
+    """A byte stream with a file name, which the marks use."""
 
     __slots__ = ("_data", "name")
 
@@ -38,7 +38,7 @@ class _Stream:
 
 
 class _Composer(CParser):
-    """The C parser, with the hooks that it calls for every node cut down to nothing."""
+    """The C parser with empty hooks, because it calls them for every node."""
 
     def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
         return None
@@ -51,7 +51,7 @@ class _Composer(CParser):
 
 
 class _BoundedComposer(_Composer):
-    """The same with a bound: deep nesting overruns the C stack, which no Python code can catch."""
+    """The same with a depth limit: deep nesting overflows the C stack, which Python code cannot catch."""
 
     _depth = 0
 
@@ -67,21 +67,20 @@ class _BoundedComposer(_Composer):
 
 
 def _can_be_deep(data: bytes) -> bool:
-    """Whether the bytes could nest too deep; most cannot, and are spared the counting of every level.
+    """Return whether the bytes could nest too deep. Most cannot, and then no levels need to be counted.
 
-    A level is opened by one of ``[ { - ?``, or by a line that is indented more than those around it:
-    n of these take n²/2 bytes.
+    One of ``[ { - ?`` or a more deeply indented line opens a level; n such lines take at least n²/2 bytes.
     """
     return isqrt(2 * len(data)) + sum(map(data.count, (b"[", b"{", b"-", b"?"))) >= MAX_DEPTH
 
 
 def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[Node]:
-    """The documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
+    """Yield the documents of a file, up to the first syntax error, which is added to ``diagnostics``."""
     has_aliases = b"*" in data and b"&" in data
     try:
         composer = (_BoundedComposer if _can_be_deep(data) else _Composer)(_Stream(file, data))
         while composer.check_node():
-            node: Node = composer.get_node()  # type: ignore[assignment]  # there is one, it was checked
+            node: Node = composer.get_node()  # type: ignore[assignment]  # check_node found one
             alias_error = _check_aliases(node) if has_aliases else None
             if alias_error is None:
                 yield node
@@ -94,15 +93,15 @@ def compose(file: str, data: bytes, diagnostics: list[Diagnostic]) -> Iterator[N
 
 
 def get_position(node: Node) -> SourcePosition:
-    """Where a node starts."""
+    """Return where a node starts."""
     mark = node.start_mark
     return SourcePosition(mark.name, mark.line + 1, mark.column + 1)
 
 
 def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -> SourcePosition:
-    """The place of what ``path`` leads to, or of the deepest node on the way where it leads nowhere.
+    """Return the position of the node at ``path``; if there is none, of the deepest existing node above it.
 
-    key: the place of the last key, not of its value.
+    key: return the position of the last key instead of its value.
     """
     node: Node = root
     for index, step in enumerate(path):
@@ -116,7 +115,7 @@ def find_position(root: Node, path: Sequence[str | int], *, key: bool = False) -
 
 
 def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
-    """What ``path`` leads to, if it leads somewhere."""
+    """Return the node at ``path``; None if there is none."""
     node = root
     for step in path:
         pair = find_child(node, step)
@@ -127,7 +126,7 @@ def find_node(root: Node, path: Sequence[str | int]) -> Node | None:
 
 
 def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
-    """The keys and indexes that lead from ``root`` to this very node; None where nothing does."""
+    """Return the keys and indexes that lead from ``root`` to this node object; None if it is not below."""
     pending: list[tuple[Node, tuple[str | int, ...]]] = [(root, ())]
     while pending:
         current, path = pending.pop()
@@ -141,7 +140,7 @@ def find_path(root: Node, node: Node) -> tuple[str | int, ...] | None:
 
 
 def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    """The key (of a mapping) and the value that one step leads to; None where there is none."""
+    """Return the key (None in a list) and the value that one step leads to; None if there is no child."""
     if isinstance(node, MappingNode):
         text = str(step)
         for pair in node.value:
@@ -154,12 +153,12 @@ def find_child(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
 
 
 def _check_aliases(root: Node) -> Diagnostic | None:
-    """Aliases that lead into themselves, or stand for more than anybody can have meant."""
+    """Return an error for recursive aliases and for aliases that expand to excessively many nodes."""
     measured: dict[int, tuple[int, int]] = {}
     recursive: list[Node] = []
 
     def measure(node: Node) -> tuple[int, int]:
-        """Nodes and levels with all aliases expanded; anchored nodes come first, so recursion is bounded."""
+        """Count nodes and levels, aliases expanded. Anchors precede aliases, so the recursion is bounded."""
         if isinstance(node, ScalarNode):
             return 1, 1
         measurement = measured.get(id(node))
@@ -180,14 +179,17 @@ def _check_aliases(root: Node) -> Diagnostic | None:
     if recursive:
         return error(
             "recursive-alias",
-            "Alias leads into itself",
-            "This node holds an alias of itself.",
+            "Recursive alias",
+            "This node contains an alias of itself.",
             place=get_position(recursive[0]),
         )
     if levels <= MAX_DEPTH and nodes - sum(1 for _ in _walk_distinct_nodes(root)) <= MAX_EXPANSION:
         return None
-    detail = f"The aliases of this document stand for {nodes:,} nodes on {levels} levels."
-    hint = f"{MAX_EXPANSION:,} nodes and {MAX_DEPTH} levels are the limit."
+    detail = (
+        f"With its aliases expanded, this document has {nodes:,} nodes on {levels} levels. The limits are "
+        f"{MAX_EXPANSION:,} nodes from aliases and {MAX_DEPTH} levels."
+    )
+    hint = "Use fewer aliases, or split the document."
     return error("alias-expansion", "Aliases expand too far", detail, hint=hint, place=get_position(root))
 
 
@@ -213,9 +215,9 @@ def _build_syntax_error(file: str, data: bytes, e: yaml.MarkedYAMLError) -> Diag
     error_position = (
         SourcePosition(file, mark.line + 1, mark.column + 1) if mark else SourcePosition(file, 1, 1)
     )
-    message = ", ".join(part for part in (e.context, e.problem) if part) or "this is no YAML"
+    message = ", ".join(part for part in (e.context, e.problem) if part) or "this is not YAML"
     if e.context_mark and e.problem_mark and e.context_mark.line != e.problem_mark.line:
-        message += f"; it begins in line {e.context_mark.line + 1}"
+        message += f"; the construct begins in line {e.context_mark.line + 1}"
     lines = data.split(b"\n")
     line = lines[error_position.line - 1] if error_position.line <= len(lines) else b""
     detail = f"{message[0].upper()}{message[1:]}."
@@ -228,11 +230,11 @@ def _find_syntax_hint(message: str, line: bytes) -> str:
     if b"\t" in line[: len(line) - len(line.lstrip())]:
         return "Indent with spaces; YAML does not allow tabs there."
     if "mapping values are not allowed" in message:
-        return "Put a text that holds ': ' in quotes, and check the indentation."
+        return "Put text that contains ': ' in quotes, and check the indentation."
     if "flow" in message and b"${" in line:
-        return "Put ${…} in quotes where it stands inside of { } or [ ]."
+        return "Put ${…} in quotes inside { } or [ ]."
     if "anchor" in message or "alias" in message:
-        return "An anchor (&name) is defined once, before the aliases (*name) that use it."
+        return "Define each anchor (&name) once, before the aliases (*name) that use it."
     return ""
 
 
@@ -244,7 +246,7 @@ def _build_encoding_error(file: str, data: bytes) -> Diagnostic:
         return error(
             "not-utf8",
             "File is not UTF-8",
-            "This byte belongs to no UTF-8 character.",
+            "This byte is not part of a UTF-8 character.",
             hint="Save the file as UTF-8.",
             place=_compute_position(file, text_before),
         )
@@ -252,8 +254,8 @@ def _build_encoding_error(file: str, data: bytes) -> Diagnostic:
     return error(
         _SYNTAX,
         "YAML syntax error",
-        "Here stands a control character, which YAML does not allow.",
-        hint='Take it out, or write it as an escape in double quotes ("\\x01").',
+        "The file contains a control character here, which YAML does not allow.",
+        hint='Remove it, or write it as an escape in double quotes ("\\x01").',
         place=_compute_position(file, text[: match.start()] if match else ""),
     )
 
@@ -269,19 +271,19 @@ _QUOTED = {
     "'": re.compile(r"''|."),
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
 }
-"""What stands for one character between these quotes."""
+"""The source text of one character, by quote."""
 
 
 def find_position_within(node: Node, offset: int) -> SourcePosition:
-    """The place of a character of a scalar's text; the scalar's own where that cannot be told.
+    """Return the position of a character of a scalar's text, or of the scalar if that cannot be determined.
 
-    It can be told in plain and quoted scalars of one line, and in blocks that keep their lines (``|``),
-    up to the first ``${…}``.
+    It can be determined in plain and quoted scalars on one line, and in literal blocks (``|``), up to the
+    first ``${…}``.
     """
     start = get_position(node)
     if not isinstance(node, ScalarNode) or has_reference(node.value[: offset + 1]):
         return start
-    offset = min(offset, len(node.value.rstrip()))  # what is missing at the end is missing after the text
+    offset = min(offset, len(node.value.rstrip()))  # an error at the end points right after the text
     lines = _read_lines(start.file)
     if node.style == "|":
         return _find_block_position(node.value, offset, start, lines)
@@ -298,7 +300,7 @@ def _read_lines(file: str) -> list[str]:
 
 
 def _find_column(node: ScalarNode, offset: int, line: str, begin: int) -> int | None:
-    """The column, from 0. An anchor or a tag may stand before the text."""
+    """Return the column, from 0. An anchor or a tag may precede the text."""
     if not node.style:
         text_start = line.find(node.value, begin)
         return text_start + offset if text_start >= 0 else None
@@ -313,7 +315,7 @@ def _find_column(node: ScalarNode, offset: int, line: str, begin: int) -> int | 
 def _find_block_position(text: str, offset: int, start: SourcePosition, lines: list[str]) -> SourcePosition:
     line_index = text.count("\n", 0, offset)
     line = text.split("\n")[line_index]
-    file_line = start.line + line_index  # the text begins in the line after the one with the bar
+    file_line = start.line + line_index  # the text begins on the line after the ``|``
     if file_line >= len(lines) or not lines[file_line].endswith(line):
         return start
     indent = len(lines[file_line]) - len(line)

@@ -1,4 +1,4 @@
-"""Which ``${env.NAME}`` and ``${file.PATH}`` a project allows its manifests to resolve (decision 24)."""
+"""Limits on the ``${env.NAME}`` and ``${file.PATH}`` that a project's manifests may resolve (decision 24)."""
 
 import os
 import re
@@ -10,9 +10,9 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.secrets.secret_hashes import KEY_VARIABLE, OLD_KEY_VARIABLE
 
 TRUSTED_PROJECT = "KDECLARE_TRUSTED_PROJECT"
-"""Environment variable: the project file, normally of the base branch, that must allow a reference, too."""
+"""Environment variable: a project file, normally that of the base branch, that must allow references, too."""
 CI_VARIABLE = "CI"
-"""GitHub, GitLab and most other services set it in their jobs."""
+"""Environment variable that GitHub, GitLab and most other services set in their jobs."""
 _FALSE = ("", "0", "false", "no")
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?")
@@ -22,19 +22,19 @@ _RUNNER_TOKENS = re.compile(
     "|CI_DEPENDENCY_PROXY_PASSWORD|CI_RUNNER_SHORT_TOKEN|GIT_CONFIG_VALUE_[0-9]+"
     "|KDECLARE_STATE_TOKEN|KDECLARE_BASE_TOKEN|KDECLARE_GITLAB_TOKEN|KDECLARE_CLIENT_PROPERTIES(_FILE)?"
 )
-"""Credentials of CI jobs and of the steps in ``ci``; no project can allow them."""
+"""Credentials of CI jobs and of the steps in ``ci``. No project can allow them."""
 _OWN_KEYS = (KEY_VARIABLE, OLD_KEY_VARIABLE)
-"""A value made of one would be as good as the key to whoever sees it."""
+"""Keys of secret hashes. A value that contains one would reveal the key to everyone who sees the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLimits:
-    """What one project file allows.
+    """The references that one project file allows.
 
     env: names of environment variables, or prefixes that end in ``*``.
     files: files or folders, relative to the project's folder.
-    declared: whether the file has the field at all; without it, nothing is allowed.
-    trusted: whether this is the file that TRUSTED_PROJECT names, and not the project's own.
+    declared: whether the file has the field; without it, no reference is allowed.
+    trusted: whether this is the file that TRUSTED_PROJECT names, rather than the project's own.
     """
 
     env: tuple[str, ...] = ()
@@ -43,51 +43,51 @@ class ReferenceLimits:
     trusted: bool = False
 
     def allows_variable(self, name: str) -> bool:
-        """Whether ``${env.<name>}`` may be resolved."""
+        """Return whether ``${env.<name>}`` may be resolved."""
         return any(
             name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in self.env
         )
 
     def allows_file(self, path: Path, folder: Path) -> bool:
-        """Whether a file may be read. folder: the project's."""
+        """Return whether a file may be read. folder: the project's folder."""
         real_path = os.path.realpath(path)
         return any(_is_within(real_path, _resolve_allowed_path(entry, folder)) for entry in self.files)
 
 
 Limits = tuple[ReferenceLimits, ...]
-"""All of them must allow a reference; none at all is no limit."""
+"""All of them must allow a reference. An empty tuple means no limit."""
 
 
 def is_automated(environ: Mapping[str, str]) -> bool:
-    """Whether this is a job of a CI service."""
+    """Return whether this is a job of a CI service."""
     return environ.get(CI_VARIABLE, "").strip().lower() not in _FALSE
 
 
 def build_own_limits(declared: ReferenceLimits | None, environ: Mapping[str, str]) -> Limits:
-    """The limits of a project file; without the field, in CI nothing is allowed, and elsewhere everything."""
+    """Return the limits of a project file. Without the field, CI allows no reference, other systems all."""
     if declared is not None:
         return (declared,)
     return (ReferenceLimits(declared=False),) if is_automated(environ) else ()
 
 
 def explain_bad_entry(entry: str) -> str | None:
-    """What is wrong with an entry of ``references.env``, if anything is."""
+    """Return the problem of an entry of ``references.env``; None if it is valid."""
     if _ENTRY.fullmatch(entry) is None:
-        return f"takes names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
+        return f"use names of environment variables and prefixes such as KAFKA_*, not '{entry}'"
     if entry in _OWN_KEYS:
-        return f"cannot allow {entry}: it is the key for hashes of secrets"
+        return f"{entry} cannot be allowed: it is a key for hashes of secrets"
     if _RUNNER_TOKENS.fullmatch(entry) is not None:
-        return f"cannot allow {entry}: it is a credential of the CI job"
+        return f"{entry} cannot be allowed: it is a credential of the CI job"
     return None
 
 
 def check_variable(name: str, limits: Limits) -> Diagnostic | None:
-    """Why an environment variable must not be resolved; None where it may."""
+    """Return the error for an environment variable that must not be resolved; None if it may be."""
     if name in _OWN_KEYS:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is the key for hashes of secrets, which is never resolved.",
+            f"'${{env.{name}}}' is a key for hashes of secrets, which kdeclare never resolves.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
@@ -97,7 +97,7 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{env.{name}}}' is a credential of the CI job, which is never resolved.",
+            f"'${{env.{name}}}' is a credential of the CI job, which kdeclare never resolves.",
             hint="Remove the reference, or use a variable of your own.",
             subject=name,
         )
@@ -110,16 +110,16 @@ def check_variable(name: str, limits: Limits) -> Diagnostic | None:
 
 
 def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnostic | None:
-    """Why the file of a reference must not be read; None where it may.
+    """Return the error for a file that must not be read; None if it may be.
 
-    name: as in the reference. folder: what entries of the limits are relative to.
+    name: the path as in the reference. folder: the base folder of the entries of the limits.
     """
     if os.path.realpath(path).startswith("/proc/"):
         return error(
             "reference-not-allowed",
             "Reference is not allowed",
-            f"'${{file.{name}}}' leads to what the system says of processes, their variables among it.",
-            hint="Use ${env.NAME} for a variable.",
+            f"'${{file.{name}}}' is in /proc, which exposes processes and their environment variables.",
+            hint="Use ${env.NAME} for an environment variable.",
             subject=name,
         )
     if limits and ".git" in Path(os.path.realpath(path)).parts:
@@ -127,7 +127,7 @@ def check_file(name: str, path: Path, folder: Path, limits: Limits) -> Diagnosti
             "reference-not-allowed",
             "Reference is not allowed",
             f"'${{file.{name}}}' leads into a .git folder, which can hold credentials.",
-            hint="Keep the file elsewhere.",
+            hint="Move the file out of the .git folder.",
             subject=name,
         )
     refusing_limit = _find_first(limit for limit in limits if not limit.allows_file(path, folder))
@@ -147,9 +147,11 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
     if limit.trusted:
         detail = (
             f"'${{{reference}}}' is not in 'spec.references' of the trusted project file, which is normally "
-            "that of the base branch."
+            "the one on the base branch."
         )
-        hint = f"Add 'references: {{{entry}}}' to the project file in a change of its own; merge it first."
+        hint = (
+            f"Add 'references: {{{entry}}}' to the project file in a separate change, and merge that first."
+        )
     elif limit.declared:
         detail = f"'${{{reference}}}' is not in 'spec.references' of the project file."
         hint = f"Add it there ({entry}), or remove the reference."
@@ -163,7 +165,8 @@ def _build_refusal_error(reference: str, limit: ReferenceLimits, entry: str, sub
 
 
 def _resolve_allowed_path(entry: str, folder: Path) -> str:
-    """Where an entry leads. Links in the project are not followed: a change of the project can set them."""
+    """Return the path of an entry. Links inside the project are not followed, because a change of the project
+    could set them."""
     project = os.path.realpath(folder)
     path = os.path.normpath(Path(project, entry))
     return path if _is_within(path, project) or not Path(entry).is_absolute() else os.path.realpath(path)

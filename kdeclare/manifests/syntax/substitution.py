@@ -1,7 +1,7 @@
 """``${var.NAME}``, ``${env.NAME}`` and ``${file.PATH}``.
 
-What holds a colon is Kafka's own (``${provider:path:key}``) and is left as it is; ``$${`` stands for ``${``.
-Text from outside the manifests stays tied to its reference, so that a secret can be kept as one.
+Placeholders with a colon are Kafka's own (``${provider:path:key}``) and are not changed. ``$${`` is ``${``.
+Text from outside the manifests keeps its reference, so that a secret can be stored as its reference.
 """
 
 import os
@@ -19,12 +19,12 @@ from kdeclare.manifests.syntax.reference_limits import Limits, check_file, check
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _MAX_FILE_BYTES = 1 << 20
-"""Bytes of a file that ``${file.PATH}`` may stand for. Kafka takes 32,767 for a value."""
+"""Maximum size of a file for ``${file.PATH}``. Kafka accepts 32,767 bytes for a config value."""
 _FORMS = "${var.NAME}, ${env.NAME} or ${file.PATH}"
 
 
 class Variable(NamedTuple):
-    """A project's variable: its value, and its value where Kafka wants text (a list is one of texts)."""
+    """A project's variable: its value, and its value as text for Kafka (a list becomes a list of texts)."""
 
     value: Any
     text: Any
@@ -32,12 +32,12 @@ class Variable(NamedTuple):
 
 @dataclass(slots=True)
 class ReferenceContext:
-    """What the names in ``${…}`` mean.
+    """The values of the names in ``${…}``.
 
-    folder: what ``${file.PATH}`` is relative to.
-    variables: None where none can be used (inside of a project file).
-    limits: which variables of the environment and files may be resolved; their folders are relative to
-        ``root``, or to ``folder`` where that is None.
+    folder: the base folder of ``${file.PATH}``.
+    variables: None where variables cannot be used (inside a project file).
+    limits: the environment variables and files that may be resolved. Their paths are relative to ``root``, or
+        to ``folder`` if that is None.
     """
 
     folder: Path | str
@@ -49,7 +49,7 @@ class ReferenceContext:
 
 
 class UnresolvedReference(Exception):
-    """A reference that leads nowhere; ``diagnostic`` says which, without a place."""
+    """A reference that cannot be resolved. diagnostic: the error, without a place."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
@@ -57,27 +57,27 @@ class UnresolvedReference(Exception):
 
 
 def has_reference(text: str) -> bool:
-    """Whether ``substitute`` could change a text; cheap."""
+    """Return whether ``substitute`` could change a text. This check is cheap."""
     return "${" in text
 
 
 def is_single_reference(text: str) -> bool:
-    """Whether a text is one reference and nothing else."""
+    """Return whether a text is one reference and nothing else."""
     match = _REFERENCE.fullmatch(text)
     return match is not None and match[2] == "}"
 
 
 def find_reference_names(text: str) -> tuple[str, ...]:
-    """What stands in the references of a text (``var.NAME``), Kafka's own placeholders left out."""
+    """Return the names in the references of a text (``var.NAME``), without Kafka's own placeholders."""
     contents = (match[1] for match in _REFERENCE.finditer(text) if match[2])
     return tuple(name for name in contents if ":" not in name)
 
 
 def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
-    """A scalar with its references resolved; one that is a single ``${var.NAME}`` takes that one's type.
+    """Return a scalar with its references resolved. A single ``${var.NAME}`` takes the type of the variable.
 
-    as_text: whether a variable's text is wanted instead of its value.
-    Raises Unresolved when a name is not defined or a file cannot be read.
+    as_text: use a variable's text instead of its value.
+    Raises UnresolvedReference if a name is not defined or a file cannot be read.
     """
     whole_match = _REFERENCE.fullmatch(text)
     if whole_match and whole_match[2] and (whole_match[1] or "").startswith("var."):
@@ -93,7 +93,7 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
         replacement = _resolve_match(match, context)
         is_from_outside = is_from_outside or isinstance(replacement, Referenced)
         values += (literal, replacement)
-        # in a reference that is resolved again later, what comes from a variable is spelt out
+        # the stored reference is resolved again later without variables, so their values are written out
         references += (
             literal,
             replacement.reference
@@ -105,9 +105,9 @@ def substitute(text: str, context: ReferenceContext, *, as_text: bool) -> Any:
 
 
 def resolve_reference(text: str, folder: Path, environ: Mapping[str, str], limits: Limits = ()) -> str:
-    """The value of a ``Referenced.reference``, read anew.
+    """Resolve a ``Referenced.reference`` again and return its current value.
 
-    Raises KdeclareError when a variable is not set any more, a file cannot be read, or the limits forbid it.
+    Raises KdeclareError if a variable is no longer set, a file cannot be read, or the limits forbid it.
     """
     try:
         return str(
@@ -131,9 +131,9 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
         raise UnresolvedReference(
             error(
                 "bad-reference",
-                "Reference has no end",
-                f"After '${{' there is no '}}': references are {_FORMS}.",
-                hint="Write $${ where the two characters themselves are meant.",
+                "Unterminated reference",
+                f"'${{' has no closing '}}'. References have the form {_FORMS}.",
+                hint="Add the closing brace, or write $${ for a literal ${.",
             )
         )
     if ":" in name:
@@ -149,17 +149,17 @@ def _resolve_match(match: re.Match[str], context: ReferenceContext) -> str:
         raise UnresolvedReference(
             error(
                 "bad-reference",
-                "Variable is no text",
-                f"'${{{name}}}' stands inside of a text, and its value is {_format_type(text)}.",
-                hint="Let the reference stand alone, or give the variable one value.",
+                "Variable is not text",
+                f"'${{{name}}}' is used inside a text, but its value is {_format_type(text)}.",
+                hint="Make the reference the whole value, or give the variable a single value.",
             )
         )
     raise UnresolvedReference(
         error(
             "bad-reference",
             "Unknown reference",
-            # not named: it can be a part of a literal secret
-            f"What stands after '${{' here is not of the form {_FORMS}.",
+            # the text is not quoted, because it can be part of a literal secret
+            f"The text after '${{' does not have the form {_FORMS}.",
             hint=_suggest_reference(name, context),
         )
     )
@@ -170,7 +170,7 @@ def _suggest_reference(name: str, context: ReferenceContext) -> str:
         return f"Did you mean '${{var.{name}}}'?"
     if name in context.environ and check_variable(name, context.limits) is None:
         return f"Did you mean '${{env.{name}}}'?"
-    return "Write $${ where the two characters themselves are meant."
+    return "Correct the reference, or write $${ for a literal ${."
 
 
 def _format_type(value: Any) -> str:
@@ -184,8 +184,8 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
             error(
                 "undefined-variable",
                 "Variable cannot be used here",
-                f"'${{{reference}}}' stands in a project file, which defines the variables.",
-                hint="Use ${env.NAME} or ${file.PATH} there.",
+                f"'${{{reference}}}' is used in a project file, which defines variables but cannot use them.",
+                hint="Use ${env.NAME} or ${file.PATH} instead.",
             )
         )
     variable = context.variables.get(name)
@@ -225,10 +225,10 @@ def _resolve_environment_variable(reference: str, context: ReferenceContext) -> 
 
 
 def _read_regular_file(path: Path) -> str:
-    """The text of a regular file. Raises OSError or ValueError.
+    """Return the text of a regular file. Raises OSError or ValueError.
 
-    A FIFO would wait for a writer, and a device such as /dev/zero has no end. The check is made on the open
-    file, so that the path cannot become something else in between.
+    A FIFO would wait for a writer, and a device such as /dev/zero has no end. The open file is checked, so
+    that the path cannot be replaced in between.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
@@ -256,7 +256,8 @@ def _resolve_file(reference: str, context: ReferenceContext) -> Referenced:
                     "unreadable-reference",
                     "File of a reference cannot be read",
                     f"'${{{reference}}}' cannot be read: {reason}.",
-                    hint="It is relative to the project file's folder; without a project, to the manifest's.",
+                    hint="Check the path. It is relative to the folder of the project file or, without a "
+                    "project, of the manifest.",
                     subject=name,
                 )
             ) from None

@@ -1,1 +1,1 @@
-"""Rules without code: CEL expressions, and the manifests of kind Policy that hold them."""
+"""Policies without code: CEL expressions, and the manifests of kind Policy that contain them."""

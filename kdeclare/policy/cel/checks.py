@@ -1,4 +1,4 @@
-"""What is checked of a rule before it is used: how long it may take, and texts that it looks for in vain."""
+"""Static checks of a rule: how long its evaluation may take, and comparisons that can never be true."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,17 +21,17 @@ from kdeclare.policy.cel.source import (
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 MAX_GROWTH = 50_000
-"""How many times over an expression may hold what it looks at."""
+"""Limit of how much larger than its input the values of an expression may grow."""
 
-_ASSUMED_ELEMENTS = 1_000  # stands for the elements of a list that nobody has counted
-_MAX_STEPS = 10_000  # after so many, evaluation ends
+_ASSUMED_ELEMENTS = 1_000  # the assumed length of a list whose length is unknown
+_MAX_STEPS = 10_000  # evaluation stops after this many steps
 _ASSUMED_NAME_LENGTH = 100  # characters
-_LOOP_FACTOR = 5  # in a loop, values are made again and again, which takes its time
+_LOOP_FACTOR = 5  # stricter limit in loops, which create their values again in every round
 _CLOSING = (")", "]", "}")
 
 
 class _LoopVariable(NamedTuple):
-    """A variable's values over all rounds of its loop, and how many rounds that are."""
+    """The total size of a variable's values over all rounds of its loop, and the number of rounds."""
 
     size: float
     rounds: int
@@ -43,10 +43,10 @@ class _UnboundedLoop(Exception):
 
 
 def find_unbounded_loop(source: str) -> Token | None:
-    """A loop of an expression whose values could grow beyond all bounds; None if it has none.
+    """Return a loop of an expression whose values could grow without bound; None if there is none.
 
-    In a loop that uses its variable twice, ``.map(x, x + x)``, what comes out is twice as large as what
-    went in: of thirty such loops one after another no memory is large enough.
+    A loop that uses its variable twice, ``.map(x, x + x)``, doubles the size of its input. Thirty such loops
+    in a row exceed any memory.
     """
     pieces = tokenize(source)
     try:
@@ -57,7 +57,7 @@ def find_unbounded_loop(source: str) -> Token | None:
 
 
 class _SizeEstimator:
-    """Measures the pieces of one expression."""
+    """Estimates the sizes of the tokens of one expression."""
 
     def __init__(self, pieces: Sequence[Token]) -> None:
         self._pieces = pieces
@@ -66,7 +66,10 @@ class _SizeEstimator:
         self._opens = {end: begin for begin, end in self._closes.items()}
 
     def size(self, begin: int, end: int, held: Mapping[str, _LoopVariable], rounds: int, depth: int) -> float:
-        """The size of all that stands between two pieces, evaluated so many times. Raises _Grows."""
+        """Return the total size of the tokens between two indexes, evaluated ``rounds`` times.
+
+        Raises _UnboundedLoop.
+        """
         sizes: list[float] = [0.0] * (end - begin)
         at = begin
         while at < end:
@@ -101,7 +104,7 @@ class _SizeEstimator:
         rounds: int,
         depth: int,
     ) -> float:
-        """The size of what a loop comes to: of map and filter a list, of the others true or false."""
+        """Return the size of a loop's result: a list for map and filter, a boolean for the others."""
         is_map = loop.token.text == "map"
         inner_rounds = (
             min(rounds * self._count_elements(first, loop.at), max(_MAX_STEPS, rounds)) if is_map else rounds
@@ -120,7 +123,7 @@ class _SizeEstimator:
         return size if is_map else receiver if loop.token.text == "filter" else 0
 
     def _find_receiver_start(self, index: int) -> int:
-        """Where that begins whose elements the loop named at ``index`` looks at."""
+        """Return where the expression begins that the loop at ``index`` iterates over."""
         first = index
         while first > 0 and self._pieces[first - 1].text == ".":
             first -= 2
@@ -134,7 +137,10 @@ class _SizeEstimator:
         return max(first, 0)
 
     def _count_elements(self, first: int, index: int) -> int:
-        """How many elements the receiver has: a list that stands there, or what loops make of one."""
+        """Return how many elements the receiver has, if it is a list literal, possibly followed by loops.
+
+        For any other receiver, return _ASSUMED_ELEMENTS.
+        """
         if self._pieces[first].text != "[":
             return _ASSUMED_ELEMENTS
         end = self._closes[first]
@@ -155,11 +161,11 @@ class _SizeEstimator:
 
 
 MAX_COST = 5_000_000
-"""Of all matches of a rule about one topic, loops being as long as their steps are counted."""
+"""Limit of the cost of all matches of a rule for one topic, assuming the most rounds that loops can have."""
 
-_MAX_PATTERN_COST = 200_000  # RE2 takes none that are larger
+_MAX_PATTERN_COST = 200_000  # RE2 rejects larger patterns
 _MATCH_COST = 40
-_ROUNDS_BY_DEPTH = (50, 1_000, 10_000)  # outside of loops, in one, in several; many topics are asked about
+_ROUNDS_BY_DEPTH = (50, 1_000, 10_000)  # outside loops, in one, in several; many topics are evaluated
 _IGNORE_CASE_FACTOR = 3  # (?i)
 _PIECE = re.compile(
     r"""\\[pP](?:\{[^}]*\}|.) | \[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\] | \{(\d+)(?:,(\d*))?\} | \\. | .""",
@@ -170,9 +176,9 @@ _FLAG = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Token | None:
-    """The dearest ``matches`` of a rule whose matches could take too long together; None if they cannot.
+    """Return the most expensive ``matches`` of a rule if all of them together could take too long, or None.
 
-    evaluate_literal: what a literal text stands for.
+    evaluate_literal: returns the value of a string literal.
     """
     pieces = tokenize(source)
     bodies = [(loop.begin, loop.end) for loop in find_loops(pieces)]
@@ -193,8 +199,11 @@ def find_slow_match(source: str, evaluate_literal: Callable[[str], str]) -> Toke
 
 
 def compute_pattern_cost(pattern: str) -> int:
-    """Of compiling a regular expression."""
-    sums, last_costs = [0], [0]  # by group: what is done with, and the last piece, which may be repeated
+    """Return the cost of compiling a regular expression."""
+    sums, last_costs = (
+        [0],
+        [0],
+    )  # by group: the cost so far, and that of the last piece, which may be repeated
     for match in _PIECE.finditer(pattern):
         text = match[0]
         if text == "(":
@@ -214,7 +223,7 @@ def compute_pattern_cost(pattern: str) -> int:
 
 
 def _compute_any_cost(texts: Iterable[str], *, joined: bool) -> int:
-    """Of whatever can be put together of some texts."""
+    """Return the maximum cost of a pattern that is assembled from these texts."""
     texts = list(texts)
     repeats = (match for text in texts for match in _PIECE.finditer(text) if match[1] and joined)
     counts = map(_count_repetitions, repeats)
@@ -238,9 +247,9 @@ _EQUAL = ("==", "!=")
 def check_impossible_texts(
     source: str, evaluate_literal: Callable[[str], str], vocabulary: Vocabulary
 ) -> Iterator[RuleProblem]:
-    """Texts that ``action`` or the elements of ``changed`` are held against and cannot be.
+    """Yield the texts that ``action`` or the elements of ``changed`` are compared with but can never equal.
 
-    evaluate_literal: what a literal text stands for.
+    evaluate_literal: returns the value of a string literal.
     """
     pieces = [*_pair_operators(tokenize(source)), *[Token("", len(source))] * 2]
     variables = {loop.variable for loop in find_loops(pieces)}
@@ -253,7 +262,7 @@ def check_impossible_texts(
 
 
 def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
-    """With ``==`` and ``!=`` as one piece each."""
+    """Join ``==`` and ``!=`` into one token each."""
     is_paired = False
     for token, next_token in zip(pieces, [*pieces[1:], Token("", 0)], strict=True):
         if not is_paired:
@@ -264,7 +273,7 @@ def _pair_operators(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: int) -> Iterator[Token]:
-    """``name == 'a'``, ``'a' == name``, ``name in ['a', 'b']``, each as it stands alone."""
+    """Yield the plain texts of ``name == 'a'``, ``'a' == name`` and ``name in ['a', 'b']``."""
     for index in range(begin, end):
         previous_text = pieces[index - 1].text if index else ""
         if pieces[index].text != name or previous_text == ".":
@@ -282,7 +291,7 @@ def _find_compared_texts(name: str, pieces: Sequence[Token], begin: int, end: in
 
 
 def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
-    """``'a' in changed``, and what the elements are held against in a loop over it."""
+    """Yield the texts of ``'a' in changed``, and those compared with elements in a loop over ``changed``."""
     for index, token in enumerate(pieces):
         if token.text != "changed" or (index and pieces[index - 1].text == "."):
             continue
@@ -301,7 +310,7 @@ def _find_searched_texts(pieces: Sequence[Token]) -> Iterator[Token]:
 
 
 def _is_lone_text(pieces: Sequence[Token], index: int) -> bool:
-    """Whether a text stands there and nothing is made of it."""
+    """Return whether the token is a text to which no operation applies."""
     if index < 0 or not pieces[index].text or not is_text(pieces[index]):
         return False
     return pieces[index + 1].text not in ("+", ".", "[") and (not index or pieces[index - 1].text != "+")
@@ -312,7 +321,7 @@ def _check_action(text: str, token: Token) -> Iterator[RuleProblem]:
     if text not in known_actions:
         hint = (
             format_suggestion(text, known_actions)
-            or f"It is {', '.join(known_actions[:-1])} or {known_actions[-1]}."
+            or f"Use {', '.join(known_actions[:-1])} or {known_actions[-1]}."
         )
         yield RuleProblem(f"'action' is never '{text}'.", hint, token.offset)
 
@@ -326,8 +335,7 @@ def _check_changed_field(text: str, token: Token, vocabulary: Vocabulary) -> Ite
     maps_with_key = [name for name in maps if text in (words.fields[name].keys or dict)()]
     suggestion = f"{maps_with_key[0]}.{text}" if maps_with_key else find_closest(text, plain_fields)
     if suggestion is None:
-        hint = f"It has {', '.join(plain_fields)} and {' and '.join(f'{name}.<key>' for name in maps)}."
-        hint = hint if plain_fields and maps else f"It has {', '.join(plain_fields) or ' and '.join(maps)}."
+        hint = f"Use {', '.join([*plain_fields, *(f'{name}.<key>' for name in maps)])}."
     else:
         hint = f"Did you mean '{suggestion}'?"
     yield RuleProblem(f"'{text}' is never in 'changed'.", hint, token.offset)

@@ -1,4 +1,4 @@
-"""What CEL says of an expression, in words for the person who wrote it."""
+"""Translate the errors of the CEL compiler and evaluator into messages for the author of a rule."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kdeclare.policy.cel.source import tokenize
 from kdeclare.policy.cel.vocabulary import Vocabulary
 
 STATE = "State_"
-"""How the types of states are called; the name of the state follows."""
+"""The prefix of the types of states; the name of the state follows."""
 
 _FUNCTIONS = (
     *("all", "bool", "bytes", "contains", "double", "duration", "dyn", "endsWith", "exists", "exists_one"),
@@ -28,11 +28,11 @@ _SIDE = re.compile(r"\bhas\s*\(\s*(\w+)\s*\.\s*(\w+)\s*\)")
 _TYPES = {
     "int": "a whole number",
     "uint": "an unsigned number",
-    "double": "a number with a point",
+    "double": "a decimal number",
     "string": "text",
     "wrapper(string)": "text or null",
     "wrapper(int)": "a whole number or null",
-    "wrapper(double)": "a number with a point or null",
+    "wrapper(double)": "a decimal number or null",
     "wrapper(bool)": "true, false or null",
     "bool": "true or false",
     "null_type": "null",
@@ -43,7 +43,7 @@ _WORDS |= {"=>": ">=", "=<": "<=", "<>": "!=", "NOT": "!"}
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """What is wrong with an expression. offset: where in it, if that can be told."""
+    """A problem of an expression. offset: its position in the text, if known."""
 
     detail: str
     hint: str = ""
@@ -51,7 +51,7 @@ class RuleProblem:
 
 
 def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabulary) -> tuple[RuleProblem, ...]:
-    """What the compiler said: the first mistake in the syntax, or all that it found in a sound one."""
+    """Convert the compiler output: the first syntax error, or all errors if the syntax is valid."""
     compiler_errors = [
         (_compute_offset(source, int(m[1]), int(m[2])), m[3])
         for m in _ERROR.finditer(_CODE.sub("", compiler_output))
@@ -66,7 +66,7 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
     if not compiler_errors or "recursion" in compiler_output:
         return (RuleProblem(_explain_whole_rule(compiler_output)),)
     compiler_errors = [item for item in compiler_errors if "'*error*'" not in item[1]]
-    # where a loop is misspelt, its variable is unknown, too
+    # if a loop is misspelled, its variable is unknown, too: report only the loop
     unknown_functions = [
         (at, text)
         for at, text in compiler_errors
@@ -80,16 +80,16 @@ def build_rule_problems(compiler_output: str, source: str, vocabulary: Vocabular
 
 
 def build_result_type_problem(kind: str) -> RuleProblem:
-    """For an expression whose result is of another type than BOOL."""
-    words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "of no type that is known before"}
+    """Return the problem of an expression whose result is not a BOOL."""
+    words = {"LIST": "a list", "MAP": "a mapping", "NULL": "null", "DYN": "a value of unknown type"}
     type_text = (
         words.get(kind.partition("<")[0])
         or _TYPES.get(kind)
         or _TYPES.get(kind.lower())
         or _format_type(kind)
     )
-    hint = "Compare it with something; a rule is true for what is allowed."
-    return RuleProblem(f"A rule must be true or false, and this is {type_text}.", hint)
+    hint = "Write a condition, for example a comparison, that is true for allowed requests."
+    return RuleProblem(f"A rule must be true or false, but the result of this one is {type_text}.", hint)
 
 
 def _compute_offset(source: str, line: int, column: int) -> int | None:
@@ -100,39 +100,39 @@ def _compute_offset(source: str, line: int, column: int) -> int | None:
 
 def _explain_whole_rule(compiler_output: str) -> str:
     if "recursion" in compiler_output:
-        return "The rule is nested too deep."
+        return "The rule is nested too deeply."
     if "codepoint limit" in compiler_output:
         return "The rule is too long."
-    if compiler_output.startswith("compile()"):  # it would take any text
-        return "The rule is no Unicode text."
-    return f"The rule cannot be read: {_CODE.sub('', compiler_output).splitlines()[0].rstrip('.')}."
+    if compiler_output.startswith("compile()"):  # a TypeError: the compiler accepts every valid text
+        return "The rule is not valid Unicode text."
+    return f"The rule cannot be parsed: {_CODE.sub('', compiler_output).splitlines()[0].rstrip('.')}."
 
 
 def _build_syntax_problem(message: str, offset: int, source: str) -> RuleProblem:
     remaining_text = source[offset:]
     if not remaining_text.strip():
-        return RuleProblem("The rule ends too early: something is missing at its end.", offset=offset)
+        return RuleProblem("The rule is incomplete at its end.", offset=offset)
     if message.startswith("reserved"):
         word = message.rpartition(" ")[2]
         return RuleProblem(f"'{word}' is a reserved word of CEL.", _suggest_operator(word), offset)
     if remaining_text[0] in "'\"" and "token recognition" in message:
         return _build_quote_problem(remaining_text, offset)
     if remaining_text[0] in "‘’“”":
-        return RuleProblem(f"'{remaining_text[0]}' is no quotation mark of CEL.", "Write ' or \".", offset)
+        return RuleProblem(f"'{remaining_text[0]}' is not a CEL quotation mark.", "Write ' or \".", offset)
     word = (re.match(r"\w+|[=<>&|!]+|.", remaining_text) or remaining_text)[0]
-    previous_word = (re.search(r"(\w+)\s*$", source[:offset]) or ("", ""))[1]  # 'not x': told at the x
+    previous_word = (re.search(r"(\w+)\s*$", source[:offset]) or ("", ""))[1]  # 'not x' is reported at the x
     hint = _suggest_operator(word) or (_suggest_operator(previous_word) if word[0].isalnum() else "")
     return RuleProblem(f"'{word}' is not expected here.", hint, offset)
 
 
 def _find_optional_syntax(message: str, source: str, vocabulary: Vocabulary) -> RuleProblem | None:
-    """Of ``[?'x']``, ``.?x`` and ``?.x``."""
+    """Return the problem of ``[?'x']``, ``.?x`` and ``?.x``."""
     if not message.startswith("unsupported") and "expecting ':'" not in message:
         return None
     pieces = tokenize(source)
     for token, next_token in pairwise(pieces):
         if (token.text + next_token.text) in ("[?", ".?", "?.") and next_token.offset == token.offset + 1:
-            hint = f"Ask first whether a key is there: 'key' in {vocabulary.example_map} && …."
+            hint = f"Check first that the key exists: 'key' in {vocabulary.example_map} && …."
             return RuleProblem(f"'{token.text}{next_token.text}' is not supported.", hint, token.offset)
     return None
 
@@ -141,13 +141,13 @@ def _build_quote_problem(remaining_text: str, offset: int) -> RuleProblem:
     quote, closed_match = remaining_text[0], _CLOSED.match(remaining_text)
     if closed_match is None or "\\" not in closed_match[0]:
         return RuleProblem(f"The text that begins here has no closing {quote}.", offset=offset)
-    hint = f"Where backslashes are meant, as in regular expressions, write r{quote}…{quote}."
-    return RuleProblem("The text that begins here has a backslash that says nothing to CEL.", hint, offset)
+    hint = f"Write r{quote}…{quote} for text with literal backslashes, such as a regular expression."
+    return RuleProblem("The text that begins here has an invalid backslash escape.", hint, offset)
 
 
 def _suggest_operator(word: str) -> str:
     if word == "if":
-        return "Write condition ? value : other value."
+        return "Write condition ? value : other_value."
     return f"Write {_WORDS[word]}." if word in _WORDS else ""
 
 
@@ -160,8 +160,8 @@ def _build_problem(message: str, offset: int | None, source: str, vocabulary: Vo
     if match := re.match(r"found no matching overload for '(.*)' applied to '(.*)'", message):
         return RuleProblem(*_explain_overload(match[1], _split_types(match[2]), source, vocabulary), offset)
     if message.startswith("has() argument"):
-        hint = f"Whether a key is there: 'key' in {vocabulary.example_map}."
-        return RuleProblem("has() takes a field, written with a dot.", hint, offset)
+        hint = f"Write 'key' in {vocabulary.example_map} to check that a key exists."
+        return RuleProblem("has() takes a field that is written with a dot.", hint, offset)
     return RuleProblem(f"{message[:1].upper()}{message[1:].rstrip('.')}.", "", offset)
 
 
@@ -172,36 +172,39 @@ def _build_unknown_name_problem(name: str, offset: int, source: str, vocabulary:
             return RuleProblem(
                 *_explain_misuse(name, source[:start].rstrip().endswith("."), source[offset + 1 :]), start
             )
-        return RuleProblem(f"There is no function '{name}'.", format_suggestion(name, _FUNCTIONS), start)
+        return RuleProblem(
+            f"The function '{name}' does not exist.", format_suggestion(name, _FUNCTIONS), start
+        )
     first_part = name.partition(".")[0]
-    if source[offset : offset + 1] == ".":  # told at the last dot
+    if source[offset : offset + 1] == ".":  # the compiler reports the last dot
         offset = max(source.rfind(first_part, 0, offset), 0)
     if first_part in ("CREATE", "MODIFY", "DELETE"):
         return RuleProblem(
-            f"'{first_part}' without quotes is a name.", f"Write '{first_part}' in quotes.", offset
+            f"{first_part} without quotes is a name, not a text.", f"Write '{first_part}' in quotes.", offset
         )
     if first_part == "resource":
-        return RuleProblem("'resource' is known by its fields only.", "It has kind, labels, name.", offset)
+        detail = "'resource' cannot be used as a whole, only by its fields."
+        return RuleProblem(detail, "Use resource.kind, resource.labels or resource.name.", offset)
     suggestion = find_closest(first_part, (*vocabulary.names, *vocabulary.fields))
     if suggestion in vocabulary.fields:
         hint = f"Did you mean '{vocabulary.words.after}.{suggestion}'?"
     else:
-        hint = f"Did you mean '{suggestion}'?" if suggestion else f"Known are {', '.join(vocabulary.names)}."
-    return RuleProblem(f"There is nothing called '{first_part}'.", hint, offset)
+        hint = f"Did you mean '{suggestion}'?" if suggestion else f"Use {', '.join(vocabulary.names)}."
+    return RuleProblem(f"The name '{first_part}' is not defined.", hint, offset)
 
 
 def _explain_misuse(name: str, is_after_dot: bool, arguments: str) -> tuple[str, str]:
-    """Of a function that there is: not so."""
+    """Return the detail and the hint for an existing function that is used incorrectly."""
     argument_text = "(x, …)" if name in _LOOPS else "(…)"
     if is_after_dot and name in _LOOPS:
-        hint = f"Write .{name}{argument_text}; of a mapping, x is a key."
+        hint = f"Write .{name}{argument_text}. For a mapping, x is a key."
         return f"'{name}' takes one variable and a condition or value.", hint
     if is_after_dot:
-        return f"'{name}' does not take this.", f"Write .{name}{argument_text} after a text."
+        return f"'{name}' does not accept these arguments.", f"Write .{name}{argument_text} after a text."
     first_argument = re.match(r"\s*([\w.]+)\s*,", arguments)
     receiver_text = "a list or a mapping" if name in _LOOPS else "a text"
     return (
-        f"'{name}' stands after {receiver_text}, with a dot.",
+        f"'{name}' must follow {receiver_text} and a dot.",
         f"Write {first_argument[1] if first_argument else '…'}.{name}{argument_text}.",
     )
 
@@ -211,7 +214,7 @@ def _build_unknown_field_problem(kind: str, offset: int, source: str, vocabulary
     field, start = (match[1], match.start(1)) if match else ("", offset)
     if kind.startswith(STATE):
         field_hint = (
-            f"It has {', '.join(vocabulary.fields)}. If the rule is about another kind, set selector.kind."
+            f"Use {', '.join(vocabulary.fields)}. If the rule is for another kind, set selector.kind."
         )
         hint = format_suggestion(field, vocabulary.fields) or field_hint
         return RuleProblem(f"'{kind.removeprefix(STATE)}' has no field '{field}'.", hint, start)
@@ -220,9 +223,12 @@ def _build_unknown_field_problem(kind: str, offset: int, source: str, vocabulary
         if dotted_match.start() <= offset < dotted_match.end():
             hint = f"Write {dotted_match[1]}['{dotted_match[2]}']."
             return RuleProblem(
-                f"{_format_key_noun(dotted_match[1])} with dots in it is a key, not fields.", hint, start
+                f"{_format_key_noun(dotted_match[1])} that contains dots is one key, not nested fields.",
+                hint,
+                start,
             )
-    return RuleProblem(f"There is no field '{field}' in {_format_type(kind)}.", "", start)
+    type_text = _format_type(kind)
+    return RuleProblem(f"{type_text[:1].upper()}{type_text[1:]} has no field '{field}'.", "", start)
 
 
 def _explain_overload(
@@ -231,59 +237,59 @@ def _explain_overload(
     operator = function.strip("_").lstrip("@")
     operand_types = [_format_type(kind) for kind in types]
     if function == "_?_:_":
-        detail = "What stands before '?' must be true or false, and both sides of ':' of one kind."
+        detail = "The condition before '?' must be true or false, and both sides of ':' must have one type."
     elif len(operand_types) == 2:
         detail = (
-            f"'{'[…]' if function == '_[_]' else operator}' does not take "
+            f"'{'[…]' if function == '_[_]' else operator}' does not accept "
             f"{operand_types[0]} and {operand_types[1]}."
         )
     else:
-        detail = f"'{operator}' does not take {', '.join(operand_types)}."
+        detail = f"'{operator}' does not accept {', '.join(operand_types)}."
     return detail, _suggest_conversion(set(types), source, vocabulary)
 
 
 def _suggest_conversion(types: set[str], source: str, vocabulary: Vocabulary) -> str:
     side = _SIDE.search(source)
     if side and side[1] in vocabulary.sides and side[2] in vocabulary.fields:
-        return f"A state has all of its fields: write {side[1]} != null in place of {side[0]}."
+        return f"Write {side[1]} != null instead of {side[0]}, because a state has all of its fields."
     if any(kind.startswith(STATE) for kind in types):
-        return f"A state can only be compared with null; it has {', '.join(vocabulary.fields)}."
+        return f"Compare a state only with null, or use one of its fields: {', '.join(vocabulary.fields)}."
     if types == {"string", "int"}:
-        return f"{_format_text_maps(vocabulary)} are text: convert with int(…), or put the number in quotes."
+        maps = _format_text_maps(vocabulary)
+        return f"Convert the text with int(…), or put the number in quotes, because {maps} are text."
     if types == {"string", "bool"}:
-        return f"{_format_text_maps(vocabulary)} are text: put true and false in quotes."
+        return f"Put true and false in quotes, because {_format_text_maps(vocabulary)} are text."
     if types == {"double", "int"}:
-        return "Write whole numbers without a point."
+        return "Write whole numbers without a decimal point."
     if "null_type" in types:
         states = f"{vocabulary.words.before}, {vocabulary.words.after}"
         key = f"'key' in {vocabulary.example_map}"
-        return f"Only {states} and principal can be null; whether a key is there: {key}."
+        return f"Compare only {states} and principal with null. Write {key} to check that a key exists."
     return ""
 
 
 def _format_text_maps(vocabulary: Vocabulary) -> str:
-    """The mappings of texts: ``Configs and labels``."""
+    """Return the mappings of texts, for a message: ``configs and labels``."""
     map_names = [n for n in vocabulary.fields if vocabulary.words.fields[n].value_type == dict[str, str]]
-    names = ", ".join(map_names)
-    return f"{names[:1].upper()}{names[1:]} and labels" if map_names else "Labels"
+    return f"{', '.join(map_names)} and labels" if map_names else "labels"
 
 
 def _format_key_noun(mapping: str) -> str:
-    """Of ``post.configs``: ``A config's name``."""
+    """Return the noun for a key of a mapping: ``A config name`` for ``post.configs``."""
     name = mapping.rpartition(".")[2].strip().removesuffix("s")
-    return f"{'An' if name[:1] in 'aeiou' else 'A'} {name}'s name"
+    return f"{'An' if name[:1] in 'aeiou' else 'A'} {name} name"
 
 
 def _format_type(kind: str) -> str:
     if kind.startswith(STATE):
-        return "a whole state"
+        return "a state"
     if kind.startswith("map("):
         return "a mapping"
     return "a list" if kind.startswith("list(") else _TYPES.get(kind, kind)
 
 
 def _split_types(kinds: str) -> list[str]:
-    """``(map(string, string), int)`` at its commas."""
+    """Split a list of types such as ``(map(string, string), int)`` at its commas."""
     return list(_split_at_commas(kinds.removeprefix("(").removesuffix(")")))
 
 
@@ -302,25 +308,28 @@ _NO_KEY = re.compile(r"Key not found in map : (.+)")
 _NO_VALUE = re.compile(r'No value with name "(\w+)\.\w+"')
 _PLAIN_REASONS = {
     "Iteration budget exceeded": "it takes too many steps",
-    "regular expression too large": "a regular expression is too large, once its repetitions are written out",
-    "Too slow": "it took too long about other topics, so it is not asked any more",
-    "cannot convert string to int": "int(…) is given a text that is no whole number",
-    "cannot convert string to double": "double(…) is given a text that is no number",
+    "regular expression too large": "a regular expression is too large after its repetitions are expanded",
+    "Too slow": "it took too long for other topics, so it is no longer evaluated",
+    "cannot convert string to int": "int(…) was called with a text that is not a whole number",
+    "cannot convert string to double": "double(…) was called with a text that is not a number",
     "divide by zero": "it divides by zero",
     "modulus by zero": "it divides by zero",
-    "integer overflow": "a number gets too large",
+    "integer overflow": "an integer overflows",
 }
 
 
 def explain_failure(
     message: str, source: str, vocabulary: Vocabulary, rule_position: SourcePosition | None = None
 ) -> str:
-    """The message of a violation. message: CEL's error. source: the rule, which stands ``rule_position``."""
+    """Return the message of a violation.
+
+    message: CEL's error. source: the text of the rule. rule_position: where the rule is written.
+    """
     text = _ERROR_CODE.sub("", _ERROR_CODE.sub("", message)).rstrip(".")
     reason, suggestion = _explain_reason(text, source, vocabulary)
-    advice = f" The rule's author can write {suggestion}." if suggestion else ""
+    advice = f" To fix the rule, its author can write {suggestion}." if suggestion else ""
     rule = f"The rule ({rule_position})" if rule_position else "The rule"
-    return f"{rule} cannot be evaluated here: {reason}.{advice}"
+    return f"{rule} cannot be evaluated for this request: {reason}.{advice}"
 
 
 def _explain_reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
@@ -332,14 +341,14 @@ def _explain_reason(text: str, source: str, vocabulary: Vocabulary) -> tuple[str
         return f"'{side}' is null on {action}", f"{side} == null || …"
     if "invalid regular expression" in text:
         pattern_error, _, pattern = text.partition(": ")[2].partition(": ")
-        return f"'{pattern}' is no regular expression, {pattern_error}", ""
+        return f"'{pattern}' is not a regular expression ({pattern_error})", ""
     if "null_type" in text and "principal" in source:
-        return "'principal' is null, as nobody is authenticated", "principal != null && …"
+        return "'principal' is null, because no principal is authenticated", "principal != null && …"
     unset_names = [name for name in sorted(vocabulary.nullable) if name in source]
     if "null_type" in text and unset_names:
         return f"'{unset_names[0]}' is null here", f"{unset_names[0]} != null && …"
     if text.startswith("Index error"):
-        return "a list has fewer elements than it asks for", "size(…) > … && …"
+        return "an index is outside its list", "size(…) > … && …"
     plain_reasons = [words for start, words in _PLAIN_REASONS.items() if text.startswith(start)]
     return (plain_reasons[0] if plain_reasons else text), ""
 
@@ -351,17 +360,17 @@ def _explain_missing_key(key: str, source: str, vocabulary: Vocabulary) -> tuple
     quoted = re.escape(name)
     match = re.search(rf"([\w.]+)\s*(?:\[\s*[rR]?(['\"]){quoted}\2\s*\]|\.{quoted}\b)", source)
     mapping = match[1] if match else "one of its mappings"
-    return f"there is no '{name}' in {mapping}", f"'{name}' in {match[1] if match else '…'} && …"
+    return f"'{name}' is not in {mapping}", f"'{name}' in {match[1] if match else '…'} && …"
 
 
 def _explain_missing_number(key: str, source: str, vocabulary: Vocabulary) -> tuple[str, str]:
-    """Of a mapping of numbers that the rule speaks of: the state before, unless it is the other one's."""
+    """Explain a missing key of a mapping with integer keys, in the state whose mapping the rule uses."""
     for name, policy_field in vocabulary.words.fields.items():
         if get_args(policy_field.value_type)[:1] == (int,) and name in source:
             words = vocabulary.words
             side = words.after if f"{words.after}.{name}" in source else words.before
             return (
-                f"there is no {key} among the {policy_field.elements} it looks at",
+                f"{key} is not among the {policy_field.elements} that it reads",
                 f"{key} in {side}.{name} && …",
             )
-    return f"there is no {key} in one of its mappings", f"{key} in … && …"
+    return f"{key} is not in one of its mappings", f"{key} in … && …"

@@ -1,4 +1,4 @@
-"""Kind `Policy`: rules without code, in manifests."""
+"""Kind `Policy`: policies without code, declared in manifests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -32,7 +32,7 @@ _MAX_SHOWN = 200
 class PolicySpec(PolicySpecBase):
     """``spec`` of a Policy manifest.
 
-    rule: in CEL; false is a violation. message: what is said then, by default the rule itself.
+    rule: a CEL expression; false is a violation. message: the message of a violation, by default the rule.
     """
 
     rule: Annotated[str, Field(min_length=1)]
@@ -41,7 +41,7 @@ class PolicySpec(PolicySpecBase):
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """A declared policy; its rule is not compiled, so that it stays plain data."""
+    """A declared policy as plain data; its rule is not compiled."""
 
     rule: str
     message: str
@@ -54,9 +54,9 @@ class PolicyBody:
 
 
 class PolicyKind:
-    """Reads Policy manifests, and makes policies of them.
+    """Reads Policy manifests, and builds policies from them.
 
-    The policies of one instance share what they read of a request.
+    The policies of one instance share the values that they read from a request.
     """
 
     name = "Policy"
@@ -67,11 +67,11 @@ class PolicyKind:
         self._group: RuleGroup | None = None
 
     def parse(self, name: str, spec: BaseModel) -> tuple[PolicyBody, tuple[SpecProblem, ...]]:
-        """The body of a spec, and what is wrong with it; offline."""
+        """Return the body of a spec and its problems; works offline."""
         spec = narrow(spec, PolicySpec)
         body = PolicyBody(
             rule=str(spec.rule),
-            message=spec.message or f"The rule is not met: {_shorten_rule(spec.rule)}",
+            message=spec.message or f"The rule is violated: {_shorten_rule(spec.rule)}",
             outcome=VerdictOutcome(spec.severity),
             actions=frozenset(map(PolicyAction, spec.actions)),
             topics=tuple(spec.selector.topics or ()),
@@ -82,8 +82,11 @@ class PolicyKind:
         return body, tuple(_check_policy(name, body))
 
     def configured(self, desired: DesiredResource) -> ConfiguredPolicy:
-        """The policy of a manifest. Raises RuleError, ValueError or LookupError where `parse` has errors."""
-        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # as `_problems` does
+        """Return the policy of a manifest.
+
+        Raises RuleError, ValueError or LookupError if `parse` finds errors.
+        """
+        from kdeclare.policy.cel.rule import CelPolicy, RuleGroup, compile_rule  # lazy, see `_check_policy`
 
         body = desired.get_body(PolicyBody)
         if self._group is None:
@@ -110,11 +113,11 @@ def _check_policy(name: str, body: PolicyBody) -> Iterator[SpecProblem]:
         return
     for field_name, names in (("topics", body.topics), ("names", body.names)):
         for index, reason in find_bad_patterns(names, body.kind):
-            detail = f"'{names[index]}' is no regular expression: {reason}."
+            detail = f"'{names[index]}' is not valid: {reason}."
             hint = RE2_HINT if is_pattern(names[index]) else f"Write /{names[index] or '.*'}/."
-            diagnostic = error("bad-pattern", "No regular expression", detail, hint=hint)
+            diagnostic = error("bad-pattern", "Invalid name or regular expression", detail, hint=hint)
             yield SpecProblem(("selector", field_name, index), diagnostic)
-    from kdeclare.policy.cel.rule import RuleError, compile_rule  # only who has rules waits for it
+    from kdeclare.policy.cel.rule import RuleError, compile_rule  # importing CEL is slow: only for rules
 
     try:
         inputs = compile_rule(body.rule, body.kind).inputs
@@ -130,7 +133,7 @@ def _build_rule_problem(problem: "RuleProblem") -> SpecProblem:
 
 
 def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> Iterator[SpecProblem]:
-    """What is asked of a state that is null for some of the actions, where nothing looks whether it is."""
+    """Yield an error if the rule reads a state that is null for some actions without checking for null."""
     if "action" in inputs.names:
         return
     vocabulary = inputs.vocabulary
@@ -149,11 +152,12 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
     missing = " and ".join(f"'{side}' is null on {null_action_by_side[side]}" for side in open_sides)
     other_actions = actions - {null_action_by_side[side] for side in open_sides}
     remaining_actions = [action for action in PolicyAction if action in other_actions]
-    if not remaining_actions and len(actions) == 1:  # the guard would always be true
+    if not remaining_actions and len(actions) == 1:  # with a null check, the rule would always be true
         is_before_state = vocabulary.is_before(open_sides[0])
         other_side = vocabulary.words.after if is_before_state else vocabulary.words.before
         noun = format_kind(vocabulary.kind)
-        hint = f"Write '{other_side}', which is the {noun} as it {'will be' if is_before_state else 'is'}."
+        time = "after" if is_before_state else "before"
+        hint = f"Write '{other_side}', which is the {noun} {time} the change."
     else:
         guard = " || ".join(f"{side} == null" for side in open_sides)
         limit = (
@@ -167,7 +171,7 @@ def _check_null_states(inputs: RuleInputs, actions: frozenset[PolicyAction]) -> 
         error(
             "invalid-rule",
             "Rule cannot be used",
-            f"The rule looks into a state that is not always there: {missing}.",
+            f"The rule reads a state that can be null: {missing}.",
             hint=hint,
         ),
     )

@@ -1,4 +1,4 @@
-"""A rule in CEL: what its variables stand for in a request, compiling it, and asking many at once."""
+"""CEL rules: the values of their variables, their compilation, and the evaluation of many rules at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -25,9 +25,9 @@ from kdeclare.policy.cel.vocabulary import NO_STATE, Vocabulary, get_vocabulary
 
 @dataclass(frozen=True, slots=True)
 class RuleInputs:
-    """What a rule reads: variables by name, a state's fields as ``after.size``.
+    """The variables that a rule reads, by name; the fields of a state as ``after.size``.
 
-    keys: of configs that it only looks up by names that stand in it, those names.
+    keys: for mappings that the rule only accesses by literal keys, these keys.
     """
 
     vocabulary: Vocabulary
@@ -36,16 +36,16 @@ class RuleInputs:
 
 
 class Bindings:
-    """The variables of one request after another, for rules that are asked about the same requests in turn:
-    what one of them has read, the others need not read again."""
+    """The variables of the current request, shared by rules that are evaluated for the same requests in turn:
+    a value that one rule has read need not be read again for the others."""
 
     def __init__(self) -> None:
         self._last: tuple[PolicyRequest | None, dict[str, object]] = (None, {})
 
     def of(self, request: PolicyRequest, wants: RuleInputs) -> dict[str, object]:
-        """What is wanted, by name; fields of a state that is null are left out.
+        """Return the values of the wanted variables by name; fields of a null state are left out.
 
-        Raises what reading the request raises.
+        Raises whatever reading the request raises.
         """
         last, known = self._last
         if last is not request:
@@ -59,7 +59,7 @@ class Bindings:
             else:
                 value = readers[name](request)
                 if name in wants.keys and isinstance(value, Mapping) and type(value) is not dict:
-                    # not all of it may be known, and the rule looks at no more than this
+                    # not all keys may be known, and the rule needs only these
                     values[name] = {key: str(value[key]) for key in wants.keys[name] if key in value}
                     continue
                 if name in converters and value is not NO_STATE and value is not None:
@@ -70,15 +70,15 @@ class Bindings:
         return values
 
     def forget(self) -> None:
-        """Let go of the last request."""
+        """Drop the last request."""
         self._last = (None, {})
 
 
 MAX_LENGTH = 4_096
-"""Characters of a rule."""
+"""Maximum length of a rule in characters."""
 SLOW_S, MAX_SLOW_S = 0.5, 5.0
-"""Seconds from which on an evaluation is a slow one, and what all slow ones of a policy may take together;
-so much that a machine that is busy with something else is not the rule's fault."""
+"""An evaluation that takes longer than SLOW_S seconds is slow; all slow ones of a policy may take MAX_SLOW_S
+together. The limits are generous, so that a rule is not blamed for a busy machine."""
 
 
 _WRAPPERS = {
@@ -87,11 +87,11 @@ _WRAPPERS = {
     int: "google.protobuf.Int64Value",
     float: "google.protobuf.DoubleValue",
 }
-"""What CEL calls the types of scalars that can be null."""
+"""The CEL types of scalars that can be null."""
 
 
 class RuleError(Exception):
-    """An expression that is no rule; ``problems`` say why."""
+    """An expression that is not a valid rule. problems: the reasons."""
 
     def __init__(self, *problems: RuleProblem) -> None:
         self.problems = problems
@@ -99,14 +99,14 @@ class RuleError(Exception):
 
 
 class RuleEvaluationError(PolicyViolation):
-    """A rule that could not be evaluated for a request: what cannot be judged is denied."""
+    """A rule could not be evaluated for a request, which is therefore denied."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelRule:
     """A compiled rule.
 
-    source: its text. inputs: what it reads of a request.
+    source: its text. inputs: the variables that it reads from a request.
     """
 
     source: str
@@ -115,14 +115,14 @@ class CelRule:
 
 
 class CelPolicy:
-    """Denies what its rule is false for, and what the rule cannot be evaluated for."""
+    """Denies requests for which its rule is false or cannot be evaluated."""
 
     def __init__(
         self, rule: CelRule, message: str, bindings: Bindings, rule_position: SourcePosition | None = None
     ) -> None:
-        """bindings: shared by the rules that are asked about the same requests.
+        """bindings: shared by the rules that are evaluated for the same requests.
 
-        rule_position: where the rule is in its file.
+        rule_position: the position of the rule in its file.
         """
         self.rule = rule
         self._message = message
@@ -142,7 +142,7 @@ class CelPolicy:
         started = perf_counter()
         try:
             result = self.rule.expression.eval(data=values).value()
-        except Exception as evaluation_error:  # noqa: BLE001  whatever an evaluator raises, it has not said yes
+        except Exception as evaluation_error:  # noqa: BLE001  an evaluation that fails does not allow
             result = str(evaluation_error)
         elapsed_s = perf_counter() - started
         self._slow_s += elapsed_s if elapsed_s > SLOW_S else 0.0
@@ -160,16 +160,16 @@ class CelPolicy:
 
 
 def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
-    """Compile a rule about a kind. Raises RuleError; LookupError where policies cannot judge the kind."""
+    """Compile a rule for a kind. Raises RuleError, and LookupError if policies do not support the kind."""
     vocabulary = get_vocabulary(kind)
     if not source.strip():
         raise RuleError(RuleProblem("The rule is empty."))
     if len(source) > MAX_LENGTH:
         detail = f"The rule has {len(source):,} characters; it may have at most {MAX_LENGTH:,}."
-        raise RuleError(RuleProblem(detail, "Write several policies; all of them hold."))
+        raise RuleError(RuleProblem(detail, "Split the rule into several policies, which all apply."))
     try:
         checked = _make_checker(vocabulary).compile(source)
-    except (RuntimeError, TypeError, ValueError) as compile_error:  # the latter two: no Unicode
+    except (RuntimeError, TypeError, ValueError) as compile_error:  # the latter two: not Unicode
         raise RuleError(*build_rule_problems(str(compile_error), source, vocabulary)) from None
     result = checked.return_type().name()
     problems = (
@@ -186,12 +186,12 @@ def compile_rule(source: str, kind: str = TOPIC) -> CelRule:
 
 
 def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
-    """One expression that is true if all of the rules are, and what it reads; None if there is none.
+    """Return one expression that is true if all rules are, and its inputs; None if it cannot be compiled.
 
-    What only some of them look up by names may be read whole.
+    It may read whole mappings of which the rules need only some keys.
     """
     source = " && ".join(f"({rule.source}\n)" for rule in rules)  # a rule may end in a comment
-    vocabulary = rules[0].inputs.vocabulary  # a request is about one kind, and so are those who are asked
+    vocabulary = rules[0].inputs.vocabulary  # a request has one kind, and so have all rules evaluated for it
     try:
         checked = _make_checker(vocabulary).compile(source)
     except RuntimeError:  # too long, or too deep
@@ -203,26 +203,26 @@ def join_rules(rules: Sequence[CelRule]) -> tuple[RuleInputs, Any] | None:
 def _check_beyond_types(source: str, vocabulary: Vocabulary) -> Iterator[RuleProblem]:
     loop = find_unbounded_loop(source)
     if loop is not None:
-        detail = "The loops of this rule could make values larger than any memory."
-        yield RuleProblem(detail, "Use the variable of a loop once in it.", loop.offset)
+        detail = "The loops of this rule could create values that exceed any memory."
+        yield RuleProblem(detail, "Use the variable of each loop only once in the loop.", loop.offset)
     has_bad_pattern = False
     for _, literal in find_matches(tokenize(source)):
         reason = explain_invalid_pattern(_evaluate_literal(literal.text)) if literal is not None else None
         if literal is not None and reason is not None:
             has_bad_pattern = True
-            detail = f"This is no regular expression: {reason}."
-            hint = "CEL takes RE2's, which have no look-around and no back-references."
+            detail = f"This is not a valid regular expression: {reason}."
+            hint = "Use RE2 syntax, which has no look-around and no back-references."
             yield RuleProblem(detail, hint, literal.offset)
     slow_token = None if has_bad_pattern else find_slow_match(source, _evaluate_literal)
     if slow_token is not None:
         detail = "The regular expressions of this rule could take too long."
-        hint = "Write shorter ones, repeat fewer times {n}, or match them outside of loops."
+        hint = "Write shorter ones, reduce the repetitions {n}, or match outside of loops."
         yield RuleProblem(detail, hint, slow_token.offset)
     yield from check_impossible_texts(source, _evaluate_literal, vocabulary)
 
 
 def _find_variables(source: str, vocabulary: Vocabulary) -> Iterator[str]:
-    """The variables that an expression speaks of: those without which it does not compile."""
+    """Yield the variables that an expression uses: those without which it does not compile."""
     for name in vocabulary.readers:
         is_present = all(part in source for part in name.split("."))
         if is_present and not _can_compile_without(name, source, vocabulary):
@@ -249,15 +249,15 @@ def _find_literal_keys(source: str, vocabulary: Vocabulary) -> dict[str, frozens
 
 
 def _evaluate_literal(literal: str) -> str:
-    """What a literal text of CEL stands for."""
+    """Return the value of a CEL string literal."""
     value: str = _make_plain_runner().compile(literal).eval(data={}).value()
     return value
 
 
 @cache
 def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
-    """Knows the types by which expressions are checked, of all variables or of all but one."""
-    from cel_expr_python import cel  # only who needs it waits for it
+    """Return an environment with the types for checking expressions, without ``excluded_name``."""
+    from cel_expr_python import cel  # slow to import, so only on first use
 
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
     types["principal"] = cel.Type("google.protobuf.StringValue")  # a text or null
@@ -269,7 +269,8 @@ def _make_checker(vocabulary: Vocabulary, excluded_name: str = "") -> Any:
 
 @cache
 def _make_runner(vocabulary: Vocabulary) -> Any:
-    """Takes values; of what can be null, it does not take the types that the checker knows."""
+    """Return an environment for evaluation. Its nullable variables are dynamic, because CEL would not accept
+    values for the checker's types."""
     from cel_expr_python import cel
 
     types = {name: _get_cel_type(known, cel.Type) for name, known in vocabulary.types.items()}
@@ -285,7 +286,7 @@ def _make_plain_runner() -> Any:
 
 
 def _get_cel_type(python_type: type, cel_type: Any) -> Any:
-    """The type that CEL has for a Python type."""
+    """Return the CEL type for a Python type."""
     arguments = [_get_cel_type(argument, cel_type) for argument in get_args(python_type)]
     if get_origin(python_type) is dict:
         return cel_type.Map(*arguments)
@@ -296,16 +297,16 @@ def _get_cel_type(python_type: type, cel_type: Any) -> Any:
 
 
 class RuleGroup:
-    """The rules that one `PolicyKind` has made."""
+    """The rules of one `PolicyKind` instance, which are evaluated together."""
 
     def __init__(self, bindings: Bindings) -> None:
         self._bindings = bindings
         self._joined_rules: dict[tuple[CelPolicy, ...], tuple[RuleInputs, Any] | None] = {}
 
     def passes(self, policies: Sequence[CelPolicy], request: PolicyRequest) -> bool:
-        """Whether none of them has anything against a request; False means that they have to be asked.
+        """Return whether all of them allow a request; False means that each must be evaluated on its own.
 
-        Reads what they would read, each of them being asked. Raises what reading the request raises.
+        Reads what all the rules would read. Raises whatever reading the request raises.
         """
         key = tuple(policies)
         if key not in self._joined_rules:
@@ -318,8 +319,8 @@ class RuleGroup:
         started = perf_counter()
         try:
             passed = expression.eval(data=values).value() is True
-        except Exception:  # noqa: BLE001  whoever is asked alone tells what is wrong
+        except Exception:  # noqa: BLE001  evaluating each rule on its own reports the error
             passed = False
         if perf_counter() - started > SLOW_S:
-            self._joined_rules[key] = None  # whose fault it is shows when they are asked one by one
+            self._joined_rules[key] = None  # evaluating them one by one shows which rule is slow
         return passed

@@ -1,4 +1,4 @@
-"""What the text of a CEL expression shows that its checker does not look at: loops, patterns, keys."""
+"""Analyze the text of a CEL expression for what its checker does not report: loops, patterns, keys."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -18,14 +18,14 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Token(NamedTuple):
-    """A piece of an expression, and where it starts."""
+    """A token of an expression, and its offset."""
 
     text: str
     offset: int
 
 
 class Loop(NamedTuple):
-    """``.map(x, x + 1)``: where it is among the pieces, its name, its variable, and where its body is."""
+    """A loop such as ``.map(x, x + 1)``: its token index, its name, its variable, and its body's range."""
 
     at: int
     token: Token
@@ -35,25 +35,25 @@ class Loop(NamedTuple):
 
 
 def tokenize(source: str) -> list[Token]:
-    """The pieces of an expression, without space and comments."""
+    """Return the tokens of an expression, without white space and comments."""
     all_tokens = (Token(match[0], match.start()) for match in _TOKEN.finditer(source))
     return [token for token in all_tokens if not token.text.isspace() and not token.text.startswith("//")]
 
 
 def find_loops(pieces: Sequence[Token]) -> Iterator[Loop]:
-    """The loops among the pieces, in the order of their names."""
+    """Yield the loops among the tokens, in source order."""
     for index, token in enumerate(pieces[:-3]):
         if token.text in _LOOPS and pieces[index + 1].text == "(" and pieces[index + 3].text == ",":
             yield Loop(index, token, pieces[index + 2].text, index + 4, find_closing(pieces, index + 1))
 
 
 def is_text(token: Token) -> bool:
-    """Whether it is a text in quotes."""
+    """Return whether a token is quoted text."""
     return token.text[-1] in "'\""
 
 
 def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
-    """Each use of ``matches``: where it is among the pieces, and its pattern if that is a literal text."""
+    """Yield the token index of each use of ``matches``, and its pattern if that is a literal text."""
     for index, token in enumerate(pieces[:-1]):
         if token.text == "matches" and pieces[index + 1].text == "(":
             argument_tokens = pieces[index + 2 : find_closing(pieces, index + 1)]
@@ -64,11 +64,10 @@ def find_matches(pieces: Sequence[Token]) -> Iterator[tuple[int, Token | None]]:
 
 
 def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] | None:
-    """The keys by which an expression looks into ``post.configs``, literal texts in their quotes.
+    """Return the literal keys that an expression uses with a mapping such as ``post.configs``, in quotes.
 
-    sides: the names that the states have.
-
-    None where it does, or may do, more with it than to look up, or to ask for, keys that stand in it.
+    sides: the names of the states. Return None if the expression does, or may do, more with the mapping than
+    look up literal keys or check that they exist.
     """
     pieces = tokenize(source)
     side, _, name = mapping.partition(".")
@@ -77,7 +76,7 @@ def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] 
         if index == 0 or pieces[index - 1].text != "." or token.text.strip("`") != name:
             continue
         if index == 1 or (index > 2 and pieces[index - 3].text == ".") or pieces[index - 2].text not in sides:
-            return None  # (post).configs: whose it is, is not to be seen
+            return None  # (post).configs: the text does not show whose field it is
         if pieces[index - 2].text != side:
             continue
         next_tokens = pieces[index + 1 : index + 5]
@@ -91,7 +90,7 @@ def find_keys(source: str, mapping: str, sides: Collection[str]) -> list[Token] 
 
 
 def _find_key_after(pieces: Sequence[Token]) -> Token | None:
-    """``['key']`` or ``.key``."""
+    """Return the key of ``['key']`` or ``.key``."""
     texts = [token.text for token in (*pieces, Token("", 0), Token("", 0), Token("", 0))]
     if texts[0] == "[" and texts[1][-1:] in ("'", '"') and texts[2] == "]":
         return pieces[1]
@@ -99,21 +98,21 @@ def _find_key_after(pieces: Sequence[Token]) -> Token | None:
 
 
 def _find_key_before(pieces: Sequence[Token]) -> Token | None:
-    """``'key' in``, unless the key is put together."""
+    """Return the key of ``'key' in``, unless the key is a concatenation."""
     if len(pieces) > 1 and pieces[-1].text == "in" and pieces[-2].text[-1] in "'\"":
         return None if pieces[-3:-2] and pieces[-3].text == "+" else pieces[-2]
     return None
 
 
 def find_closing(pieces: Sequence[Token], opening_index: int) -> int:
-    """Where the bracket is that closes another one."""
+    """Return the index of the bracket that closes the one at ``opening_index``."""
     return (
         next((end for begin, end in find_brackets(pieces[opening_index:]) if begin == 0), 0) + opening_index
     )
 
 
 def find_brackets(pieces: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Where brackets open and close, in the order in which they close."""
+    """Yield the indexes of opening and closing brackets, in the order in which they close."""
     open_brackets: list[tuple[int, str]] = []
     for index, token in enumerate(pieces):
         if token.text in _CLOSING:

@@ -1,4 +1,4 @@
-"""What rules about a kind can speak of: names, types, and how each is read of a request."""
+"""The variables of rules for a kind: names, types, and how to read each from a request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from kdeclare.core.resources.policy_subjects import (
 )
 
 NO_STATE = object()
-"""Stands for a field of a state that is null."""
+"""The value of every field of a state that is null."""
 _PRESENT = "there"
-"""Stands for a state that is not null; rules can only compare it with null."""
+"""The value of a state that is not null; rules can only compare states with null."""
 
 RequestReader = Callable[[PolicyRequest], object]
 Converter = Callable[[object], object]
@@ -28,18 +28,18 @@ _GENERAL_TYPES: Mapping[str, type] = {
     "resource.labels": dict[str, str],
     "resource.name": str,
 }
-"""What is never null, whatever the kind."""
+"""The variables that are never null, for every kind."""
 _RESOURCE = "resource"
 _TEXT_MAP = dict[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The variables of rules about one kind. A field of a state is a variable with a dot in its name.
+    """The variables of rules for one kind. A field of a state is a variable with a dot in its name.
 
-    sides: the names of the states, each with whether it is the one before. types: of all variables that are
-    never null by themselves, and nullable those of them that can be unset. converters: of the variables whose
-    values CEL does not take as they are.
+    sides: the names of the states, each with whether it is the state before the change. types: the types of
+    all variables except the states and ``principal``. nullable: the names among them that can be unset.
+    converters: for variables whose values CEL does not accept unchanged.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class Vocabulary:
         object.__setattr__(self, "sides", sides)
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "readers", readers)
-        # what is not a field is text already, but for labels
+        # variables other than fields are already text, except labels
         convertible_types = {
             name: known for name, known in types.items() if "." in name or known == _TEXT_MAP
         }
@@ -90,35 +90,35 @@ class Vocabulary:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of the states."""
+        """The names of the fields of the states."""
         return tuple(sorted(self.words.fields))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What an expression can begin with, as people are told of it."""
+        """The top-level names of an expression, as documented."""
         kind_names = {self.words.before, self.words.after, self.words.subject or _RESOURCE}
         return tuple(sorted({"action", "changed", "labels", "principal", *kind_names}))
 
     @property
     def all_variables(self) -> tuple[str, ...]:
-        """All variables, as people are told of them."""
+        """All variables, as documented."""
         sides = (self.words.before, self.words.after)
         return (*self.names, *(f"{side}.{name}" for side in sides for name in self.fields))
 
     @property
     def text_maps(self) -> tuple[str, ...]:
-        """The fields that are mappings of names, of all sides."""
+        """The fields of all states that are mappings with text keys."""
         maps = [name for name, known in self.words.fields.items() if is_text_mapping(known)]
         return tuple(f"{side}.{name}" for side in self.sides for name in maps)
 
     @property
     def example_map(self) -> str:
-        """A mapping in which a key can be missing, for hints."""
+        """A mapping in which a key can be missing, as an example in hints."""
         maps = [name for name in self.fields if is_text_mapping(self.words.fields[name])]
         return f"{self.words.after}.{maps[0]}" if maps else "labels"
 
     def is_before(self, side: str) -> bool:
-        """Whether a name of a state is that of the state before."""
+        """Return whether a state name means the state before the change."""
         return self.sides[side]
 
 
@@ -128,10 +128,10 @@ def _build_vocabulary(kind: str, words: PolicyWords) -> Vocabulary:
 
 
 def get_vocabulary(kind: str) -> Vocabulary:
-    """Return what rules about a kind can speak of. Raises LookupError where policies cannot judge it."""
+    """Return the variables of rules for a kind. Raises LookupError if policies do not support the kind."""
     words = find_policy_words(kind)
     if words is None:
-        raise LookupError(f"policies cannot judge resources of kind {kind}")
+        raise LookupError(f"policies cannot check resources of kind {kind}")
     return _build_vocabulary(kind, words)
 
 
@@ -152,7 +152,10 @@ def _make_field_reader(is_before: bool, read: Callable[[object], object]) -> Req
 
 
 def _find_converter(value_type: type) -> Converter | None:
-    """What makes a value one that CEL takes: a text from a reference is a str of its own sort, for one."""
+    """Return a function that converts values to types that CEL accepts, or None.
+
+    For example, text from a reference is a subclass of str.
+    """
     if value_type == _TEXT_MAP:
         return _as_texts
     if value_type is str:

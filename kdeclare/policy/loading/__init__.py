@@ -1,1 +1,1 @@
-"""From the project file to policies that can be asked; all that other people's code can do wrong is said."""
+"""Load the policies of a project, and report every way in which custom code can fail."""

@@ -1,4 +1,4 @@
-"""The policies of a project: classes from its project file, and manifests of kind Policy."""
+"""Load the policies of a project: classes from the project file, and manifests of kind Policy."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,19 +33,19 @@ from kdeclare.policy.loading.policy_classes import (
 
 _RULES = "kdeclare.policy.rules."
 _UNBOUNDED_RULE = "kdeclare.policy.rules.lifelong"
-"""The one ready-made rule that runs other people's code."""
+"""The only ready-made rule that runs custom code."""
 
 _KEY_PROBLEMS = frozenset({"unknown-field", "bad-key"})
-"""What is wrong with a key, whatever its value."""
+"""Problems of a key rather than of its value."""
 
 
 def load_policies(
     project: Project, rules: Sequence[DesiredResource], kind: PolicyKind
 ) -> tuple[tuple[ConfiguredPolicy, ...], tuple[Diagnostic, ...]]:
-    """The policies that can be used, those of the project file first, and what is wrong with all of them.
+    """Return the usable policies, those of the project file first, and the problems of all policies.
 
-    rules: the Policy manifests. One with an error is left out; that has been said when it was read.
-    Whoever asks for policies closes them, also if some of the diagnostics are errors.
+    rules: the Policy manifests. One with an error is left out; the error was reported when it was read.
+    The caller must close the policies, even if some of the diagnostics are errors.
     """
     loader = _PolicyLoader()
     if project.policies:
@@ -63,7 +63,7 @@ def load_policies(
 
 @dataclass(frozen=True, slots=True)
 class _NamedPolicy:
-    """A policy for messages, usable or not."""
+    """The name and position of a policy, usable or not, for messages."""
 
     name: str
     place: SourcePosition | None
@@ -71,7 +71,7 @@ class _NamedPolicy:
 
 @dataclass(slots=True)
 class _PolicyLoader:
-    """What has been loaded so far; ``old`` are behind the deprecated interfaces."""
+    """The policies loaded so far. old: those with a deprecated interface. new: the other topic policies."""
 
     policies: list[ConfiguredPolicy] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _PolicyLoader:
         class_position = entry.where(("class",))
         interfaces = find_interfaces(type(policy))
         if ResourcePolicy in interfaces:
-            return  # KIP-201 is about topics
+            return  # KIP-201 covers topics only
         is_new = TopicActionsPolicy in interfaces
         (self.new if is_new else self.old).append(_NamedPolicy(entry.name, class_position))
         if not is_new:
@@ -127,14 +127,14 @@ def _build_policy(entry: PolicyEntry, policy: AnyPolicy) -> ConfiguredPolicy:
 
 
 def _is_bounded(cls: type) -> bool:
-    """Whether it is one of the ready-made rules, and not only called so."""
+    """Return whether a class is really one of the ready-made rules, and does not only share a name."""
     module = str(cls.__module__)
     module_names = vars(sys.modules[module]) if module.startswith(_RULES) and module in sys.modules else {}
     return module_names.get(cls.__name__) is cls and module != _UNBOUNDED_RULE
 
 
 def _is_already_reported(desired: DesiredResource, kind: PolicyKind) -> bool:
-    """Whether its errors are among those of its manifest."""
+    """Return whether the errors of a policy were reported with its manifest."""
     body = desired.get_body(PolicyBody)
     names = {"topics": list(body.topics), "names": list(body.names)}
     selector = {"labels": dict(body.labels), "kind": body.kind} | {key: n for key, n in names.items() if n}
@@ -156,7 +156,7 @@ def _build_unusable_error(desired: DesiredResource, e: Exception) -> Diagnostic:
 
 
 def _collect_modules(entry: PolicyEntry) -> Iterator[str]:
-    """The modules that an entry names, with those of policies within its settings."""
+    """Yield the modules that an entry names, including those of policies within its settings."""
     config: Any = {"class": entry.class_name, "config": entry.config}
     while isinstance(config, dict) and isinstance(config.get("class"), str):
         yield get_module_name(config["class"])
@@ -176,22 +176,24 @@ def _check_selector(entry: PolicyEntry) -> Iterator[SpecProblem]:
         return
     for field_name, names in (("topics", entry.topics), ("names", entry.names)):
         for index, reason in find_bad_patterns(names, entry.kind):
-            detail = f"'{names[index]}' is no regular expression: {reason}."
-            diagnostic = error("bad-pattern", "No regular expression", detail, subject=names[index])
+            detail = f"'{names[index]}' is not valid: {reason}."
+            diagnostic = error(
+                "bad-pattern", "Invalid name or regular expression", detail, subject=names[index]
+            )
             yield SpecProblem(("selector", field_name, index), diagnostic)
 
 
 def _check_class_kind(entry: PolicyEntry, policy: AnyPolicy) -> Iterator[SpecProblem]:
-    """What is wrong with a class about topics for another kind, and the other way round."""
+    """Yield an error for a topic policy that selects another kind, and the other way round."""
     is_resource_policy = ResourcePolicy in find_interfaces(type(policy))
     if is_resource_policy and entry.kind == TOPIC:
-        detail = f"'{entry.class_name}' is a ResourcePolicy, and these judge other kinds than topics."
-        hint = "Name the kind under 'selector.kind', or inherit from TopicActionsPolicy."
+        detail = f"'{entry.class_name}' is a ResourcePolicy, which checks kinds other than Topic."
+        hint = "Set 'selector.kind' to the kind, or inherit from TopicActionsPolicy."
         diagnostic = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
         yield SpecProblem(("class",), diagnostic)
     if not is_resource_policy and entry.kind != TOPIC:
-        detail = f"'{entry.class_name}' judges topics, and the selector names {entry.kind}."
-        hint = "A class about other kinds inherits from ResourcePolicy."
+        detail = f"'{entry.class_name}' checks topics, but the selector names the kind {entry.kind}."
+        hint = "Remove 'selector.kind', or use a class that inherits from ResourcePolicy."
         diagnostic = error("policy-of-another-kind", "Policy of another kind", detail, hint=hint)
         yield SpecProblem(("selector", "kind"), diagnostic)
 
@@ -205,9 +207,9 @@ def _check_duplicate_names(
         if name in places:
             yield error(
                 "duplicate-policy",
-                "Two policies of one name",
-                f"'{name}' is the name of the policy at {places[name]}, too.",
-                hint="Give each a name of its own.",
+                "Duplicate policy name",
+                f"The policy at {places[name]} is also named '{name}'.",
+                hint="Give each policy a unique name.",
                 place=desired.source,
                 resource=str(desired.id),
                 subject=name,
@@ -222,7 +224,7 @@ def _build_deprecated_warning(
         "deprecated-policy",
         "Deprecated policy interface",
         f"Policy '{entry.name}': '{entry.class_name}' is a {interface}, which KIP-201 deprecates.",
-        hint="A TopicActionsPolicy sees the same, and the topic before and after every change.",
+        hint="Inherit from TopicActionsPolicy, which gets the same data and the topic before and after.",
         place=class_position,
         subject=entry.name,
     )
@@ -231,7 +233,7 @@ def _build_deprecated_warning(
 def _check_conflicts(
     deprecated_policies: Sequence[_NamedPolicy], current_policies: Sequence[_NamedPolicy]
 ) -> Iterator[Diagnostic]:
-    """Old and new together, told at each old one and at the first new one."""
+    """Yield an error at each deprecated policy, and at the first current one, if a project has both."""
     if not deprecated_policies or not current_policies:
         return
     pairs = [(named, current_policies[0]) for named in deprecated_policies] + [
@@ -240,11 +242,10 @@ def _check_conflicts(
     for policy, other_policy in pairs:
         yield error(
             "policy-conflict",
-            "Deprecated and new policies together",
-            f"Policy '{policy.name}' cannot be used together with '{other_policy.name}' "
-            f"({other_policy.place}): "
-            "one of the two has a deprecated interface, the other one has not.",
-            hint="KIP-201 allows either kind: move the deprecated ones to TopicActionsPolicy.",
+            "Mixed policy interfaces",
+            f"Policy '{policy.name}' cannot be combined with '{other_policy.name}' ({other_policy.place}): "
+            "only one of them has a deprecated interface, and KIP-201 does not allow both kinds together.",
+            hint="Change the deprecated policies to TopicActionsPolicy.",
             place=policy.place,
             subject=policy.name,
         )

@@ -1,7 +1,7 @@
-"""Making a project's folder a place to import from, for as long as its policies are loaded.
+"""Make modules importable from a project's folder while its policies are loaded.
 
-Nothing else may be found there instead of what it means elsewhere: not by a policy that imports a library,
-and not by kdeclare itself, which goes on in other threads meanwhile.
+The folder must not shadow other modules: neither libraries that a policy imports, nor modules that kdeclare
+itself imports in other threads meanwhile.
 """
 
 import importlib
@@ -25,15 +25,15 @@ _MAX_MODULES = 500
 
 _lock = RLock()
 _imported: dict[str, ModuleType] = {}
-"""What came from a project's folder last."""
+"""The modules that were last imported from a project's folder."""
 
 
 @contextmanager
 def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
-    """Inside, policies' threads find modules that lie in ``folder`` and are not to be found elsewhere.
+    """Let threads that load policies import modules from ``folder`` that do not exist elsewhere.
 
-    modules: the dotted names that are going to be imported. What is imported stays so until the next project
-    is loaded; a policy has to import what it needs at the top of its module.
+    modules: the dotted names that will be imported. Imported modules stay loaded until the next project is
+    loaded. A policy must import what it needs at the top of its module.
     """
     finder = _FolderFinder(folder.resolve(), {name.partition(".")[0] for name in modules})
     with _lock:
@@ -49,7 +49,7 @@ def make_importable(folder: Path, modules: Iterable[str]) -> Iterator[None]:
 
 
 def explain_ambiguity(module: str) -> str | None:
-    """What else a module of the project's folder could mean, in words; None if nothing."""
+    """Return what else the name of a module in the project's folder means; None if it is unambiguous."""
     finder = _find_active_finder()
     top = module.partition(".")[0]
     if finder is None or top == _OWN_PACKAGE or not _has_module(finder.folder, module.split(".")):
@@ -58,13 +58,13 @@ def explain_ambiguity(module: str) -> str | None:
         return "is Python's own module"
     loaded = sys.modules.get(top)
     if loaded is not None:
-        return None if _is_from(loaded, finder.folder) else "has been imported from elsewhere already"
+        return None if _is_from(loaded, finder.folder) else "has already been imported from elsewhere"
     other_spec = finder.elsewhere(top)
     return "is an installed module" if other_spec is not None and other_spec.loader is not None else None
 
 
 def find_modules() -> list[str]:
-    """The dotted names of the modules in the project's folder, as far as anybody would look for them."""
+    """Return the dotted names of the modules in the project's folder, up to a depth and a number."""
     finder = _find_active_finder()
     return (
         [] if finder is None else list(islice(_collect_modules(finder.folder, "", _MAX_DEPTH), _MAX_MODULES))
@@ -74,7 +74,7 @@ def find_modules() -> list[str]:
 class _FolderFinder(MetaPathFinder):
     """Finds the top-level modules of a folder.
 
-    policy_modules: those that policies name. found: those that were found here.
+    policy_modules: the modules that policies name. found: the modules that were found here.
     """
 
     def __init__(self, folder: Path, policy_modules: set[str]) -> None:
@@ -85,7 +85,7 @@ class _FolderFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """See MetaPathFinder; modules in packages are found by Python, as it is told where those are."""
+        """See MetaPathFinder. Python finds submodules itself, because it knows the package's path."""
         if path is not None or fullname in _EXCLUDED_MODULES or not is_loading():
             return None
         spec = PathFinder.find_spec(fullname, [str(self.folder)])
@@ -98,7 +98,7 @@ class _FolderFinder(MetaPathFinder):
         return spec
 
     def elsewhere(self, name: str) -> ModuleSpec | None:
-        """Where the name leads outside of the folder; a folder without ``__init__`` has no loader."""
+        """Return the spec of a name outside the folder; a folder without ``__init__`` has no loader."""
         for finder in list(sys.meta_path):
             spec = None if isinstance(finder, _FolderFinder) else finder.find_spec(name, None)
             if spec is not None:
@@ -106,7 +106,7 @@ class _FolderFinder(MetaPathFinder):
         return None
 
     def _should_yield(self, spec: ModuleSpec) -> bool:
-        """Whether it is any folder, which has the name of another one by chance."""
+        """Return whether a folder without ``__init__`` has this name only by chance."""
         return spec.loader is None and spec.name not in self._policy_modules
 
 
@@ -115,7 +115,7 @@ def _find_active_finder() -> _FolderFinder | None:
 
 
 def _unload_modules() -> None:
-    """The next project may have modules of the same names."""
+    """Unload the modules of the previous project, because the next one may have modules of the same names."""
     for name, module in _imported.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]

@@ -1,4 +1,4 @@
-"""From ``module:Class`` and settings to a policy; all that other people's code can do wrong is said."""
+"""Build a policy from ``module:Class`` and its settings, and report every way in which its code can fail."""
 
 import importlib
 import inspect
@@ -50,33 +50,33 @@ class UnusablePolicy(Exception):
 
 
 def get_module_name(class_name: str) -> str:
-    """The module in ``module:Class``."""
+    """Return the module of ``module:Class``."""
     return class_name.partition(":")[0]
 
 
 def make_policy(class_name: str, interfaces: tuple[type[AnyPolicy], ...] = INTERFACES) -> AnyPolicy:
-    """A new instance of a class that implements one of the interfaces. Raises Unusable."""
+    """Return a new instance of a class that implements one of the interfaces. Raises UnusablePolicy."""
     module, _, name = class_name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), name)):
-        hint = "The file policies/naming.py beside the project file is the module 'policies.naming'."
-        raise _build_not_a_policy_error(f"'{class_name}' is not of the form module:Class.", hint)
+        hint = "Write 'policies.naming:Class' for a class in policies/naming.py next to the project file."
+        raise _build_not_a_policy_error(f"'{class_name}' does not have the form module:Class.", hint)
     loaded_module = _import_module(module)
     cls = _attempt(
         lambda: _get_class(loaded_module, name, interfaces),
-        f"'{class_name}' cannot be looked at",
+        f"'{class_name}' cannot be inspected",
         _CLASS_PATH,
     )
     constructor: Callable[[], AnyPolicy] = cls
-    policy = _attempt(constructor, f"'{class_name}' cannot be made without arguments", _CLASS_PATH)
+    policy = _attempt(constructor, f"'{class_name}' cannot be constructed without arguments", _CLASS_PATH)
     if not _is_implementation(type(policy), interfaces):
         raise _build_not_a_policy_error(
-            f"'{class_name}' makes no policy, but an object of class {type(policy).__name__}."
+            f"'{class_name}' creates an object of class {type(policy).__name__}, which is not a policy."
         )
     return policy
 
 
 def configure_policy(policy: AnyPolicy, class_name: str, settings: Mapping[str, Any]) -> None:
-    """Give a policy its settings. Raises Unusable."""
+    """Give a policy its settings. Raises UnusablePolicy."""
 
     def configure_instance() -> None:
         try:
@@ -86,7 +86,7 @@ def configure_policy(policy: AnyPolicy, class_name: str, settings: Mapping[str, 
         except UnusablePolicy as inner:  # of a policy that is one of the settings
             raise UnusablePolicy(*(replace(p, path=(CONFIG, *p.path)) for p in inner.problems)) from None
 
-    _attempt(configure_instance, f"'{class_name}' does not take its settings", (CONFIG,))
+    _attempt(configure_instance, f"'{class_name}' does not accept its settings", (CONFIG,))
 
 
 def _import_module(name: str) -> ModuleType:
@@ -99,7 +99,7 @@ def _import_module(name: str) -> ModuleType:
             return importlib.import_module(name)
         except ModuleNotFoundError as e:
             if e.name is None or not f"{name}.".startswith(f"{e.name}."):
-                raise  # it is there, and something that it imports is not
+                raise  # the module exists, but something that it imports does not
             raise _build_missing_module_error(e.name, name) from None
 
     return _attempt(import_named, f"'{name}' cannot be imported", _CLASS_PATH)
@@ -108,8 +108,8 @@ def _import_module(name: str) -> ModuleType:
 def _build_missing_module_error(name: str, module_name: str) -> UnusablePolicy:
     parent, _, last_part = name.rpartition(".")
     suggestion = format_suggestion(module_name, [*find_modules(), _RULES_MODULE])
-    detail = f"There is no module '{last_part}'" + (f" in '{parent}'." if parent else ".")
-    search_hint = "It is looked for beside the project file and among the installed packages."
+    detail = f"The module '{last_part}' does not exist" + (f" in '{parent}'." if parent else ".")
+    search_hint = "Put the module next to the project file, or install the package that contains it."
     return _build_not_found_error(detail, suggestion or search_hint)
 
 
@@ -118,24 +118,25 @@ def _get_class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy],
     module_name = module.__name__
     if candidate is None:
         class_names = [n for n, item in vars(module).items() if _is_implementation(item, interfaces)]
-        classes_hint = f"It has {format_alternatives(class_names)}." if class_names else ""
+        classes_hint = f"Use {format_alternatives(class_names)}." if class_names else ""
         raise _build_not_found_error(
             f"'{module_name}' has no class '{name}'.", format_suggestion(name, class_names) or classes_hint
         )
     if not _is_implementation(candidate, interfaces):
         raise _build_not_a_policy_error(
-            f"'{module_name}:{name}' is no subclass of {format_alternatives(i.__name__ for i in interfaces)}."
+            f"'{module_name}:{name}' is not a subclass of "
+            f"{format_alternatives(i.__name__ for i in interfaces)}."
         )
     if inspect.isabstract(candidate):
         missing_methods = ", ".join(sorted(candidate.__abstractmethods__))
         raise _build_not_a_policy_error(
-            f"'{module_name}:{name}' is abstract: it does not define {missing_methods}."
+            f"'{module_name}:{name}' is abstract: it does not implement {missing_methods}."
         )
     implemented = find_interfaces(candidate)
     if ResourcePolicy in implemented and len(implemented) > 1:
         interface_names = " and ".join(interface.__name__ for interface in implemented)
         raise _build_not_a_policy_error(
-            f"'{module_name}:{name}' is {interface_names}; topics and other kinds take a class each."
+            f"'{module_name}:{name}' is both {interface_names}. Topics and other kinds need separate classes."
         )
     if TopicActionsPolicy in implemented and len(implemented) > 1:
         raise _build_interface_conflict(f"{module_name}:{name}", implemented)
@@ -143,7 +144,7 @@ def _get_class(module: ModuleType, name: str, interfaces: tuple[type[AnyPolicy],
 
 
 def _is_implementation(item: object, interfaces: tuple[type[AnyPolicy], ...]) -> bool:
-    # not isinstance, which asks the item
+    # not isinstance, which would run code of the item
     if not issubclass(type(item), type) or item in INTERFACES:
         return False
     return any(i in interfaces for i in find_interfaces(item))  # type: ignore[arg-type]  # it is a type
@@ -155,7 +156,7 @@ def _attempt(call: Callable[[], _T], failure_text: str, path: SpecPath) -> _T:
             return call()
         except (UnusablePolicy, KeyboardInterrupt):
             raise
-        except BaseException as e:  # noqa: BLE001  other people's code runs here
+        except BaseException as e:  # noqa: BLE001  custom code runs here
             _log.info("%s", failure_text, exc_info=True)
             raise _build_failure(failure_text, format_exception(e), path) from None
 
@@ -174,20 +175,20 @@ def _build_failure(failure_text: str, reason: str, path: SpecPath) -> UnusablePo
 def _build_interface_conflict(class_name: str, implemented: tuple[type[AnyPolicy], ...]) -> UnusablePolicy:
     deprecated_names = " and ".join(interface.__name__ for interface in implemented[1:])
     detail = (
-        f"'{class_name}' is a TopicActionsPolicy, and {deprecated_names} as well, which KIP-201 deprecates."
+        f"'{class_name}' is both a TopicActionsPolicy and a {deprecated_names}, which KIP-201 deprecates."
     )
-    hint = "Inherit from TopicActionsPolicy alone: it is asked about all that the other is asked about."
+    hint = "Inherit from TopicActionsPolicy alone, which covers the requests of the other interface."
     return UnusablePolicy(
-        SpecProblem(_CLASS_PATH, error("policy-conflict", "Old and new in one class", detail, hint))
+        SpecProblem(_CLASS_PATH, error("policy-conflict", "Mixed policy interfaces", detail, hint))
     )
 
 
 def _build_ambiguous_module_error(module: str, conflict: str) -> UnusablePolicy:
     top = module.partition(".")[0]
-    detail = f"'{top}' {conflict}, and the folder of the project file has another one of that name."
-    hint = "Rename the one beside the project file."
+    detail = f"'{top}' {conflict}, and the folder of the project file has a module of the same name."
+    hint = "Rename the module next to the project file."
     return UnusablePolicy(
-        SpecProblem(_CLASS_PATH, error("ambiguous-policy-module", "Two modules of one name", detail, hint))
+        SpecProblem(_CLASS_PATH, error("ambiguous-policy-module", "Ambiguous module name", detail, hint))
     )
 
 
@@ -206,9 +207,9 @@ _NO_TAG = ""
 
 
 def build_problems(e: ValidationError, policy: object, settings: Mapping[str, Any]) -> list[SpecProblem]:
-    """All errors; their paths begin with ``config``, the field of the settings.
+    """Return all validation errors; their paths begin with ``config``, the field of the settings.
 
-    policy: whose ``settings_model``, if it has one, says what could have been meant.
+    policy: its ``settings_model``, if it has one, is used to suggest corrections.
     """
     model = getattr(policy, "settings_model", None)
     settings_type = model if isinstance(model, type) and issubclass(model, BaseModel) else dict[str, Any]
@@ -243,15 +244,15 @@ def _nest_error(item: ErrorDetails) -> InitErrorDetails:
             type=item["type"], loc=loc, input=item["input"], ctx=item.get("ctx", {})
         )
         ValidationError.from_exception_data("", [nested_error])
-    except (KeyError, TypeError, ValueError):  # a type of their own
+    except (KeyError, TypeError, ValueError):  # a custom error type
         custom_type = PydanticCustomError("own", "{said}", {"said": item["msg"]})
         return InitErrorDetails(type=custom_type, loc=loc, input=item["input"])
     return nested_error
 
 
 def _build_tree(data: Any, path: SpecPath, paths: list[SpecPath]) -> Node:
-    """Plain data as nodes. The line of a node is where its path stands in ``paths``, so that what is
-    explained by nodes can be told by paths."""
+    """Build nodes from plain data. The line of a node is the index of its path in ``paths``, so that
+    diagnostics with node positions can be mapped back to paths."""
     paths.append(path)
     mark = Mark("", 0, len(paths) - 1, 0, None, 0)
     if isinstance(data, Mapping):

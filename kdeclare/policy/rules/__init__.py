@@ -1,4 +1,4 @@
-"""Ready-made rules: policies that a project names and sets, without code of its own."""
+"""Ready-made rules: policies that a project names and configures, without custom code."""
 
 from kdeclare.policy.rules.configs import AllowedConfigs, BoundedConfigs, ForbiddenConfigs, RequiredConfigs
 from kdeclare.policy.rules.lifelong import CreationRuleForLife

@@ -1,4 +1,4 @@
-"""What ready-made rules share: settings, labels, and the words of their messages."""
+"""The common parts of ready-made rules: settings, labels, and formatting of messages."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -11,17 +11,17 @@ from kdeclare.policy.interface import Action, PolicyViolation, RequestMetadata, 
 
 
 class Settings(BaseModel):
-    """What a rule can be told in the project file; what it does not know is an error."""
+    """The settings of a rule in the project file; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class NoSettings(Settings):
-    """Of a rule that there is nothing to be told."""
+    """The settings of a rule that has none."""
 
 
 def as_text(raw: Any) -> Any:
-    """A number or a boolean as the text that labels and Kafka have for it; all else as it is."""
+    """Return a number or a boolean as the text that labels and Kafka use; other values unchanged."""
     if isinstance(raw, bool):
         return str(raw).lower()
     return str(raw) if isinstance(raw, int | float) else raw
@@ -30,44 +30,44 @@ def as_text(raw: Any) -> Any:
 Text = Annotated[
     str, BeforeValidator(as_text), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
 ]
-"""A text that may be written like a number or a boolean, as in a manifest's labels."""
+"""Text that may be written as a number or a boolean, as in a manifest's labels."""
 
 S = TypeVar("S", bound=Settings)
 
 
 class Rule(TopicActionsPolicy, Generic[S]):
-    """A policy with typed settings. ``settings_model`` says what can be set."""
+    """A policy with typed settings. settings_model: the model of the settings."""
 
     settings_model: type[S]
     settings: S
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Take the settings. Raises pydantic's ValidationError where they are not in order."""
+        """Apply the settings. Raises pydantic's ValidationError if they are invalid."""
         self.settings = self.settings_model.model_validate(dict(configs))
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong with a topic: the field, in the words of `RequestMetadata.changed`, and a sentence."""
+    """A violation by a topic: the field, in the form of `RequestMetadata.changed`, and a sentence."""
 
     field: str
     text: str
 
 
 class StateRule(Rule[S]):
-    """A rule about what a topic is like.
+    """A rule for the state of a topic.
 
-    A creation has to satisfy it. A modification is denied for what it brings about: for a field that it
-    changes and that is wrong afterwards, and for what was not wrong in the same way before.
+    A creation must satisfy it. A modification is denied only for violations that it causes: in fields that it
+    changes, and violations that did not exist in the same form before.
     """
 
     @abstractmethod
     def concerns(self, field: str) -> bool:
-        """Whether a change of the field can make a topic violate the rule; nothing is read for others."""
+        """Return whether a change of the field can violate the rule; for other fields, no state is read."""
 
     @abstractmethod
     def find_violations(self, topic: str, state: TopicState) -> Iterable[Violation]:
-        """All that is wrong with a topic in this state."""
+        """Return all violations by a topic in this state."""
 
     def validate(self, request: RequestMetadata) -> None:
         """See `TopicActionsPolicy.validate`."""
@@ -85,19 +85,19 @@ class StateRule(Rule[S]):
 
 
 def has_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
-    """Whether the topic has all of these labels."""
+    """Return whether the topic has all of these labels."""
     return not labels or labels.items() <= request.labels.items()
 
 
 def has_or_had_labels(request: RequestMetadata, labels: Mapping[str, str]) -> bool:
-    """Whether the topic has all of these labels, or had them before the request."""
+    """Return whether the topic has all of these labels, or had them before the request."""
     return has_labels(request, labels) or labels.items() <= request.labels_before.items()
 
 
 def format_labelled_topics(labels: Mapping[str, str]) -> str:
-    """The topics with these labels, for a message."""
+    """Return the noun for the topics with these labels, for a message."""
     label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    return f"topics labelled {label_text}" if labels else "topics"
+    return f"topics labeled {label_text}" if labels else "topics"
 
 
 _MAX_LISTED = 8
@@ -105,12 +105,12 @@ _MAX_VALUE_LENGTH = 60
 
 
 def format_count(number: int, noun: str) -> str:
-    """A number of things: ``1 partition``, ``1,200 partitions``."""
+    """Format a count: ``1 partition``, ``1,200 partitions``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_list(items: Iterable[object], last: str = "and") -> str:
-    """The first few of several: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
+    """Format the first few items: ``0, 1 and 2``, ``0, 1 … and 40 more``."""
     words = [str(item) for item in items]
     if len(words) > _MAX_LISTED + 1:
         return f"{', '.join(words[:_MAX_LISTED])} {last} {len(words) - _MAX_LISTED:,} more"
@@ -118,11 +118,11 @@ def format_list(items: Iterable[object], last: str = "and") -> str:
 
 
 def format_partitions(numbers: Iterable[int]) -> str:
-    """Partitions by their numbers, as the beginning of a sentence."""
+    """Format partitions by number, as the beginning of a sentence."""
     sorted_numbers = sorted(numbers)
     return f"Partition{'s' if len(sorted_numbers) > 1 else ''} {format_list(sorted_numbers)}"
 
 
 def format_setting(key: str, value: str) -> str:
-    """A config with its value, as Kafka's tools write it."""
+    """Format a config with its value, as Kafka's tools do."""
     return f"{key}={value if len(value) <= _MAX_VALUE_LENGTH else value[: _MAX_VALUE_LENGTH - 1] + '…'}"

@@ -1,4 +1,4 @@
-"""Values of topic configs: as rules are told them, and what they mean."""
+"""Rules for the configs of topics, and the comparison of config values."""
 
 import difflib
 from abc import abstractmethod
@@ -14,7 +14,7 @@ from kdeclare.policy.interface import TopicState
 from kdeclare.policy.rules.base import S, Settings, StateRule, Violation, as_text, format_list, format_setting
 
 _SIMILARITY = 0.9
-"""How alike two keys are when one of them is taken for a slip of the pen."""
+"""The similarity of two keys above which one is taken for a misspelling of the other."""
 
 
 def _join_elements(raw: Any) -> Any:
@@ -29,7 +29,7 @@ ConfigText = Annotated[
     BeforeValidator(_join_elements),
     Field(json_schema_extra={"type": ["string", "number", "boolean", "array"]}),
 ]
-"""The whole value of a config, written as in a manifest; a list becomes its elements joined by commas."""
+"""The whole value of a config, written as in a manifest; the elements of a list are joined by commas."""
 
 
 Number = int | Annotated[float, Field(allow_inf_nan=False)]
@@ -37,7 +37,7 @@ Number = int | Annotated[float, Field(allow_inf_nan=False)]
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number that a text is; None where it is none, or not a finite one."""
+    """Parse a number; return None for other text and for numbers that are not finite."""
     for convert in (int, float):
         try:
             parsed = convert(text)
@@ -48,7 +48,7 @@ def parse_number(text: str) -> int | float | None:
 
 
 def is_same_value(key: str, first: str, second: str) -> bool:
-    """Whether two values of a config mean the same: ``0.5`` and ``0.50``, lists in another order."""
+    """Return whether two config values are equivalent: ``0.5`` and ``0.50``, lists in another order."""
     return first == second or _normalize_value(key, first) == _normalize_value(key, second)
 
 
@@ -64,9 +64,9 @@ def _normalize_value(key: str, value: str) -> object:
 
 
 def validate_keys(keys: Iterable[str]) -> None:
-    """Raises ValueError for a key that looks like a misspelt one, as its rule would never hold.
+    """Raise ValueError for a key that looks misspelled, because its rule would never apply.
 
-    One that is like no other is taken for one of a newer Kafka.
+    A key that resembles no known key is assumed to belong to a newer Kafka version.
     """
     known_keys = _get_known_keys()
     for key in keys:
@@ -78,7 +78,7 @@ def validate_keys(keys: Iterable[str]) -> None:
 
 
 def _get_known_keys() -> Mapping[str, type]:
-    """The configs that Kafka knows, with the types of their values."""
+    """Return the known topic configs of Kafka, with the types of their values."""
     words = find_policy_words(TOPIC)
     configs = words.fields["configs"] if words is not None else None
     return configs.keys() if configs is not None and configs.keys is not None else {}
@@ -92,28 +92,28 @@ _NO_LIMIT, _AS_RETENTION = -1, -2
 
 
 class ConfigRule(StateRule[S]):
-    """A rule about the overrides, one by one."""
+    """A rule for config overrides, one by one."""
 
     def concerns(self, field: str) -> bool:
-        """Configs that the rule has something to say of."""
+        """Return whether the field is a config that the rule checks."""
         return field.startswith(_PREFIX) and self.names(field.removeprefix(_PREFIX))
 
     def names(self, key: str) -> bool:
-        """Whether the rule is about this key."""
+        """Return whether the rule checks this key."""
         return True
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """At most one a key."""
+        """Yield at most one violation for each key."""
         for key, text in self.wrong(state.configs):
             yield Violation(_PREFIX + key, f"{topic} would {text}.")
 
     @abstractmethod
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Keys, each with what the topic would have or do."""
+        """Yield the violating keys, each with a predicate for the message."""
 
 
 class RequiredConfigsSettings(Settings):
-    """configs: keys that must be set, each with its value; null takes any."""
+    """configs: keys that must be set, each with its required value; null allows any value."""
 
     configs: Annotated[dict[str, ConfigText | None], Field(min_length=1)]
 
@@ -125,16 +125,16 @@ class RequiredConfigsSettings(Settings):
 
 
 class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
-    """Some configs are set, to any value or to a certain one."""
+    """Requires some configs to be set, to any value or to a certain one."""
 
     settings_model = RequiredConfigsSettings
 
     def names(self, key: str) -> bool:
-        """Those that are required."""
+        """Return whether the key is required."""
         return key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Keys that are missing or have another value."""
+        """Yield the keys that are missing or have another value."""
         for key, wanted in self.settings.configs.items():
             value = configs.get(key)
             if value is None:
@@ -144,7 +144,7 @@ class RequiredConfigs(ConfigRule[RequiredConfigsSettings]):
 
 
 class ForbiddenConfigsSettings(Settings):
-    """keys: what must not be set."""
+    """keys: the configs that must not be set."""
 
     keys: Annotated[list[str], Field(min_length=1)]
 
@@ -156,25 +156,25 @@ class ForbiddenConfigsSettings(Settings):
 
 
 class ForbiddenConfigs(ConfigRule[ForbiddenConfigsSettings]):
-    """Some configs are left to the brokers."""
+    """Forbids overrides of some configs, so that broker defaults apply."""
 
     settings_model = ForbiddenConfigsSettings
 
     def names(self, key: str) -> bool:
-        """Those that are forbidden."""
+        """Return whether the key is forbidden."""
         return key in self.settings.keys
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Keys that are set."""
+        """Yield the forbidden keys that are set."""
         for key in sorted(configs.keys() & set(self.settings.keys)):
             yield key, f"have {format_setting(key, configs[key])}; this config must not be set"
 
 
 class AllowedConfigsSettings(Settings):
-    """keys: what may be set, beside what ``configs`` names; not stated, everything may.
+    """keys: the configs that may be set in addition to those in ``configs``; if omitted, all may be set.
 
-    configs: the values that a key may have. A value that is a list is one value: ``[[compact], [compact,
-    delete]]`` allows these two and not ``[delete]``.
+    configs: the allowed values by key. A list is one value: ``[[compact], [compact, delete]]`` allows these
+    two values, but not ``[delete]``.
     """
 
     keys: list[str] | None = None
@@ -183,29 +183,29 @@ class AllowedConfigsSettings(Settings):
     @model_validator(mode="after")
     def _validate_not_empty(self) -> "AllowedConfigsSettings":
         if self.keys is None and not self.configs:
-            raise ValueError("needs 'keys', 'configs' or both")
+            raise ValueError("set 'keys', 'configs' or both")
         validate_keys([*(self.keys or ()), *self.configs])
         return self
 
 
 class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
-    """Only some configs are set, or some only to certain values."""
+    """Allows only some configs to be set, or some only to certain values."""
 
     settings_model = AllowedConfigsSettings
 
     def names(self, key: str) -> bool:
-        """All keys, if only some are allowed."""
+        """Return whether the rule checks this key: all keys if only some are allowed."""
         return self.settings.keys is not None or key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Keys that may not be set, and those with values that they may not have."""
+        """Yield the keys that must not be set, and those with values that are not allowed."""
         keys, values = self.settings.keys, self.settings.configs
         for key, value in sorted(configs.items()):
             if key in values:
                 if not any(is_same_value(key, value, allowed) for allowed in values[key]):
                     yield (
                         key,
-                        f"have {format_setting(key, value)}; it may be {format_list(values[key], 'or')}",
+                        f"have {format_setting(key, value)}; it must be {format_list(values[key], 'or')}",
                     )
             elif keys is not None and key not in keys:
                 known = sorted({*keys, *values})
@@ -214,7 +214,7 @@ class AllowedConfigs(ConfigRule[AllowedConfigsSettings]):
 
 
 class ValueBounds(Settings):
-    """min, max: both included; at least one of them."""
+    """min, max: inclusive bounds; at least one is required."""
 
     min: Number | None = None
     max: Number | None = None
@@ -222,14 +222,14 @@ class ValueBounds(Settings):
     @model_validator(mode="after")
     def _validate_bounds(self) -> "ValueBounds":
         if self.min is None and self.max is None:
-            raise ValueError("needs 'min', 'max' or both")
+            raise ValueError("set 'min', 'max' or both")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"leaves nothing: 'min' ({self.min}) is more than 'max' ({self.max})")
+            raise ValueError(f"'min' ({self.min}) is greater than 'max' ({self.max})")
         return self
 
 
 class BoundedConfigsSettings(Settings):
-    """configs: keys with the bounds of their values."""
+    """configs: the bounds of the values, by key."""
 
     configs: Annotated[dict[str, ValueBounds], Field(min_length=1)]
 
@@ -241,20 +241,21 @@ class BoundedConfigsSettings(Settings):
 
 
 class BoundedConfigs(ConfigRule[BoundedConfigsSettings]):
-    """The numbers of some configs, where they are set, lie within bounds.
+    """Keeps numeric configs, if they are set, within bounds.
 
-    Of retention (``retention.ms``, ``retention.bytes`` and the same with ``local.``), -1 is "no limit" and
-    more than any number. -2 of ``local.`` is "as the other one" and not judged; bound the other one.
+    For retention (``retention.ms``, ``retention.bytes`` and their ``local.`` variants), -1 means "no limit"
+    and is greater than any number. For the ``local.`` variants, -2 means "same as the other config" and is
+    not checked; set bounds for the other config instead.
     """
 
     settings_model = BoundedConfigsSettings
 
     def names(self, key: str) -> bool:
-        """Those with bounds."""
+        """Return whether the key has bounds."""
         return key in self.settings.configs
 
     def wrong(self, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Keys with values out of their bounds."""
+        """Yield the keys whose values are out of bounds."""
         for key, bounds in self.settings.configs.items():
             wanted = _explain_bounds(key, configs[key], bounds) if key in configs else None
             if wanted:

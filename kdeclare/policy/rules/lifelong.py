@@ -1,4 +1,4 @@
-"""Holding topics to the rule that they were created by (KIP-201, example 1)."""
+"""Enforce a creation rule for the whole life of a topic (KIP-201, example 1)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ _ASSIGNMENTS = "assignments"
 
 
 class CreationRuleForLifeSettings(Settings):
-    """class: the policy about creations, as ``module:Class``. config: its own settings."""
+    """class: the policy for creations, as ``module:Class``. config: its settings."""
 
     class_name: str = Field(alias="class")
     config: dict[str, Any] = {}  # noqa: RUF012  frozen
@@ -25,9 +25,9 @@ class CreationRuleForLifeSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class CreationView:
-    """A request as if the topic were created in one of its states.
+    """A request that presents one of a topic's states as a creation.
 
-    assigned: whether its replicas are shown as what the request states, and not their number.
+    assigned: whether the request has replica assignments instead of counts.
     """
 
     request: RequestMetadata
@@ -51,7 +51,7 @@ class CreationView:
 
     @property
     def pre_request_state(self) -> None:
-        """None, as nothing is there before a creation."""
+        """None, because the topic does not exist before a creation."""
         return
 
     @property
@@ -61,12 +61,12 @@ class CreationView:
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """None, as nothing is there before a creation."""
+        """Empty, because the topic does not exist before a creation."""
         return {}
 
     @property
     def changed(self) -> frozenset[str]:
-        """All that the topic has."""
+        """All fields that the topic has."""
         counts = ("partitions", "replicationFactor")
         configs = (f"configs.{key}" for key in self.post_request_state.configs)
         return frozenset((_ASSIGNMENTS,) if self.assigned else counts).union(configs)
@@ -82,25 +82,25 @@ class CreationView:
         return 0
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """As in the request."""
+        """Return the count of the request."""
         return self.request.partitions_of(labels)
 
 
 class CreationRuleForLife(Rule[CreationRuleForLifeSettings]):
-    """A topic is never modified out of the rule that holds for its creation (KIP-201, example 1).
+    """Denies modifications after which a topic would violate its creation rule (KIP-201, example 1).
 
-    The other policy, a TopicActionsPolicy or CreateTopicPolicy, is asked about creations, and about what
-    modifications make of a topic as if it were created so. A modification is denied where the topic would
-    not be allowed as it is afterwards, unless that is said of it as it was before, in the same words. Where
-    replicas are moved, the topic is shown with counts and once more with assignments, as a
-    CreateTopicPolicy sees either.
+    The creation rule is another policy, a TopicActionsPolicy or CreateTopicPolicy. It is evaluated for
+    creations, and for the result of each modification as if the topic were created in that state. A
+    modification is denied if this result is denied, unless the state before the modification is denied with
+    the same message. If replicas are moved, the policy is evaluated once with counts and once with
+    assignments, because a CreateTopicPolicy gets either the ones or the others.
     """
 
     settings_model = CreationRuleForLifeSettings
     _policy: Policy
 
     def configure(self, configs: Mapping[str, Any]) -> None:
-        """Make the other policy and configure it. Raises ValidationError or Unusable."""
+        """Construct and configure the other policy. Raises ValidationError or UnusablePolicy."""
         super().configure(configs)
         name = self.settings.class_name
         policy = make_policy(name, (TopicActionsPolicy, CreateTopicPolicy))

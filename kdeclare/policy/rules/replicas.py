@@ -1,4 +1,4 @@
-"""What replicas are good for: how many must have a record, and over how many racks they are spread."""
+"""Rules for replicas: ``min.insync.replicas``, and the number of racks that replicas are spread over."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
@@ -22,26 +22,26 @@ _FIELD = f"configs.{_MIN_ISR}"
 
 
 class MinInsyncReplicasSettings(Settings):
-    """min: the least value that a topic may set."""
+    """min: the smallest value that a topic may set."""
 
     min: Annotated[int, Field(ge=1)] | None = None
 
 
 class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
-    """Where ``min.insync.replicas`` is set, it is below the replication factor.
+    """Requires ``min.insync.replicas``, if it is set, to be below the replication factor.
 
-    Otherwise one broker that is down stops everybody who writes with acks=all. A topic that does not set
-    it is not judged; `RequiredConfigs` makes it be set.
+    Otherwise a single broker failure blocks all producers that use acks=all. A topic that does not set it is
+    not checked; use `RequiredConfigs` to require it.
     """
 
     settings_model = MinInsyncReplicasSettings
 
     def concerns(self, field: str) -> bool:
-        """The config, and what the factor follows from."""
+        """Return whether the field is the config, or determines the replication factor."""
         return field in (_FIELD, "replicationFactor", "assignments")
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """Too few, and not below the factor; the factor is looked at only where the config is set."""
+        """Yield the violations of both bounds. The replication factor is read only if the config is set."""
         text = state.configs.get(_MIN_ISR)
         if text is None:
             return
@@ -58,18 +58,18 @@ class MinInsyncReplicas(StateRule[MinInsyncReplicasSettings]):
 
 
 class MinRacksSettings(Settings):
-    """racks: over how many the replicas of a partition must be spread."""
+    """racks: the minimum number of racks for the replicas of a partition."""
 
     racks: Annotated[int, Field(ge=1)]
 
 
 class MinRacks(Rule[MinRacksSettings]):
-    """The replicas of every partition lie on at least so many racks.
+    """Requires the replicas of every partition to be spread over a minimum number of racks.
 
-    Brokers without a rack lie on none. Partitions that Kafka is to place are denied where it may not spread
-    them so: with fewer replicas, beside those that brokers without a rack may get, or with fewer racks in
-    the cluster. A modification is denied for the partitions
-    whose brokers it changes and for those that it adds.
+    Brokers without a rack do not count. Partitions that Kafka will place are denied if Kafka might not reach
+    the minimum: if the cluster has fewer racks, or if the partitions have fewer replicas, not counting those
+    that brokers without a rack may get. A modification is denied only for partitions whose brokers it changes
+    and for those that it adds.
     """
 
     settings_model = MinRacksSettings
@@ -116,11 +116,10 @@ class MinRacks(Rule[MinRacksSettings]):
             ]
             if changed_partitions:
                 prefix = (
-                    f"{format_partitions(changed_partitions)} of {request.topic} would lie "
+                    f"{format_partitions(changed_partitions)} of {request.topic} would have replicas "
                     f"on {format_count(rack_count, 'rack')}"
                 )
-                pronoun = "they" if len(changed_partitions) > 1 else "it"
-                messages.append(f"{prefix}; {pronoun} must lie on at least {min_racks:,}.")
+                messages.append(f"{prefix}; at least {min_racks:,} are required.")
         return messages
 
     def _explain_unplaceable(self, request: RequestMetadata, post: TopicState) -> list[str]:
@@ -128,20 +127,20 @@ class MinRacks(Rule[MinRacksSettings]):
         if factor < min_racks:
             return [
                 f"{request.topic} would have a replication factor of {factor}; "
-                f"its replicas must lie on at least {format_count(min_racks, 'rack')}."
+                f"its replicas must be on at least {format_count(min_racks, 'rack')}."
             ]
         racks = set(request.racks.values()) - {None}
         if len(racks) < min_racks:
             return [
-                f"The brokers of the cluster lie on {format_count(len(racks), 'rack')}, "
-                f"and {request.topic} must lie on at least {min_racks:,}."
+                f"The brokers of the cluster are on {format_count(len(racks), 'rack')}, "
+                f"but the replicas of {request.topic} must be on at least {min_racks:,}."
             ]
         rackless_count = sum(rack is None for rack in request.racks.values())
         if factor - rackless_count < min_racks:
             return [
                 f"{request.topic} would have a replication factor of {factor}, and "
                 f"{format_count(rackless_count, 'broker')} {'has' if rackless_count == 1 else 'have'} "
-                f"no rack: Kafka may place "
-                f"it on fewer than {format_count(min_racks, 'rack')}. State 'assignments'."
+                f"no rack, so Kafka may place "
+                f"it on fewer than {format_count(min_racks, 'rack')}. Set 'assignments'."
             ]
         return []

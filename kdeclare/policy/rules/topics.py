@@ -1,4 +1,4 @@
-"""Rules about the names, partitions, replication factor and deletion of topics."""
+"""Rules for the names, partitions, replication factor and deletion of topics."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -30,21 +30,24 @@ def _compile_pattern(raw: Any, validate_text: ValidatorFunctionWrapHandler) -> s
         Pattern(text)
     except ValueError as pattern_error:
         reason = str(pattern_error)
-        if isinstance(raw, Referenced):  # its value is not for messages
-            reason = f"{reason.partition(' in ')[0]} in what {raw.reference} stands for"
-        raise ValueError(f"this is no regular expression (RE2): {reason}") from None
+        if isinstance(raw, Referenced):  # messages must not show its value
+            reason = f"{reason.partition(' in ')[0]} in the value of {raw.reference}"
+        raise ValueError(f"this is not a regular expression (RE2): {reason}") from None
     return raw if isinstance(raw, Referenced) else text
 
 
 class NamePatternSettings(Settings):
-    """pattern: a regular expression (RE2). message: what a good name looks like, for people."""
+    """pattern: a regular expression (RE2). message: a description of valid names, for users."""
 
     pattern: Annotated[str, WrapValidator(_compile_pattern)]
     message: str = ""
 
 
 class NamePattern(Rule[NamePatternSettings]):
-    """The whole name of a new topic matches a pattern; names never change, so others are not judged."""
+    """Requires the whole name of a new topic to match a pattern.
+
+    Names never change, so existing topics are not checked.
+    """
 
     settings_model = NamePatternSettings
 
@@ -66,7 +69,7 @@ _Count = Annotated[int, Field(ge=1)]
 
 
 class BoundsSettings(Settings):
-    """min, max: both included; at least one of them."""
+    """min, max: inclusive bounds; at least one is required."""
 
     min: _Count | None = None
     max: _Count | None = None
@@ -74,29 +77,29 @@ class BoundsSettings(Settings):
     @model_validator(mode="after")
     def _validate_bounds(self) -> "BoundsSettings":
         if self.min is None and self.max is None:
-            raise ValueError("needs 'min', 'max' or both")
+            raise ValueError("set 'min', 'max' or both")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise ValueError(f"leaves nothing: 'min' ({self.min}) is more than 'max' ({self.max})")
+            raise ValueError(f"'min' ({self.min}) is greater than 'max' ({self.max})")
         return self
 
     def explain_broken_bound(self, number: int, verb: str) -> str | None:
-        """What is asked of a number that is out of the bounds: ``may have at most 48``."""
+        """Return the requirement that a number violates, such as ``may have at most 48``; None if valid."""
         if self.min is not None and number < self.min:
             return f"must {verb} at least {self.min:,}"
         return f"may {verb} at most {self.max:,}" if self.max is not None and number > self.max else None
 
 
 class PartitionBounds(StateRule[BoundsSettings]):
-    """The number of partitions lies within bounds."""
+    """Keeps the number of partitions within bounds."""
 
     settings_model = BoundsSettings
 
     def concerns(self, field: str) -> bool:
-        """The count alone."""
+        """Return whether the field is the partition count."""
         return field == "partitions"
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """One at most."""
+        """Yield at most one violation."""
         count = state.num_partitions
         requirement = self.settings.explain_broken_bound(count, "have")
         if requirement:
@@ -106,16 +109,16 @@ class PartitionBounds(StateRule[BoundsSettings]):
 
 
 class ReplicationFactorBounds(StateRule[BoundsSettings]):
-    """The number of replicas of every partition lies within bounds."""
+    """Keeps the number of replicas of every partition within bounds."""
 
     settings_model = BoundsSettings
 
     def concerns(self, field: str) -> bool:
-        """The factor, and the assignments that it follows from."""
+        """Return whether the field determines the replication factor."""
         return field in ("replicationFactor", "assignments")
 
     def find_violations(self, topic: str, state: TopicState) -> Iterator[Violation]:
-        """One for each number of replicas that is out of bounds."""
+        """Yield one violation for each number of replicas that is out of bounds."""
         partitions_by_size: dict[int, list[int]] = {}
         for partition, replicas in state.replicas_assignments.items():
             partitions_by_size.setdefault(len(replicas), []).append(partition)
@@ -140,16 +143,16 @@ class ReplicationFactorBounds(StateRule[BoundsSettings]):
 
 
 class NoPartitionIncreaseSettings(Settings):
-    """labels: which topics it is about; all of these must be there."""
+    """labels: the labels of the topics to check, all of which a topic must have."""
 
     labels: dict[str, Text] = {"keyed": "true"}  # noqa: RUF012  frozen
 
 
 class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
-    """Labelled topics keep their number of partitions (KIP-201, example 2).
+    """Denies adding partitions to labeled topics (KIP-201, example 2).
 
-    With more partitions, records with a key go to another one than those before them with the same key.
-    A topic that loses a label with the same change is still one of them.
+    With more partitions, new records go to another partition than earlier records with the same key. A topic
+    that loses the label in the same change is still checked.
     """
 
     settings_model = NoPartitionIncreaseSettings
@@ -166,7 +169,8 @@ class NoPartitionIncrease(Rule[NoPartitionIncreaseSettings]):
         if new_count > old_count:
             raise PolicyViolation(
                 f"{request.topic} has {format_count(old_count, 'partition')} and would have {new_count:,}; "
-                f"{format_labelled_topics(labels)} keep theirs, because keys would go to other partitions."
+                f"{format_labelled_topics(labels)} must keep their partition count, because keys would go to "
+                "other partitions."
             )
 
 
@@ -174,7 +178,8 @@ _Budget = Annotated[int, Field(ge=0)]
 
 
 class PartitionBudgetSettings(Settings):
-    """label: whose values are the teams. max: partitions a team. budgets: what differs for some teams."""
+    """label: the label whose values are the teams. max: the partitions of each team. budgets: other limits
+    for some teams."""
 
     label: Annotated[str, Field(min_length=1)] = "team"
     max: _Budget | None = None
@@ -183,15 +188,15 @@ class PartitionBudgetSettings(Settings):
     @model_validator(mode="after")
     def _validate_not_empty(self) -> "PartitionBudgetSettings":
         if self.max is None and not self.budgets:
-            raise ValueError("needs 'max', 'budgets' or both")
+            raise ValueError("set 'max', 'budgets' or both")
         return self
 
 
 class PartitionBudget(Rule[PartitionBudgetSettings]):
-    """All topics with the same value of a label have together no more partitions than that.
+    """Limits the total number of partitions of all topics with the same value of a label.
 
-    Counted is what there will be once the whole plan is done, so a plan that takes too much is denied in
-    all topics that it adds partitions to. Topics without the label are not judged.
+    Partitions are counted as they will be after the whole plan, so a plan that exceeds the limit is denied
+    for all topics to which it adds partitions. Topics without the label are not checked.
     """
 
     settings_model = PartitionBudgetSettings
@@ -209,19 +214,19 @@ class PartitionBudget(Rule[PartitionBudgetSettings]):
         total = 0 if budget is None else request.partitions_of({label: team})
         if budget is not None and total > budget:
             raise PolicyViolation(
-                f"The topics labelled {label}={team} would have {format_count(total, 'partition')} "
+                f"The topics labeled {label}={team} would have {format_count(total, 'partition')} "
                 f"with {request.topic}; their budget is {budget:,}."
             )
 
 
 class NoDeleteSettings(Settings):
-    """labels: which topics it is about; all of these must be there. None are all topics."""
+    """labels: the labels of the topics to check, all of which a topic must have (default: all topics)."""
 
     labels: dict[str, Text] = {}  # noqa: RUF012  frozen
 
 
 class NoDelete(Rule[NoDeleteSettings]):
-    """Topics with some labels are not deleted."""
+    """Denies the deletion of topics with these labels."""
 
     settings_model = NoDeleteSettings
 
@@ -230,14 +235,14 @@ class NoDelete(Rule[NoDeleteSettings]):
         if request.action is Action.DELETE and has_labels(request, self.settings.labels):
             raise PolicyViolation(
                 f"{request.topic} would be deleted; {format_labelled_topics(self.settings.labels)} "
-                f"must not be."
+                f"must not be deleted."
             )
 
 
 class NoDeleteWithRecords(Rule[NoSettings]):
-    """Topics that hold records are not deleted.
+    """Denies the deletion of topics that have records.
 
-    The records are counted by their offsets: a compacted topic holds fewer than that.
+    Records are counted by offsets; a compacted topic has fewer records than that.
     """
 
     settings_model = NoSettings
@@ -249,6 +254,6 @@ class NoDeleteWithRecords(Rule[NoSettings]):
         records = request.record_count
         if records > 0:
             raise PolicyViolation(
-                f"{request.topic} would be deleted and holds up to {format_count(records, 'record')}; "
-                "only topics without records may be."
+                f"{request.topic} would be deleted and has up to {format_count(records, 'record')}; "
+                "only topics without records may be deleted."
             )

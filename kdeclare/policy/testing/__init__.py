@@ -1,1 +1,1 @@
-"""Cases that policy authors write, and putting them before the policies."""
+"""Test cases for policies, and their execution."""

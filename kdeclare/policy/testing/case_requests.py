@@ -1,4 +1,4 @@
-"""Requests as a policy's author writes them down, to see what the policy says of them."""
+"""Requests from the test cases of a policy's author."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
@@ -16,16 +16,16 @@ from kdeclare.policy.interface import Action
 from kdeclare.policy.plain_requests import PlainRequest, PlainState, Values, list_fields
 
 _ASSIGNMENT_FIELDS = frozenset({"partitions", "replicationFactor", "assignments"})
-"""What a creation with assignments is about: the counts follow from them."""
+"""The changed fields of a creation with assignments: the counts follow from them."""
 
 Labels = frozenset[tuple[str, str]]
-"""Labels as pairs, for looking them up."""
+"""Labels as pairs, for use as a key."""
 
 
 class MissingCaseField(UnavailableError):
-    """A policy asks for what the case does not say.
+    """A policy reads a field that the case does not set.
 
-    field_name: the field of the case, as it is called in the file.
+    field_name: the name of the field in the file.
     """
 
     def __init__(self, field_name: str) -> None:
@@ -35,12 +35,12 @@ class MissingCaseField(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class CaseState:
-    """A topic before or after, as far as a case says.
+    """A topic before or after the change, as far as a case describes it.
 
-    name: ``pre`` or ``post``, for what is missing. partitions, factor: None is "not given".
-    replicas: by partition, those that are given. overrides: None where nothing at all is given.
-    states_factor: whether the factor is stated, and does not only follow from the replicas.
-    withholding: that of the request.
+    name: ``pre`` or ``post``, for messages about missing fields. partitions, factor: None if not set.
+    replicas: the given assignments by partition. overrides: None if the case does not have this state.
+    states_factor: whether the factor is set itself, rather than derived from the replicas.
+    withholding: the tracker of the request.
     """
 
     name: str
@@ -53,23 +53,23 @@ class CaseState:
 
     @property
     def num_partitions(self) -> int:
-        """As given, or as the assignments have it."""
+        """The value in the case, or the number of assignments."""
         return self._require_value(self.partitions, "partitions")
 
     @property
     def replication_factor(self) -> int:
-        """As given, or as the assignments have it."""
+        """The value in the case, or the one derived from the assignments."""
         return self._require_value(self.factor, "replicationFactor")
 
     @property
     def replicas_assignments(self) -> Mapping[int, Sequence[int]]:
-        """Those that are given; Kafka is to place the others."""
+        """The assignments in the case; Kafka places the other partitions."""
         self._require_state()
         return dict(self.replicas)
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """Those that are given; as in a manifest, there are no others."""
+        """The overrides in the case; as in a manifest, there are no others."""
         self._require_state()
         return dict(self.overrides or {})
 
@@ -86,12 +86,12 @@ class CaseState:
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """One request about one topic, as far as a case says; see `policy.interface.RequestMetadata`.
+    """One request for one topic, as far as a case describes it; see `policy.interface.RequestMetadata`.
 
-    stated: the fields that it is about, where the case says so; else they follow from the states.
-    given_labels, given_before: the labels; of those before, None is "the same".
-    rack_of, records, sums: None, or without what is asked for, is "not given".
-    withholding: what the policy that is being asked was not told.
+    stated: the changed fields, if the case sets them; otherwise they follow from the states.
+    given_labels, given_before: the labels after and before; None for ``given_before`` means "the same".
+    rack_of, records, sums: None, or a missing key, means "not set".
+    withholding: tracks the fields that the current policy reads and the case does not set.
     """
 
     action: Action
@@ -108,7 +108,7 @@ class CaseRequest:
     withholding: UnavailableTracker = field(default_factory=UnavailableTracker, compare=False)
 
     def __post_init__(self) -> None:
-        """What the states do not say is withheld by the request."""
+        """Let the states report missing fields to the tracker of the request."""
         for name in ("pre_request_state", "post_request_state"):
             state: CaseState | None = getattr(self, name)
             if state is not None:
@@ -121,19 +121,19 @@ class CaseRequest:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """As given."""
+        """The labels in the case."""
         return dict(self.given_labels)
 
     @property
     def labels_before(self) -> Mapping[str, str]:
-        """As given for before; else the same, on CREATE none."""
+        """The previous labels in the case, or else the same labels; none on CREATE."""
         if self.given_before is not None:
             return dict(self.given_before)
         return {} if self.action is Action.CREATE else self.labels
 
     @property
     def changed(self) -> frozenset[str]:
-        """As stated, or what differs between the two states; on CREATE all that the state has."""
+        """The changed fields in the case, or those that differ between the states; on CREATE all fields."""
         if self.stated is not None:
             return self.stated
         post = self.post_request_state
@@ -147,14 +147,14 @@ class CaseRequest:
 
     @property
     def racks(self) -> Mapping[int, str | None]:
-        """By broker."""
+        """The racks in the case, by broker id."""
         if self.rack_of is None:
             self.withholding.withhold(MissingCaseField("racks"))
         return dict(self.rack_of)
 
     @property
     def record_count(self) -> int:
-        """0 on CREATE."""
+        """The number of records in the case; 0 on CREATE."""
         if self.action is Action.CREATE:
             return 0
         if self.records is None:
@@ -162,7 +162,7 @@ class CaseRequest:
         return self.records
 
     def partitions_of(self, labels: Mapping[str, str]) -> int:
-        """As given for just these labels."""
+        """Return the count in the case for exactly these labels."""
         count = self.sums.get(frozenset(labels.items()))
         if count is None:
             label_text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
@@ -181,11 +181,11 @@ def _collect_created_fields(post: CaseState) -> frozenset[str]:
 
 def _collect_changed_fields(pre: CaseState, post: CaseState) -> frozenset[str]:
     changed_fields = _find_changed_configs(pre.configs, post.configs)
-    # what neither says anything of has not changed
+    # a field that neither state sets has not changed
     if (pre.partitions, post.partitions) != (None, None) and pre.num_partitions != post.num_partitions:
         changed_fields.add("partitions")
     if (pre.factor, post.factor) != (None, None) and pre.replication_factor != post.replication_factor:
-        changed_fields |= {"replicationFactor", "assignments"}  # replicas are what changes it
+        changed_fields |= {"replicationFactor", "assignments"}  # a new factor requires new replicas
     if any(replicas != post.replicas.get(number, replicas) for number, replicas in pre.replicas.items()):
         changed_fields.add("assignments")
     return frozenset(changed_fields)
@@ -197,9 +197,9 @@ def _find_changed_configs(pre: Mapping[str, str], post: Mapping[str, str]) -> se
 
 @dataclass(frozen=True, slots=True)
 class CaseResource:
-    """What a case says of a resource of a kind other than Topic.
+    """A resource of a kind other than Topic, as far as a case describes it.
 
-    before, after: the fields of the states; None is "not given". labels_before: None is "the same".
+    before, after: the fields of the states; None if not set. labels_before: None means "the same".
     """
 
     kind: str
@@ -213,10 +213,10 @@ class CaseResource:
     changed: frozenset[str] | None = None
 
     def make_request(self) -> PlainRequest:
-        """Return the request. Raises LookupError where policies cannot judge the kind."""
+        """Return the request. Raises LookupError if policies do not support the kind."""
         words = find_policy_words(self.kind)
         if words is None:
-            raise LookupError(f"policies cannot judge resources of kind {self.kind}")
+            raise LookupError(f"policies cannot check resources of kind {self.kind}")
         withholding = UnavailableTracker()
 
         def build_state(side: str, values: Values | None) -> PlainState:

@@ -1,4 +1,4 @@
-"""Putting cases before the policies: what is said, and whether it is what was expected."""
+"""Run test cases against policies and compare the verdicts with the expected ones."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ _SEVERITY_ORDER = tuple(VerdictOutcome)
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of a case.
+    """The result of a case.
 
-    outcome: the worst of the verdicts, allow if nobody is asked; None where a policy could not say.
-    problems: what went wrong beside a verdict that was not expected, as sentences.
+    outcome: the most severe verdict; allow if no policy was evaluated; None if a policy gave no verdict.
+    problems: messages for failures other than an unexpected verdict.
     """
 
     case: Case
@@ -34,20 +34,22 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as expected."""
+        """Whether the result is as expected."""
         return self.outcome is self.case.expect and not self.problems
 
 
 def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPolicy]) -> list[Diagnostic]:
-    """An error for each case that names a policy that there is not."""
+    """Return an error for each case that names an unknown policy."""
     policy_names = [item.name for item in policies]
     return [
         error(
             "unknown-policy",
             "No such policy",
-            f"The case '{case.name}' is about '{case.policy}', and the project has no such policy.",
+            f"The case '{case.name}' names the policy '{case.policy}', which the project does not have.",
             hint=format_suggestion(case.policy, policy_names)
-            or f"The policies are {', '.join(policy_names) or 'none'}.",
+            or (
+                f"Use one of {', '.join(policy_names)}." if policy_names else "Add the policy to the project."
+            ),
             place=case.policy_place,
             subject=case.policy,
         )
@@ -59,9 +61,9 @@ def check_case_policies(cases: Iterable[Case], policies: Iterable[ConfiguredPoli
 def run_cases(
     policies: Sequence[ConfiguredPolicy], cases: Iterable[Case], limit_s: float | None = None
 ) -> tuple[CaseResult, ...]:
-    """Ask the policies about each case, just as a plan asks them; the results in the same order.
+    """Evaluate the policies for each case as planning does; return the results in the same order.
 
-    A policy that fails denies in a plan, but no case can expect it to: neither does it pass.
+    In a plan, a policy that fails denies the request. A case cannot expect such a failure and does not pass.
     """
     observed_policies = [(item, _ObservedPolicy(item.policy)) for item in policies]
     with PolicyEvaluator(limit_s) as evaluator:
@@ -69,16 +71,16 @@ def run_cases(
 
 
 class _ObservedPolicy:
-    """A policy, and whether it has answered by itself."""
+    """A policy that records whether it gave a verdict itself, rather than failing."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.answered = False
 
     def close(self) -> None:
-        """Whoever has made the policy closes it."""
+        """Do nothing: the owner of the policy closes it."""
 
-    def validate(self, request: PolicyRequest) -> Any:  # what it should not return counts as well
+    def validate(self, request: PolicyRequest) -> Any:  # also passes on invalid return values
         validate: Callable[..., object] = self._policy.validate
         try:
             returned = validate(request)
@@ -106,14 +108,12 @@ def _run_case(
         case.request.withholding.forget()
         try:
             message = evaluator.ask(replace(item, policy=policy), case.request)
-            case.request.withholding.tell()  # also where the policy has caught it
+            case.request.withholding.tell()  # even if the policy caught the exception
         except MissingCaseField as missing_field:
-            unanswered.append(
-                f"policy {item.name} asks for '{missing_field.what}', which the case does not give"
-            )
+            unanswered.append(f"policy {item.name} reads '{missing_field.what}', which the case does not set")
             continue
         if not policy.answered:
-            unanswered.append(message or f"policy {item.name} did not answer")
+            unanswered.append(message or f"policy {item.name} gave no verdict")
             continue
         verdicts.append(_build_verdict(item, case, message))
     if unanswered:
@@ -124,15 +124,16 @@ def _run_case(
 
 
 def _explain_evaluation(case: Case, verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Who is asked, or that nobody is, where the case expects the opposite."""
+    """Return a problem if policies were evaluated although the case expects none, or the other way round."""
     policy_names = [v.policy for v in verdicts]
     if case.asked is None or case.asked == bool(policy_names):
         return ()
     if policy_names:
-        return (f"{', '.join(policy_names)} {'is' if len(policy_names) == 1 else 'are'} asked about this",)
+        verb = "applies" if len(policy_names) == 1 else "apply"
+        return (f"{', '.join(policy_names)} {verb} to this request",)
     if case.policy is None:
-        return ("no policy is asked about this",)
-    return (f"policy {case.policy} is not asked about this, by its actions or its selector",)
+        return ("no policy applies to this request",)
+    return (f"policy {case.policy} does not apply to this request because of its actions or its selector",)
 
 
 def _build_verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> Verdict:
@@ -145,9 +146,9 @@ def _build_verdict(item: ConfiguredPolicy, case: Case, message: str | None) -> V
 def _explain_missing_message(
     case: Case, outcome: VerdictOutcome, verdicts: Iterable[Verdict]
 ) -> tuple[str, ...]:
-    """That none of the deciding verdicts says what was expected, if so."""
+    """Return a problem if no verdict with the expected outcome has the expected message."""
     if case.message is None or outcome is not case.expect:
         return ()
     if any(v.outcome is outcome and case.message in v.message for v in verdicts):
         return ()
-    return (f"no message has '{case.message}' in it",)
+    return (f"no message contains '{case.message}'",)

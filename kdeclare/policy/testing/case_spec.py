@@ -1,4 +1,4 @@
-"""What a PolicyTest manifest can say: requests with what is expected of the policies."""
+"""The spec of PolicyTest manifests: requests, and the expected results of the policies."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -21,13 +21,13 @@ _OTHER_KIND_FIELDS = ("name", "before", "after")
 _REPLACEMENT_FIELDS = {"topic": "name", "pre": "before", "post": "after"}
 _REPLACEMENT_FIELDS |= {other: own for own, other in _REPLACEMENT_FIELDS.items()}
 _ABSENCE_REASONS = {
-    "pre": "there is no topic before",
-    "before": "there is no resource before",
-    "post": "there is no topic afterwards",
-    "after": "there is no resource afterwards",
-    "records": "a new topic holds none",
-    "changed": "nothing is stated of a topic that goes",
-    "labelsBefore": "there is no topic before",
+    "pre": "the topic does not exist before",
+    "before": "the resource does not exist before",
+    "post": "the topic does not exist afterwards",
+    "after": "the resource does not exist afterwards",
+    "records": "a new topic has none",
+    "changed": "a deletion changes no fields",
+    "labelsBefore": "the topic does not exist before",
 }
 _Count = Annotated[int, Field(ge=1)]
 _Name = Annotated[str, Field(min_length=1)]
@@ -42,18 +42,18 @@ def _validate_field(text: str) -> str:
         return text
     kind_words = (find_policy_words(kind) for kind in list_policy_kinds())
     if any(words is not None and words.has_field(text) for words in kind_words):
-        return text  # whether it is one of this kind, `contradictions` says
+        return text  # `find_contradictions` checks whether this kind has the field
     suggestion = find_closest(text, _FIELDS)
     hint = f" (did you mean '{suggestion}'?)" if suggestion else ""
-    raise ValueError(f"takes {', '.join(_FIELDS)} or configs.<key>, not '{text}'{hint}")
+    raise ValueError(f"use {', '.join(_FIELDS)} or configs.<key>, not '{text}'{hint}")
 
 
 ChangedField = Annotated[str, AfterValidator(_validate_field), Field(json_schema_extra={"pattern": _FIELD})]
-"""A field in the words of `RequestMetadata.changed`."""
+"""A field in the form of `RequestMetadata.changed`."""
 
 
 class StateSpec(_StrictModel):
-    """A topic before or after; of assignments, partitions and replicationFactor follow."""
+    """A topic before or after the change. Assignments imply partitions and replicationFactor."""
 
     partitions: _Count | None = None
     replicationFactor: _Count | None = None  # noqa: N815
@@ -62,10 +62,10 @@ class StateSpec(_StrictModel):
 
 
 class RequestSpec(_StrictModel):
-    """One request; `policy.interface.RequestMetadata` has the meaning of the fields.
+    """One request; `policy.interface.RequestMetadata` documents the fields.
 
-    kind: whose resource it is about. A topic has ``topic``, ``pre`` and ``post``; resources of other kinds
-    have ``name``, ``before`` and ``after``, with the fields that rules about the kind can speak of.
+    kind: the kind of the resource. A topic has ``topic``, ``pre`` and ``post``; resources of other kinds have
+    ``name``, ``before`` and ``after``, with the fields that rules for the kind can use.
     """
 
     kind: Annotated[str, Field(min_length=1)] = TOPIC
@@ -82,10 +82,10 @@ class RequestSpec(_StrictModel):
     partitionsOf: dict[str, Annotated[int, Field(ge=0)]] = {}  # noqa: N815
     name: Annotated[_Name | None, Field(description="The name of a resource that is not a topic.")] = None
     before: Annotated[
-        dict[str, Any] | None, Field(description="The same as pre, of a resource of another kind.")
+        dict[str, Any] | None, Field(description="The same as pre, for a resource of another kind.")
     ] = None
     after: Annotated[
-        dict[str, Any] | None, Field(description="The same as post, of a resource of another kind.")
+        dict[str, Any] | None, Field(description="The same as post, for a resource of another kind.")
     ] = None
 
     @field_validator("partitionsOf")
@@ -97,9 +97,9 @@ class RequestSpec(_StrictModel):
 
 
 class CaseSpec(_StrictModel):
-    """A request, and what is expected of the policies.
+    """A request, and the expected result of the policies.
 
-    asked: whether any of them is asked at all; a policy that the case names is, unless this says no.
+    asked: whether a policy must be evaluated; if the case names a policy, the default is true.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -118,17 +118,18 @@ class PolicyTestSpec(_StrictModel):
 
 
 def parse_labels(text: str) -> frozenset[tuple[str, str]]:
-    """The labels that ``key=value,key=value`` stands for. Raises ValueError if it is of another form."""
+    """Parse labels of the form ``key=value,key=value``. Raises ValueError for any other form."""
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(key.strip() and sign for key, sign, _ in pairs):
-        raise ValueError(f"takes labels as in 'team=blue' or 'team=blue,tier=gold', not '{text}'")
+        raise ValueError(f"write labels as in 'team=blue' or 'team=blue,tier=gold', not '{text}'")
     return frozenset((key.strip(), value.strip()) for key, _, value in pairs)
 
 
 def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
-    """A case's request over what all of its file have in common.
+    """Merge a case's request over the defaults of its manifest.
 
-    Mappings are merged. A state or a number of records that the case's action has not is not taken over.
+    Mappings are merged. Defaults that do not apply to the case's action, such as a state or a number of
+    records, are ignored.
     """
     stated_fields = case.model_dump(exclude_unset=True)
     common_fields = defaults.model_dump(exclude_unset=True)
@@ -143,54 +144,51 @@ def merge_request(case: RequestSpec, defaults: RequestSpec) -> RequestSpec:
 
 
 def find_contradictions(case: CaseSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """What cannot be: where in the case, and a sentence."""
+    """Yield the contradictions in a case: each one's path in the case, and a sentence."""
     yield from _check_kind(case.request, merged)
     for name in _find_absent_fields(merged.action):
         if getattr(case.request, name):
-            yield ("request", name), f"{merged.action} takes no '{name}': {_ABSENCE_REASONS[name]}."
+            yield ("request", name), f"{merged.action} does not take '{name}': {_ABSENCE_REASONS[name]}."
     if merged.action == Action.CREATE and merged.changed == []:
-        yield ("request",), "A creation states something: leave 'changed' out, or name what it states."
+        yield ("request",), "A creation changes fields: remove 'changed', or list the changed fields."
     for name, state in (("pre", merged.pre), ("post", merged.post)):
         for text in _check_state(state) if state else ():
             yield ("request", name), text
     if case.message is not None and case.expect == "allow":
-        yield ("message",), "A policy that allows says nothing; leave 'message' out, or expect warn or deny."
+        yield ("message",), "A policy that allows has no message; remove 'message', or expect warn or deny."
     if case.asked is False and case.expect != "allow":
-        yield ("asked",), f"Where nobody is asked, nobody says {case.expect}; expect allow."
+        yield ("asked",), f"If no policy is evaluated, the result cannot be {case.expect}; expect allow."
 
 
 def _find_absent_fields(action: str | None) -> tuple[str, ...]:
-    """What requests of this action do not have."""
+    """Return the fields that requests with this action do not have."""
     if action == Action.CREATE:
         return "pre", "before", "records", "labelsBefore"
     return ("post", "after", "changed") if action == Action.DELETE else ()
 
 
 def _check_kind(stated: RequestSpec, merged: RequestSpec) -> Iterator[tuple[SpecPath, str]]:
-    """What does not go with the kind that the request is about."""
+    """Yield the fields of a request that do not exist for its kind."""
     words = find_policy_words(merged.kind)
     if words is None:
         policy_kinds = list_policy_kinds()
-        hint = (
-            format_suggestion(merged.kind, policy_kinds)
-            or f"They can judge {format_alternatives(policy_kinds)}."
-        )
-        yield ("request", "kind"), f"policies cannot judge resources of kind {merged.kind}. {hint}"
+        hint = format_suggestion(merged.kind, policy_kinds) or f"Use {format_alternatives(policy_kinds)}."
+        yield ("request", "kind"), f"Policies cannot check resources of kind {merged.kind}. {hint}"
         return
     foreign_fields = _OTHER_KIND_FIELDS if merged.kind == TOPIC else _TOPIC_FIELDS
     for name in foreign_fields:
         if name in stated.model_fields_set:
             instead = _REPLACEMENT_FIELDS.get(name)
-            hint = f" Write '{instead}'." if instead else ""
-            yield ("request", name), f"A request about {merged.kind} takes no '{name}'.{hint}"
+            hint = f" Use '{instead}'." if instead else ""
+            yield ("request", name), f"A request for kind {merged.kind} does not take '{name}'.{hint}"
     if merged.kind == TOPIC:
         return
     for number, text in enumerate(merged.changed or ()):
         if not words.has_field(text):
-            yield ("request", "changed", number), f"'{text}' is never changed of {merged.kind}."
+            yield ("request", "changed", number), f"{merged.kind} has no field '{text}' that can change."
     for side, state in (("before", merged.before), ("after", merged.after)):
         for name in (state or {}).keys() - words.fields.keys():
-            hint = format_suggestion(name, words.fields) or f"It has {', '.join(sorted(words.fields))}."
+            hint = format_suggestion(name, words.fields) or f"Use {', '.join(sorted(words.fields))}."
             yield ("request", side, name), f"'{side}' has no field '{name}'. {hint}"
 
 
@@ -200,14 +198,14 @@ def _check_state(state: StateSpec) -> Iterator[str]:
     count = len(state.assignments) if state.partitions is None else state.partitions
     excess_partitions = [number for number in sorted(state.assignments) if not 0 <= number < count]
     if excess_partitions:
-        count_text = f"there are {count}" if count > 1 else "there is 1"
-        yield f"'assignments' have partition {excess_partitions[0]}, and {count_text}, counted from 0."
+        count_text = f"has {count} partitions" if count > 1 else "has 1 partition"
+        yield (f"'assignments' lists partition {excess_partitions[0]}, but the topic {count_text} (from 0).")
     for number, replicas in sorted(state.assignments.items()):
         if len(set(replicas)) < len(replicas):
-            yield f"'assignments' have a broker twice on partition {number}."
+            yield f"'assignments' lists a broker twice for partition {number}."
     factor = min(map(len, state.assignments.values()))
     if state.replicationFactor not in (None, factor):
-        yield f"'replicationFactor' is {state.replicationFactor}, and by the 'assignments' it is {factor}."
+        yield f"'replicationFactor' is {state.replicationFactor}, but 'assignments' has {factor} replicas."
 
 
 def _merge_mappings(upper: Mapping[str, Any], lower: Mapping[str, Any]) -> dict[str, Any]:

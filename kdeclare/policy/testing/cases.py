@@ -1,4 +1,4 @@
-"""Files with PolicyTest manifests as cases that can be run, with all that is wrong with them."""
+"""Load test cases from files with PolicyTest manifests, with all problems of the files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -32,17 +32,17 @@ from kdeclare.policy.testing.case_spec import (
 
 POLICY_TEST = "PolicyTest"
 
-_HINT = f"A file of tests holds manifests of kind {POLICY_TEST}, each with 'spec.cases'."
+_HINT = f"Pass files or folders with manifests of kind {POLICY_TEST}, each with 'spec.cases'."
 _MergedCase = tuple[CaseSpec, RequestSpec]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One request, and what is expected of the policies that are asked about it.
+    """One request, and the expected result of the policies.
 
-    test: the name of the manifest that it stands in. policy: the only one that is asked; None is all.
-    message: what the message of a verdict must have in it. asked: whether a policy must be asked; None where
-    it does not matter.
+    test: the name of the manifest of the case. policy: the only policy to evaluate; None for all.
+    message: a text that the message of a verdict must contain. asked: whether a policy must be evaluated;
+    None if it does not matter.
     """
 
     test: str
@@ -58,13 +58,13 @@ class Case:
 
 
 class PolicyTestKind:
-    """Reads PolicyTest manifests; a body is the cases, each with its request over the defaults."""
+    """Reads PolicyTest manifests. A body is the cases, each with its request merged over the defaults."""
 
     name = POLICY_TEST
     spec: type[BaseModel] = PolicyTestSpec
 
     def parse(self, name: str, spec: BaseModel) -> tuple[tuple[_MergedCase, ...], tuple[SpecProblem, ...]]:
-        """The cases, and what is wrong with them beyond their shape."""
+        """Return the cases, and their problems beyond the shape."""
         spec = narrow(spec, PolicyTestSpec)
         merged_cases = tuple((case, merge_request(case.request, spec.defaults)) for case in spec.cases)
         problems = [
@@ -78,9 +78,9 @@ class PolicyTestKind:
 def load_cases(
     paths: Iterable[Path], project: Project, environ: Mapping[str, str]
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
-    """The cases of files and folders, and all mistakes in them; nothing is raised.
+    """Return the cases of files and folders, and all problems as diagnostics; raises no errors.
 
-    References are those of the project's manifests.
+    References resolve as in the project's manifests.
     """
     diagnostics: list[Diagnostic] = []
     context = ReferenceContext(project.folder, environ, project.environment.variables, limits=project.limits)
@@ -96,7 +96,7 @@ def load_cases(
     ]
     diagnostics += files.diagnostics
     if not file_names and not diagnostics:
-        diagnostics.append(_build_no_cases_error("There is no YAML file there.", None))
+        diagnostics.append(_build_no_cases_error("The given paths contain no YAML file.", None))
     return tuple(cases), sort_diagnostics(diagnostics)
 
 
@@ -147,12 +147,12 @@ def _check_case(case: CaseSpec, merged: RequestSpec) -> Iterator[SpecProblem]:
     for name in ("action", "topic" if merged.kind == TOPIC else "name"):
         if getattr(merged, name) is None:
             detail = f"'request' of the case '{case.name}' needs a field '{name}'."
-            hint = "It may stand in 'spec.defaults' as well."
+            hint = f"Add '{name}' to the request or to 'spec.defaults'."
             missing_field_error = error("missing-field", "Missing field", detail, hint=hint, subject=name)
             yield SpecProblem(("request",), missing_field_error)
     for path, text in find_contradictions(case, merged):
         detail = f"Case '{case.name}': {text}"
-        yield SpecProblem(path, error("contradictory-case", "Case contradicts itself", detail))
+        yield SpecProblem(path, error("contradictory-case", "Contradictory case", detail))
 
 
 def _build_request(spec: RequestSpec) -> CaseRequest | PlainRequest:
@@ -210,7 +210,12 @@ def _build_no_cases_error(detail: str, place: SourcePosition | None) -> Diagnost
 
 
 def _build_not_a_test_error(kind: str, root: Node) -> Diagnostic:
-    detail = f"This is of kind {kind}, and no test of a policy."
+    detail = f"This document is of kind {kind}, which is not a policy test."
     return error(
-        "unknown-kind", "Not a test", detail, hint=_HINT, place=find_position(root, ("kind",)), subject=kind
+        "unknown-kind",
+        "Not a policy test",
+        detail,
+        hint=_HINT,
+        place=find_position(root, ("kind",)),
+        subject=kind,
     )

@@ -7,7 +7,7 @@ from kdeclare.core.documents import publish_schemas
 from kdeclare.core.provider.registry import find_api_version
 from kdeclare.core.resources.manifest_text import quote_scalar, scalar
 from kdeclare.core.secrets.secret_refs import SENSITIVE_MASK
-from kdeclare.manifests.provenance import EffectiveManifest, FieldOrigins, Origin, Said
+from kdeclare.manifests.provenance import EffectiveManifest, FieldOrigins, FieldSource, Origin
 from kdeclare.report.elements.terminal import PLAIN, Elision, Style, elide, measure_width
 from kdeclare.report.elements.values import sanitize_for_terminal
 
@@ -101,7 +101,7 @@ def _list_comments(item: FieldOrigins) -> Iterator[str]:
             yield f"${{{sanitize_for_terminal(reference.name)}}}"
 
 
-def _format_source(source: Said) -> str:
+def _format_source(source: FieldSource) -> str:
     position = sanitize_for_terminal(str(source.place))
     if source.origin is Origin.MANIFEST:
         return position
