@@ -109,7 +109,7 @@ def test_a_pull_request_cannot_allow_itself_more(github: Runner) -> None:
     assert "hunter2" not in told
     [comment] = github.knows["comments"]
     assert "trusted project file" in comment["body"]
-    assert "merge it first" in comment["body"]
+    assert "merge that first" in comment["body"]
     assert "manifests/orders.yaml" in comment["body"]
     put_on_main(github, {"env": ["TEAM", "OTHER"]})
     plan_topic_with(github, "${env.OTHER}")

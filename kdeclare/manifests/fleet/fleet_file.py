@@ -242,7 +242,8 @@ def _check_field_combinations(
         for field in _INLINE_ONLY:
             if getattr(cluster, field) is not None:
                 detail = (
-                    f"'{cluster.name}' has a project, which defines '{field}', so it is not allowed here."
+                    f"'{cluster.name}' has a project, which defines '{field}', so this field is not allowed "
+                    "here."
                 )
                 yield build_conflict_error(
                     field, detail, f"Move '{field}' to the project file, or remove 'project'."

@@ -184,7 +184,7 @@ def _get_variable(reference: str, context: ReferenceContext) -> Variable:
             error(
                 "undefined-variable",
                 "Variable cannot be used here",
-                f"'${{{reference}}}' is used in a project file, which defines variables but cannot use them.",
+                f"'${{{reference}}}' is used in a file that defines variables and cannot use them.",
                 hint="Use ${env.NAME} or ${file.PATH} instead.",
             )
         )

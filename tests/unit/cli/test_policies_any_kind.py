@@ -177,7 +177,7 @@ def test_cases_are_run(kdeclare: CommandLine) -> None:
     kdeclare.write("cases.yaml", "PolicyTest", "kettles", cases=[case("allow", action="CREATE", after={})])
     ran = kdeclare("policy", "test", "cases.yaml")
     assert ran.code == 1
-    assert "policy lukewarm asks for 'after.heat', which the case does not give" in ran.out
+    assert "policy lukewarm reads 'after.heat', which the case does not set" in ran.out
 
 
 def test_changed_of_a_case_follows_from_its_states(kdeclare: CommandLine) -> None:
@@ -336,12 +336,12 @@ def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLi
     ("text", "detail", "hint"),
     [
         ("after.hat > 3", "'after' has no field 'hat'.", "Did you mean 'heat'?"),
-        ("post.heat > 3", "There is nothing called 'post'.", ""),
-        ("topic == 'x'", "There is nothing called 'topic'.", "Known are action, after, before, changed"),
-        ("heat > 3", "There is nothing called 'heat'.", "Did you mean 'after.heat'?"),
+        ("post.heat > 3", "The name 'post' is not defined.", ""),
+        ("topic == 'x'", "The name 'topic' is not defined.", "Use action, after, before, changed"),
+        ("heat > 3", "The name 'heat' is not defined.", "Did you mean 'after.heat'?"),
         ("'heet' in changed", "'heet' is never in 'changed'.", "Did you mean 'heat'?"),
         ("'whistle' in changed", "'whistle' is never in 'changed'.", "Did you mean 'extras.whistle'?"),
-        ("after.heat == 'hot'", "'==' does not take a whole number and text.", "Extras and labels are text"),
+        ("after.heat == 'hot'", "'==' does not accept a whole number and text.", "because extras and labels are text"),
         ("resource == null", "'resource' is known by its fields only.", "It has kind, labels, name."),
         ("after.extras.a.b == ''", "An extra's name with dots in it is a key", "Write after.extras['a.b']."),
         ("before == null || after == null || 1 < 'a'", "'<' does not take", ""),

@@ -89,7 +89,7 @@ AT_NAME, AT_CLASS, AT_CONFIG = (f"kdeclare.yaml:{place}" for place in ("7:13", "
 AT_RULE = "manifests/rule.yaml:3:18"
 
 UNUSABLE = {
-    "no-module": Broken(1, (AT_CLASS, "There is no module 'nowhere'."), "nowhere:Mine"),
+    "no-module": Broken(1, (AT_CLASS, "The module 'nowhere' does not exist."), "nowhere:Mine"),
     "no-class": Broken(1, (AT_CLASS, "'mine' has no class 'Mina'.", "Did you mean 'Mine'?"), "mine:Mina"),
     "no-policy": Broken(1, (AT_CLASS, "'mine:Any'"), "mine:Any"),
     "import-error": Broken(
@@ -107,7 +107,7 @@ UNUSABLE = {
     ),
     "kafkas-own": Broken(
         1,
-        (AT_CLASS, "'kafka' ", "another one of that name", "Rename the one beside the project file."),
+        (AT_CLASS, "'kafka' ", "another one of that name", "Rename the module next to the project file."),
         "kafka:Mine",
         files={"kafka.py": "x = 1\n"},
     ),
@@ -118,12 +118,12 @@ UNUSABLE = {
     ),
     "base-exception": Broken(
         1,
-        (AT_CONFIG, "does not take its settings: GeneratorExit (mine.py:9)"),
+        (AT_CONFIG, "does not accept its settings: GeneratorExit (mine.py:9)"),
         files=written(configure="raise GeneratorExit"),
     ),
     "settings-refused": Broken(
         1,
-        (AT_CONFIG, "does not take its settings", "ValueError: 7 is unlucky", "(mine.py:9)"),
+        (AT_CONFIG, "does not accept its settings", "ValueError: 7 is unlucky", "(mine.py:9)"),
         files=written(configure='raise ValueError("7 is unlucky")'),
     ),
     "rule-syntax": Broken(
@@ -131,7 +131,7 @@ UNUSABLE = {
     ),
     "rule-types": Broken(
         1,
-        ("manifests/rule.yaml:5:26", "'==' does not take a whole number and text."),
+        ("manifests/rule.yaml:5:26", "'==' does not accept a whole number and text."),
         rule="post.partitions == '3'",
     ),
     "rule-misspelt": Broken(
@@ -158,7 +158,7 @@ FAILING = {
     "rule-endless": Broken(3, (AT_RULE, "it takes too many steps"), rule=ENDLESS),
     "rule-fails": Broken(
         3,
-        (AT_RULE, "there is no 'team' in labels", "'team' in labels && …"),
+        (AT_RULE, "'team' is not in labels", "'team' in labels && …"),
         rule="labels['team'] != 'blue'",
     ),
 }
@@ -242,7 +242,7 @@ def test_a_class_that_does_not_come_to_an_end(kdeclare: CommandLine) -> None:
         command = [sys.executable, "-c", IMPATIENT, *line.split()]
         ran = subprocess.run(command, cwd=kdeclare.folder, capture_output=True, text=True, timeout=60)
         assert ran.returncode == 3, ran
-        assert f"Policy 'mine' ({AT_NAME}) did not answer within 0.3 s." in ran.stdout + ran.stderr
+        assert f"Policy 'mine' ({AT_NAME}) timed out after 0.3 s." in ran.stdout + ran.stderr
     assert time.monotonic() - began < 30, "nobody waits for it at the end"
 
 
@@ -261,7 +261,7 @@ def test_a_class_that_is_never_loaded(kdeclare: CommandLine, module: str, place:
         command = [sys.executable, "-c", IMPATIENT, *line.split()]
         ran = subprocess.run(command, cwd=kdeclare.folder, capture_output=True, text=True, timeout=60)
         assert ran.returncode == 1, ran
-        assert "it did not come to an end within 0.3 s." in ran.stdout + ran.stderr
+        assert "it did not finish within 0.3 s." in ran.stdout + ran.stderr
         assert place in ran.stdout + ran.stderr
         assert "on and on" not in ran.stdout
 

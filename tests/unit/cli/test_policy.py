@@ -253,7 +253,7 @@ def test_cases_that_fail(kdeclare: CommandLine) -> None:
     assert lines[0].startswith("cases.yaml:")
     assert lines[0].endswith("failed narrow: expected deny, got allow")
     assert lines[1].endswith("failed a team: expected allow, could not be judged")
-    assert lines[2] == "  policy budget asks for 'partitionsOf: {team=blue: …}', which the case does not give"
+    assert lines[2] == "  policy budget reads 'partitionsOf: {team=blue: …}', which the case does not set"
     assert lines[-1] == "3 cases: 1 passed, 2 failed."
     assert ran.err == ""
     document = json.loads(kdeclare("policy", "test", "cases.yaml", "--format", "json").out)
@@ -277,7 +277,7 @@ def test_cases_see_what_a_plan_would_see(kdeclare: CommandLine) -> None:
         (create("it", "deny", policy="bound"), "Did you mean 'bounds'?"),
         (create("it", "maybe"), "'spec.cases[0].expect' takes allow, deny or warn"),
         ({"name": "it"}, "'spec.cases[0]' needs a field 'request'."),
-        (create("it", "allow", message="no!"), "A policy that allows says nothing"),
+        (create("it", "allow", message="no!"), "A policy that allows has no message"),
     ],
 )
 def test_cases_that_are_wrong(kdeclare: CommandLine, case: Mapping[str, Any], said: str) -> None:

@@ -82,7 +82,10 @@ def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("  clusters: []", ["5:13 no-clusters: A fleet has at least one cluster."]),
+        (
+            "  clusters: []",
+            ["5:13 no-clusters: 'spec.clusters' is empty; a fleet needs at least one cluster."],
+        ),
         ("  {}", ["5:3 missing-field: 'spec' needs a field 'clusters'."]),
         (
             "  cluster: [{name: a, project: p}]",
@@ -106,8 +109,8 @@ def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
             "  clusters:\n    - {name: a, project: p}\n    - {name: b, project: p}\n"
             "    - {name: a, project: q}",
             [
-                "8:14 duplicate-cluster: 'a' is the name of the cluster at {file}:6:14, too. "
-                "Give each a name of its own."
+                "8:14 duplicate-cluster: The cluster at {file}:6:14 is also named 'a'. "
+                "Give each cluster a unique name."
             ],
         ),
         (
@@ -127,31 +130,33 @@ def test_what_it_says_of_nothing_else(tmp_path: Path) -> None:
             "  clusters:\n    - name: a\n      project: p\n      manifests: []\n      variables: {}\n"
             "      overlays: [o]",
             [
-                f"{line}:7 conflicting-fields: 'a' has a project, which says its {field}; '{field}' cannot "
-                "stand here. Say it in the project file, or leave 'project' out."
+                f"{line}:7 conflicting-fields: 'a' has a project, which defines '{field}', so this field is "
+                f"not allowed here. Move '{field}' to the project file, or remove 'project'."
                 for line, field in ((8, "manifests"), (9, "variables"), (10, "overlays"))
             ],
         ),
         (
             "  clusters: [{name: a, env: dev, bootstrapServers: 'a:1'}, {name: b}]",
             [
-                "5:24 conflicting-fields: 'a' has an environment and no project that could define it. "
-                "Add 'project', or leave 'env' out.",
+                "5:24 conflicting-fields: 'a' has 'env' but no 'project' that could define the environment. "
+                "Add 'project', or remove 'env'.",
                 "5:60 missing-field: 'b' needs 'project' or 'bootstrapServers'.",
             ],
         ),
         (
             "  clusters: [{name: a, project: p, clientConfig: {a: b}, clientConfigFile: c}]",
             [
-                "5:58 conflicting-fields: 'a' takes 'clientConfig' or 'clientConfigFile', not both. "
-                "Put all of it into one of the two."
+                "5:58 conflicting-fields: 'a' has both 'clientConfig' and 'clientConfigFile', but only one "
+                "is "
+                "allowed. Put all properties into one of the two."
             ],
         ),
         (
             "  clusters: [{name: a, project: p, state: '${var.x}'}]",
             [
-                "5:43 undefined-variable: '${var.x}' stands in a project file, which defines the variables. "
-                "Use ${env.NAME} or ${file.PATH} there."
+                "5:43 undefined-variable: '${var.x}' is used in a file that defines variables and cannot use "
+                "them. "
+                "Use ${env.NAME} or ${file.PATH} instead."
             ],
         ),
     ],
@@ -214,11 +219,11 @@ def test_choosing(tmp_path: Path) -> None:
     ("names", "selector", "words"),
     [
         (["eu1"], {}, "has no cluster 'eu1'. Did you mean 'eu-1'?"),
-        (["zzz"], {}, "has no cluster 'zzz'. It has eu-1, us-1, lab."),
+        (["zzz"], {}, "has no cluster 'zzz'. Use one of eu-1, us-1, lab."),
         ([], {"regoin": "eu"}, "has a label 'regoin'. Did you mean 'region'?"),
         ([], {"tier": "1.1"}, "has the label tier=1.1. Did you mean '1.10'?"),
-        ([], {"region": "asia"}, "has the label region=asia. Known here: eu, us."),
-        (["eu-1"], {"region": "us"}, "None of eu-1 has the labels region=us."),
+        ([], {"region": "asia"}, "has the label region=asia. Use one of eu, us."),
+        (["eu-1"], {"region": "us"}, "None of the clusters eu-1 has all of the labels region=us."),
         ([], {"region": "us", "tier": "1.10"}, "No cluster of the fleet has all of region=us, tier=1.10."),
     ],
 )

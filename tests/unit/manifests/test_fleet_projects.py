@@ -114,8 +114,9 @@ def test_two_clusters_with_one_state(folder: Path) -> None:
     fleet = open_fleet(fleet_file(one + own), {})
     validate_fleet(fleet, {})
     assert problems(one + own + other) == [
-        "fleet.yaml:8:14 duplicate-state: 'c' has the state of 'a' at fleet.yaml:6:14: both are payments in "
-        "eu. Give each an environment of its own in the project file, or its own 'state' here."
+        "fleet.yaml:8:14 duplicate-state: 'c' has the same state as 'a' at fleet.yaml:6:14: both use the "
+        "project payments in the environment eu. Give each cluster its own environment in the project file, "
+        "or its own 'state' here."
     ]
 
 
@@ -142,13 +143,16 @@ def test_all_that_is_wrong_at_once(folder: Path) -> None:
         "Correct the path; it is relative to the fleet file's folder.",
         "fleet.yaml:7:55 unknown-environment: The project has no environment 'eur'; it has eu, us. "
         "Did you mean 'eu'?",
-        "fleet.yaml:11:14 no-such-path: 'none.properties' is not there. Correct the path, or create it.",
-        "fleet.yaml:12:62 no-such-path: 'no/where' is not there. Correct the path, or create it.",
+        "fleet.yaml:11:14 no-such-path: 'none.properties' does not exist. Correct the path, or create the "
+        "file or folder.",
+        "fleet.yaml:12:62 no-such-path: 'no/where' does not exist. Correct the path, or create the file or "
+        "folder.",
         "fleet.yaml:13:35 undefined-variable: The environment variable 'NOWHERE' is not set. "
         "Set it before running kdeclare.",
-        "lacking.yaml:5:15 no-such-path: 'gone' is not there. Correct the path, or create it.",
+        "lacking.yaml:5:15 no-such-path: 'gone' does not exist. Correct the path, or create the file or "
+        "folder.",
         "payments/kdeclare.yaml:5:3 unknown-environment: The project has the environments eu, us, and none "
-        "is the default. State defaultEnvironment here, or 'env' of 'c' in fleet.yaml:8:14.",
+        "of them is the default. Set defaultEnvironment here, or 'env' of 'c' at fleet.yaml:8:14.",
         "payments/kdeclare.yaml:10:28 undefined-variable: The environment variable 'US' is not set. "
         "Set it before running kdeclare.",
     ]

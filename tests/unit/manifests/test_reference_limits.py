@@ -112,7 +112,7 @@ def test_tokens_of_the_job_are_never_resolved(name: str) -> None:
 @pytest.mark.parametrize("entry", ["*", "", "A B", "${env.X}", "KAFKA_*_X"])
 def test_entries_that_mean_everything_or_nothing_are_refused(entry: str) -> None:
     write_project({"env": [entry]})
-    with pytest.raises(KdeclareError, match="takes names of environment variables"):
+    with pytest.raises(KdeclareError, match="use names of environment variables"):
         open_project(None, None, SET)
 
 
@@ -160,7 +160,7 @@ def test_what_a_change_adds_to_the_list_waits_for_the_trusted_file() -> None:
     assert check_manifest("${file.secrets/team}", trusted) == [], "relative to the project, not to base.yaml"
     [found] = check_manifest("${env.KAFKA_RETENTION}", trusted)
     assert "trusted project file" in found.detail
-    assert "merge it first" in found.hint
+    assert "merge that first" in found.hint
     write_project({"env": ["KAFKA_*"]})
     assert check_manifest("${env.TEAM}", trusted)[0].code == "reference-not-allowed", (
         "narrowing holds at once"

@@ -68,7 +68,7 @@ def answer(ask: Callable[[], object], limit_s: float | None = None, **more: Any)
 def test_whatever_it_raises_denies(odd: BaseException, bounded: bool) -> None:
     said = answer(raising(odd), 1.0, bounded=bounded)
     assert said is not None
-    assert said.startswith("Policy 'x' failed, and what cannot be judged is denied: ")
+    assert said.startswith("Policy 'x' failed, so the request is denied: ")
 
 
 @pytest.mark.parametrize("bounded", [False, True])
@@ -85,7 +85,8 @@ def test_what_kdeclare_raises_itself_gets_through(own: BaseException, bounded: b
 )
 def test_whatever_it_returns_denies(returned: object, shown: str, bounded: bool) -> None:
     assert answer(lambda: returned, bounded=bounded) == (
-        f"Policy 'x' returned {shown}; a policy denies by raising PolicyViolation and returns nothing."
+        f"Policy 'x' returned {shown}, but a policy must return None, or raise PolicyViolation to deny the "
+        "request."
     )
     assert answer(lambda: None, bounded=bounded) is None
 
@@ -93,7 +94,7 @@ def test_whatever_it_returns_denies(returned: object, shown: str, bounded: bool)
 def test_the_limit_is_looked_up_when_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdeclare.policy.isolation.LIMIT_S", 0.1)
     release = Event()
-    assert answer(lambda: release.wait(10) and None) == "Policy 'x' did not answer within 0.1 s."
+    assert answer(lambda: release.wait(10) and None) == "Policy 'x' timed out after 0.1 s."
     release.set()
 
 
@@ -122,7 +123,7 @@ def test_what_it_thinks_before_and_after_it_waits_counts() -> None:
     with PolicyEvaluator(0.2, is_busy=lambda: reading[0]) as asking:
         said = asking.ask(policy(slow), REQUEST)
     release.set()
-    assert said == "Policy 'x' did not answer within 0.2 s."
+    assert said == "Policy 'x' timed out after 0.2 s."
     assert 0.4 < time.monotonic() - began < 5
 
 

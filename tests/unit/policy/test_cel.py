@@ -199,26 +199,26 @@ def test_what_reading_raises_is_passed_on() -> None:
         (
             "post.configs['x'] == '1'",
             MODIFIED,
-            "no 'x' in post.configs. The rule's author can write 'x' in post.conf",
+            "'x' is not in post.configs. To fix the rule, its author can write 'x' in post.conf",
         ),
-        ("pre.configs.x == '1'", MODIFIED, "no 'x' in pre.configs"),
-        ("labels.team == 'x'", MODIFIED, "no 'team' in labels"),
-        ("labels['te' + 'am'] == 'x'", MODIFIED, "no 'team' in one of its mappings"),
+        ("pre.configs.x == '1'", MODIFIED, "'x' is not in pre.configs"),
+        ("labels.team == 'x'", MODIFIED, "'team' is not in labels"),
+        ("labels['te' + 'am'] == 'x'", MODIFIED, "'team' is not in one of its mappings"),
         ("post.assignments[9].size() > 1", MODIFIED, "9 in post.assignments"),
         (
             "pre.partitions > 1",
             CREATED,
-            "'pre' is null on CREATE. The rule's author can write pre == null || …",
+            "'pre' is null on CREATE. To fix the rule, its author can write pre == null || …",
         ),
         ("post.partitions > 1", DELETED, "'post' is null on DELETE"),
         ("principal.startsWith('User:')", CREATED, "'principal' is null"),
-        ("topic.matches(topic + '(')", MODIFIED, "'orders(' is no regular expression, missing )"),
-        ("int(topic) > 1", MODIFIED, "no whole number"),
+        ("topic.matches(topic + '(')", MODIFIED, "'orders(' is not a regular expression (missing ))"),
+        ("int(topic) > 1", MODIFIED, "not a whole number"),
         ("1 / (post.partitions - 6) > 1", MODIFIED, "divides by zero"),
-        ("post.partitions + 9223372036854775807 > 1", MODIFIED, "too large"),
-        ("post.assignments[0][7] > 1", MODIFIED, "fewer elements"),
+        ("post.partitions + 9223372036854775807 > 1", MODIFIED, "an integer overflows"),
+        ("post.assignments[0][7] > 1", MODIFIED, "an index is outside its list"),
         ("dyn(topic) > 1", MODIFIED, "No matching overloads"),
-        ("'a' in labels ? labels.a == '' : labels.b == ''", MODIFIED, "no 'b' in labels"),
+        ("'a' in labels ? labels.a == '' : labels.b == ''", MODIFIED, "'b' is not in labels"),
     ],
 )
 def test_what_cannot_be_evaluated_is_a_violation_that_says_why(
@@ -226,7 +226,7 @@ def test_what_cannot_be_evaluated_is_a_violation_that_says_why(
 ) -> None:
     message = said(rule, request_)
     assert message is not None
-    assert message.startswith("The rule cannot be evaluated here: ")
+    assert message.startswith("The rule cannot be evaluated for this request: ")
     assert why in message
     assert said(f"!({rule})", request_) == message.replace(rule, f"!({rule})")
 
@@ -265,7 +265,7 @@ def test_a_rule_that_took_too_long_is_not_asked_any_more(monkeypatch: pytest.Mon
     answers = [verdict(item, cast(RequestMetadata, MODIFIED)) for _ in range(6)]
     assert answers[:4] == [None] * 4
     assert answers[4] == answers[5] != None  # noqa: E711  both deny
-    assert "it took too long about other topics, so it is not asked any more" in (answers[4] or "")
+    assert "it took too long for other topics, so it is no longer evaluated" in (answers[4] or "")
     took = 0.01
     quick = policy("topic == 'orders'")
     assert [verdict(quick, cast(RequestMetadata, MODIFIED)) for _ in range(999)] == [None] * 999

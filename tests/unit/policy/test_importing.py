@@ -146,7 +146,7 @@ def test_a_name_that_means_something_elsewhere_too(
     stranger = importlib.import_module("naming") if loaded else None
     write(tmp_path, f"shop/{file}", POLICY)
     code, detail, hint = problem(tmp_path / "shop", "naming:Naming")
-    assert (code, hint) == ("ambiguous-policy-module", "Rename the one beside the project file.")
+    assert (code, hint) == ("ambiguous-policy-module", "Rename the module next to the project file.")
     assert detail.startswith("'naming' ")
     assert sys.modules.get("naming") is stranger
 
@@ -224,43 +224,73 @@ def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
         (
             "naming",
             "not-a-policy",
-            "'naming' is not of the form module:Class.",
-            "The file policies/naming.py",
+            "'naming' does not have the form module:Class.",
+            "Write 'policies.naming:Class' for a class in policies/naming.py",
         ),
-        ("a b:C", "not-a-policy", "'a b:C' is not of the form module:Class.", "The file"),
-        ("..:C", "not-a-policy", "'..:C' is not of the form module:Class.", "The file"),
-        ("namign:Naming", "policy-not-found", "There is no module 'namign'.", "Did you mean 'naming'?"),
+        (
+            "a b:C",
+            "not-a-policy",
+            "'a b:C' does not have the form module:Class.",
+            "Write 'policies.naming:Class'",
+        ),
+        (
+            "..:C",
+            "not-a-policy",
+            "'..:C' does not have the form module:Class.",
+            "Write 'policies.naming:Class'",
+        ),
+        (
+            "namign:Naming",
+            "policy-not-found",
+            "The module 'namign' does not exist.",
+            "Did you mean 'naming'?",
+        ),
         (
             "nowhere:A",
             "policy-not-found",
-            "There is no module 'nowhere'.",
-            "It is looked for beside",
+            "The module 'nowhere' does not exist.",
+            "Put the module next to the project file",
         ),
         (
             "kdeclare.policy.rule:A",
             "policy-not-found",
-            "There is no module 'rule' in 'kdeclare.policy'.",
+            "The module 'rule' does not exist in 'kdeclare.policy'.",
             "Did you mean 'kdeclare.policy.rules'?",
         ),
-        ("naming.more:A", "policy-not-found", "There is no module 'more' in 'naming'.", "Did you mean"),
-        ("nope:X", "policy-not-found", "There is no module 'nope'.", "It is looked for"),
-        ("rule.keep:X", "policy-not-found", "There is no module 'rule'.", "Did you mean 'rules.keep'?"),
-        ("odd:A", "policy-failed", "'odd:A' cannot be looked at: RuntimeError: nothing here (odd.py:4).", ""),
-        ("odd:Strange", "not-a-policy", "'odd:Strange' is no subclass of", ""),
-        ("odd:strange", "not-a-policy", "'odd:strange' is no subclass of", ""),
-        ("odd:Number", "not-a-policy", "'odd:Number' makes no policy, but an object of class int.", ""),
+        (
+            "naming.more:A",
+            "policy-not-found",
+            "The module 'more' does not exist in 'naming'.",
+            "Did you mean",
+        ),
+        ("nope:X", "policy-not-found", "The module 'nope' does not exist.", "Put the module next to"),
+        (
+            "rule.keep:X",
+            "policy-not-found",
+            "The module 'rule' does not exist.",
+            "Did you mean 'rules.keep'?",
+        ),
+        ("odd:A", "policy-failed", "'odd:A' cannot be inspected: RuntimeError: nothing here (odd.py:4).", ""),
+        ("odd:Strange", "not-a-policy", "'odd:Strange' is not a subclass of", ""),
+        ("odd:strange", "not-a-policy", "'odd:strange' is not a subclass of", ""),
+        (
+            "odd:Number",
+            "not-a-policy",
+            "'odd:Number' creates an object of class int, which is not a policy.",
+            "",
+        ),
         (
             "odd:Mute",
             "policy-failed",
-            "'odd:Mute' cannot be made without arguments: Silent: Silent() (odd",
+            "'odd:Mute' cannot be constructed without arguments: Silent: Silent() (odd",
             "",
         ),
-        ("odd:Muter", "policy-failed", "cannot be made without arguments: Dumb (odd.py:", ""),
+        ("odd:Muter", "policy-failed", "cannot be constructed without arguments: Dumb (odd.py:", ""),
         ("own:A", "policy-failed", "'own' cannot be imported: Own: done (own.py:2).", ""),
         (
             "odd:Two",
             "policy-conflict",
-            "'odd:Two' is a TopicActionsPolicy, and CreateTopicPolicy as well",
+            "'odd:Two' is both a TopicActionsPolicy and a CreateTopicPolicy",
             "Inh",
         ),
         ("naming:naming", "policy-not-found", "'naming' has no class 'naming'.", "Did you mean 'Naming'?"),
@@ -268,27 +298,27 @@ def test_a_class_imported_into_a_module_is_one_of_it(tmp_path: Path) -> None:
             "naming:Zzz",
             "policy-not-found",
             "'naming' has no class 'Zzz'.",
-            "It has Abstract, Naming or Needy.",
+            "Use Abstract, Naming or Needy.",
         ),
         (
             "naming:LIMIT",
             "not-a-policy",
-            "'naming:LIMIT' is no subclass of AlterConfigPolicy, CreateTopicPolicy, ResourcePolicy or "
+            "'naming:LIMIT' is not a subclass of AlterConfigPolicy, CreateTopicPolicy, ResourcePolicy or "
             "TopicActionsPolicy.",
             "",
         ),
-        ("naming:Other", "not-a-policy", "'naming:Other' is no subclass of", ""),
-        ("naming:TopicActionsPolicy", "not-a-policy", "'naming:TopicActionsPolicy' is no subclass of", ""),
+        ("naming:Other", "not-a-policy", "'naming:Other' is not a subclass of", ""),
+        ("naming:TopicActionsPolicy", "not-a-policy", "'naming:TopicActionsPolicy' is not a subclass of", ""),
         (
             "naming:Abstract",
             "not-a-policy",
-            "'naming:Abstract' is abstract: it does not define validate.",
+            "'naming:Abstract' is abstract: it does not implement validate.",
             "",
         ),
         (
             "naming:Needy",
             "policy-failed",
-            "'naming:Needy' cannot be made without arguments: ValueError: no (naming.py:15).",
+            "'naming:Needy' cannot be constructed without arguments: ValueError: no (naming.py:15).",
             "",
         ),
         (
@@ -353,10 +383,10 @@ class Needy(Naming):
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ("while True: print('x')\n", "'slow' cannot be imported: it did not come to an end within 0.3 s."),
+        ("while True: print('x')\n", "'slow' cannot be imported: it did not finish within 0.3 s."),
         (
             f"{POLICY}    def __init__(self):\n        while True: pass\n",
-            "'slow:Naming' cannot be made without arguments: it did not come to an end within 0.3 s.",
+            "'slow:Naming' cannot be constructed without arguments: it did not finish within 0.3 s.",
         ),
     ],
 )
@@ -426,7 +456,7 @@ def test_odd_errors_of_configure(tmp_path: Path, raised: str) -> None:
         f"class Set(Naming):\n    def configure(self, configs):\n        raise {raised}\n",
     )
     policy = made(tmp_path, "odd:Set")
-    with pytest.raises(UnusablePolicy, match=f"does not take its settings: {raised.partition('(')[0]}"):
+    with pytest.raises(UnusablePolicy, match=f"does not accept its settings: {raised.partition('(')[0]}"):
         configure_policy(policy, "odd:Set", {})
 
 
@@ -519,7 +549,7 @@ class Own(TopicActionsPolicy):
             {"pattern": "raise"},
             (),
             "policy-failed",
-            "'own:Own' does not take its settings: RuntimeError (tests/unit/policy/test_importing.py:",
+            "'own:Own' does not accept its settings: RuntimeError (tests/unit/policy/test_importing.py:",
             "",
         ),
     ],

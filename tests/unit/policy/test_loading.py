@@ -180,7 +180,7 @@ def test_names(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) -> None:
-    with pytest.raises(KdeclareError, match=f"a class is written as module.path:ClassName, {meant} for one"):
+    with pytest.raises(KdeclareError, match=f"write a class as module.path:ClassName, for example {meant}"):
         project(tmp_path, f"{{name: a, class: {class_name}}}")
 
 
@@ -188,8 +188,8 @@ def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) ->
     ("entry", "code", "column", "detail"),
     [
         ("{name: a, class: 'own:Nw'}", "policy-not-found", 24, "'own' has no class 'Nw'."),
-        ("{name: a, class: 'owm:New'}", "policy-not-found", 24, "There is no module 'owm'."),
-        ("{name: a, class: 'own:PolicyViolation'}", "not-a-policy", 24, "is no subclass of"),
+        ("{name: a, class: 'owm:New'}", "policy-not-found", 24, "The module 'owm' does not exist."),
+        ("{name: a, class: 'own:PolicyViolation'}", "not-a-policy", 24, "is not a subclass of"),
         ("{name: a, class: 'own:Failing'}", "policy-failed", 7, "RuntimeError: out of order ("),
         ("{name: a, class: 'own:Failing', config: {}}", "policy-failed", 47, "RuntimeError: out of order ("),
         (
@@ -215,7 +215,7 @@ def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) ->
             "{name: a, class: 'kdeclare.policy.rules:NamePattern', config: {pattern: '[a'}}",
             "bad-value",
             79,
-            "'config.pattern': this is no regular expression (RE2): missing ]",
+            "'config.pattern': this is not a regular expression (RE2): missing ]",
         ),
         (
             "{name: a, class: 'kdeclare.policy.rules:CreationRuleForLife', "
@@ -228,7 +228,7 @@ def test_a_class_without_a_colon(tmp_path: Path, class_name: str, meant: str) ->
             "{name: a, class: 'own:New', selector: {topics: [b, '/[/']}}",
             "bad-pattern",
             58,
-            "'/[/' is no regular",
+            "'/[/' is not valid: missing",
         ),
     ],
 )

@@ -70,7 +70,10 @@ def test_what_is_unset_is_null() -> None:
     assert said("after.color == null && after.rooms == ['hall']", op, {}, ["CREATE"])[0] == "allow"
     outcome, message = said("after.color.startsWith('b')", op, {}, ["CREATE"])
     assert outcome == "deny"
-    assert "'after.color' is null here. The rule's author can write after.color != null && …." in message
+    assert (
+        "'after.color' is null here. To fix the rule, its author can write after.color != null && …."
+        in message
+    )
     assert said("after.color != null || after.rooms.size() == 1", op, {}, ["CREATE"])[0] == "allow"
 
 
@@ -86,7 +89,7 @@ def test_the_fields_of_the_spec_are_what_a_rule_can_speak_of() -> None:
     assert wrong.value.problems[0].hint == "Did you mean 'color'?"
     with pytest.raises(RuleError) as wrong:
         compile_rule("after.color == 3", DOOR.name)
-    assert wrong.value.problems[0].detail == "'==' does not take text or null and a whole number."
+    assert wrong.value.problems[0].detail == "'==' does not accept text or null and a whole number."
 
 
 @pytest.mark.parametrize(

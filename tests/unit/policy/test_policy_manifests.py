@@ -62,37 +62,47 @@ def test_a_policy_and_its_verdicts() -> None:
 def test_what_need_not_be_stated() -> None:
     item = policy("  rule: |\n    topic\n      != 'orders'\n")
     assert (item.outcome, item.actions, item.selector) == (VerdictOutcome.DENY, EVERY_ACTION, EVERYTHING)
-    assert verdict(item.policy, created(State())) == "The rule is not met: topic != 'orders'"
+    assert verdict(item.policy, created(State())) == "The rule is violated: topic != 'orders'"
     long = policy(f"  rule: topic != 'orders' && topic != '{'x' * 500}'\n")
     assert len(verdict(long.policy, created(State())) or "") < 230
 
 
 def test_references_in_rules() -> None:
     item = policy("  actions: [CREATE]\n  rule: post.partitions >= ${env.MIN}\n")
-    assert verdict(item.policy, created(State(2))) == "The rule is not met: post.partitions >= 3"
+    assert verdict(item.policy, created(State(2))) == "The rule is violated: post.partitions >= 3"
     assert verdict(item.policy, created(State(3))) is None
 
 
 @pytest.mark.parametrize(
     ("spec", "line", "column", "detail"),
     [
-        ("  rule: topic == 'a' && foo", 1, 25, "There is nothing called 'foo'."),
+        ("  rule: topic == 'a' && foo", 1, 25, "The name 'foo' is not defined."),
         ("  rule: topic == 'a' and true", 1, 22, "'and' is not expected here."),
-        ("  rule: 'topic == ''a'' && foo'", 1, 28, "There is nothing called 'foo'."),
-        ('  rule: "topic == \\"a\\" &&\\n foo"', 1, 30, "There is nothing called 'foo'."),
+        ("  rule: 'topic == ''a'' && foo'", 1, 28, "The name 'foo' is not defined."),
+        ('  rule: "topic == \\"a\\" &&\\n foo"', 1, 30, "The name 'foo' is not defined."),
         (
             "  rule: |\n    topic == 'a' &&\n      post.partition > 3\n",
             3,
             12,
             "'post' has no field 'partition'.",
         ),
-        ("  rule: |-\n\n      true &&\n    # no comment\n", 3, 14, "The rule ends too early"),
-        ("  rule: |\n    true ||\n    // a comment\n    labels.x > 3\n", 4, 14, "'>' does not take text and"),
-        ("  rule: post.partitions >   # more", 1, 26, "The rule ends too early"),
-        ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule ends too early"),
-        ("  rule: >\n    true &&\n    foo\n", 1, 9, "There is nothing called 'foo'."),
-        ("  rule: topic.matches('(')", 1, 23, "This is no regular expression: missing ) in '('."),
-        ("  rule: post.partitions", 1, 9, "A rule must be true or false, and this is a whole number."),
+        ("  rule: |-\n\n      true &&\n    # no comment\n", 3, 14, "The rule is incomplete at its end"),
+        (
+            "  rule: |\n    true ||\n    // a comment\n    labels.x > 3\n",
+            4,
+            14,
+            "'>' does not accept text and",
+        ),
+        ("  rule: post.partitions >   # more", 1, 26, "The rule is incomplete at its end"),
+        ("  rule: |\n    post.partitions >\n\n", 2, 22, "The rule is incomplete at its end"),
+        ("  rule: >\n    true &&\n    foo\n", 1, 9, "The name 'foo' is not defined."),
+        ("  rule: topic.matches('(')", 1, 23, "This is not a valid regular expression: missing ) in '('."),
+        (
+            "  rule: post.partitions",
+            1,
+            9,
+            "A rule must be true or false, but the result of this one is a whole number.",
+        ),
         ("  rule: true", 1, 9, "'spec.rule' takes text, not true."),
         ('  rule: ""', 1, 9, "'spec.rule' needs at least one character."),
         ("  rule: topic != ''\n  rul: a", 2, 3, "There is no field 'rul' in 'spec'."),
@@ -104,7 +114,7 @@ def test_references_in_rules() -> None:
             "  rule: topic != ''\n  selector: {topics: [a, '/(/']}",
             2,
             26,
-            "'/(/' is no regular expression: missing",
+            "'/(/' is not valid: missing",
         ),
         ("  message: a", 1, 3, "'spec' needs a field 'rule'."),
     ],
@@ -142,8 +152,8 @@ def test_the_name_of_the_brokers_is_theirs() -> None:
             "pre == null || post.partitions > pre.partitions",
             "Limit it with actions: [CREATE, MODIFY], or",
         ),
-        ("[DELETE]", "post.partitions > 1", "Write 'pre', which is the topic as it is."),
-        ("[CREATE]", "pre.partitions > 1", "Write 'post', which is the topic as it will be."),
+        ("[DELETE]", "post.partitions > 1", "Write 'pre', which is the topic before the change."),
+        ("[CREATE]", "pre.partitions > 1", "Write 'post', which is the topic after the change."),
         ("[CREATE, DELETE]", "topic == 'a' || 'x' in post.configs", "Limit it with actions: [CREATE], or"),
     ],
 )
@@ -174,7 +184,7 @@ def test_states_that_are_looked_at_with_care(actions: str, rule: str) -> None:
 def test_a_policy_with_a_mistake_is_no_policy() -> None:
     result = loaded("  rule: foo\n")
     assert result.has_errors
-    with pytest.raises(Exception, match="nothing called 'foo'"):
+    with pytest.raises(Exception, match="name 'foo'"):
         KIND.configured(result.rules[0])
 
 

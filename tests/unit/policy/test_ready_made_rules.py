@@ -196,12 +196,12 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         ALLOWED,
         created(with_configs(cleanup_policy="delete")),
-        "orders would have cleanup.policy=delete; it may be compact or compact,delete.",
+        "orders would have cleanup.policy=delete; it must be compact or compact,delete.",
     ),
     (
         ONLY,
         created(with_configs(compression_type="gzip", flush_ms="1")),
-        "orders would have compression.type=gzip; it may be lz4 or zstd. "
+        "orders would have compression.type=gzip; it must be lz4 or zstd. "
         "orders would have flush.ms=1; only compression.type and retention.ms may be set.",
     ),
     (
@@ -225,67 +225,68 @@ DENIED: list[tuple[TopicActionsPolicy, Request, str]] = [
     (
         KEYED,
         modified(sized(12), sized(24), labels={"keyed": "true", "team": "a"}),
-        "orders has 12 partitions and would have 24; topics labelled keyed=true keep theirs, "
-        "because keys would go to other partitions.",
+        "orders has 12 partitions and would have 24; topics labeled keyed=true must keep their partition "
+        "count, because keys would go to other partitions.",
     ),
     (
         GUARDED,
         deleted(State(), labels={"tier": "gold", "keep": "true", "team": "a"}),
-        "orders would be deleted; topics labelled keep=true, tier=gold must not be.",
+        "orders would be deleted; topics labeled keep=true, tier=gold must not be deleted.",
     ),
-    (rule("NoDelete"), deleted(State()), "orders would be deleted; topics must not be."),
+    (rule("NoDelete"), deleted(State()), "orders would be deleted; topics must not be deleted."),
     (
         FILLED,
         deleted(State(), record_count=1_234),
-        "orders would be deleted and holds up to 1,234 records; only topics without records may be.",
+        "orders would be deleted and has up to 1,234 records; only topics without records may be deleted.",
     ),
     (
         SPREAD,
         on_racks(None, assigned([1, 4], [1, 2], [5, 3], [5])),
-        "Partition 3 of orders would lie on 0 racks; it must lie on at least 2. "
-        "Partitions 0 and 2 of orders would lie on 1 rack; they must lie on at least 2.",
+        "Partition 3 of orders would have replicas on 0 racks; at least 2 are required. "
+        "Partitions 0 and 2 of orders would have replicas on 1 rack; at least 2 are required.",
     ),
     (
         SPREAD,
         on_racks(assigned([1, 4], [1, 2]), assigned([1, 4], [1, 5])),
-        "Partition 1 of orders would lie on 1 rack; it must lie on at least 2.",
+        "Partition 1 of orders would have replicas on 1 rack; at least 2 are required.",
     ),
     (
         SPREAD,
         on_racks(assigned([1, 4]), assigned([1, 4], [1, 4])),
-        "Partition 1 of orders would lie on 1 rack; it must lie on at least 2.",
+        "Partition 1 of orders would have replicas on 1 rack; at least 2 are required.",
     ),
     (
         SPREAD,
         on_racks(None, sized(3, 1)),
-        "orders would have a replication factor of 1; its replicas must lie on at least 2 racks.",
+        "orders would have a replication factor of 1; its replicas must be on at least 2 racks.",
     ),
     (
         SPREAD,
         Request(**{**vars(created(sized(3, 3))), "racks": {1: "a", 2: "a", 3: None}}),
-        "The brokers of the cluster lie on 1 rack, and orders must lie on at least 2.",
+        "The brokers of the cluster are on 1 rack, but the replicas of orders must be on at least 2.",
     ),
     (
         SPREAD,
         on_racks(None, sized(3, 2)),
-        "orders would have a replication factor of 2, and 1 broker has no rack: Kafka may place it on fewer "
-        "than 2 racks. State 'assignments'.",
+        "orders would have a replication factor of 2, and 1 broker has no rack, so Kafka may place it on "
+        "fewer "
+        "than 2 racks. Set 'assignments'.",
     ),
     (
         KEYED,
         modified(sized(3), sized(4), labels_before={"keyed": "true"}),
-        "orders has 3 partitions and would have 4; topics labelled keyed=true keep theirs, "
-        "because keys would go to other partitions.",
+        "orders has 3 partitions and would have 4; topics labeled keyed=true must keep their partition "
+        "count, because keys would go to other partitions.",
     ),
     (
         BUDGET,
         of_team("checkout", 201, created(State())),
-        "The topics labelled team=checkout would have 201 partitions with orders; their budget is 200.",
+        "The topics labeled team=checkout would have 201 partitions with orders; their budget is 200.",
     ),
     (
         BUDGET,
         of_team("search", 11, modified(sized(3), sized(4))),
-        "The topics labelled team=search would have 11 partitions with orders; their budget is 10.",
+        "The topics labeled team=search would have 11 partitions with orders; their budget is 10.",
     ),
 ]
 

@@ -136,9 +136,9 @@ class NoCreations(AlterConfigPolicy):
 @pytest.mark.parametrize(
     ("name", "config", "path", "detail"),
     [
-        ("NoCreations", {}, ("class",), "is no subclass of CreateTopicPolicy or TopicActionsPolicy"),
+        ("NoCreations", {}, ("class",), "is not a subclass of CreateTopicPolicy or TopicActionsPolicy"),
         ("Creation", {}, ("class",), "has no class 'Creation'"),
-        ("Creations", {}, ("config",), "does not take its settings: KeyError: 'most' (tests/unit/policy/"),
+        ("Creations", {}, ("config",), "does not accept its settings: KeyError: 'most' (tests/unit/policy/"),
         ("PartitionBounds", {"max": "six"}, ("config", "max"), "'config.max' takes a whole number"),
     ],
 )

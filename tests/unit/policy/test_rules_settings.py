@@ -25,16 +25,16 @@ def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
     ("name", "settings", "loc", "said"),
     [
         ("NamePattern", {}, ("pattern",), "Field required"),
-        ("NamePattern", {"pattern": "[a"}, ("pattern",), "no regular expression (RE2): missing ]"),
-        ("NamePattern", {"pattern": "(?=a)"}, ("pattern",), "no regular expression (RE2)"),
-        ("PartitionBounds", {}, (), "needs 'min', 'max' or both"),
-        ("PartitionBounds", {"min": 3, "max": 2}, (), "leaves nothing: 'min' (3) is more than 'max' (2)"),
+        ("NamePattern", {"pattern": "[a"}, ("pattern",), "not a regular expression (RE2): missing ]"),
+        ("NamePattern", {"pattern": "(?=a)"}, ("pattern",), "not a regular expression (RE2)"),
+        ("PartitionBounds", {}, (), "set 'min', 'max' or both"),
+        ("PartitionBounds", {"min": 3, "max": 2}, (), "'min' (3) is greater than 'max' (2)"),
         ("PartitionBounds", {"max": "48"}, ("max",), "valid integer"),
         ("PartitionBounds", {"max": True}, ("max",), "valid integer"),
         ("PartitionBounds", {"max": 1.0}, ("max",), "valid integer"),
         ("PartitionBounds", {"min": 0}, ("min",), "greater than or equal to 1"),
         ("PartitionBounds", {"maximum": 1}, ("maximum",), "not permitted"),
-        ("ReplicationFactorBounds", {}, (), "needs 'min', 'max' or both"),
+        ("ReplicationFactorBounds", {}, (), "set 'min', 'max' or both"),
         ("MinInsyncReplicas", {"min": 0}, ("min",), "greater than or equal to 1"),
         ("RequiredConfigs", {}, ("configs",), "Field required"),
         ("RequiredConfigs", {"configs": {}}, ("configs",), "at least 1 item"),
@@ -42,15 +42,15 @@ def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
         ("RequiredConfigs", {"configs": {"retention.m": None}}, ("configs",), "did you mean 'retention.ms'?"),
         ("ForbiddenConfigs", {"keys": []}, ("keys",), "at least 1 item"),
         ("ForbiddenConfigs", {"keys": ["flushms"]}, ("keys",), "did you mean 'flush.ms'?"),
-        ("AllowedConfigs", {}, (), "needs 'keys', 'configs' or both"),
+        ("AllowedConfigs", {}, (), "set 'keys', 'configs' or both"),
         ("AllowedConfigs", {"configs": {"flush.ms": []}}, ("configs", "flush.ms"), "at least 1 item"),
         ("AllowedConfigs", {"keys": ["clean.policy"]}, (), "did you mean 'cleanup.policy'?"),
-        ("BoundedConfigs", {"configs": {"flush.ms": {}}}, ("configs", "flush.ms"), "needs 'min', 'max'"),
+        ("BoundedConfigs", {"configs": {"flush.ms": {}}}, ("configs", "flush.ms"), "set 'min', 'max'"),
         (
             "BoundedConfigs",
             {"configs": {"flush.ms": {"min": 2, "max": 1}}},
             ("configs", "flush.ms"),
-            "leaves",
+            "is greater than",
         ),
         ("BoundedConfigs", {"configs": {"flushms": {"max": 1}}}, ("configs",), "did you mean 'flush.ms'?"),
         ("NoPartitionIncrease", {"labels": {"keyed": None}}, ("labels", "keyed"), "valid string"),
@@ -58,7 +58,7 @@ def rule(name: str, settings: dict[str, Any]) -> TopicActionsPolicy:
         ("NoDeleteWithRecords", {"max": 1}, ("max",), "not permitted"),
         ("MinRacks", {}, ("racks",), "Field required"),
         ("MinRacks", {"racks": 0}, ("racks",), "greater than or equal to 1"),
-        ("PartitionBudget", {}, (), "needs 'max', 'budgets' or both"),
+        ("PartitionBudget", {}, (), "set 'max', 'budgets' or both"),
         ("PartitionBudget", {"max": -1}, ("max",), "greater than or equal to 0"),
         ("CreationRuleForLife", {"config": {}}, ("class",), "Field required"),
     ],
@@ -167,7 +167,7 @@ def test_a_pattern_from_outside_is_not_told() -> None:
     with pytest.raises(ValidationError) as wrong:
         policy.configure({"pattern": Referenced("s3cret(", "${env.PATTERN}")})
     said = wrong.value.errors(include_input=False, include_url=False)[0]["msg"]
-    assert "missing ) in what ${env.PATTERN} stands for" in said
+    assert "missing ) in the value of ${env.PATTERN}" in said
     assert "s3cret" not in said
     policy.configure({"pattern": Referenced("s3cret", "${env.PATTERN}")})
     message = verdict(policy, created(State()))

@@ -80,7 +80,7 @@ def test_it_is_a_plain_value() -> None:
 
 def test_wrong_patterns() -> None:
     topics = ("a", "/(/", "/a/", "/a)|(b/", r"/(a)\1/", "payments.*", "", "/x", "//", "a.b_C-1")
-    no_name = "no topic has this name; a regular expression stands between slashes"
+    no_name = "no topic can have this name, and a regular expression needs slashes"
     assert list(find_bad_patterns(topics)) == [
         (1, "missing ) in '('"),
         (3, "unexpected ) in 'a)|(b'"),

@@ -117,7 +117,7 @@ def test_one_policy_alone() -> None:
 def test_the_message_of_a_deciding_verdict(message: str, passed: bool) -> None:
     result = run(REPLICAS, PARTITIONS, of=case(message=message))
     assert (result.outcome, result.passed) == (DENY, passed)
-    assert result.problems == (() if passed else (f"no message has '{message}' in it",))
+    assert result.problems == (() if passed else (f"no message contains '{message}'",))
 
 
 def test_a_message_where_the_outcome_is_another_says_nothing_more() -> None:
@@ -128,7 +128,7 @@ def test_a_message_where_the_outcome_is_another_says_nothing_more() -> None:
 def test_what_a_policy_asks_for_and_is_not_given_fails_the_case(expect: VerdictOutcome) -> None:
     result = run(held("racks", lambda r: r.racks), REPLICAS, of=case(expect))
     assert (result.outcome, result.passed) == (None, False)
-    assert result.problems == ("policy racks asks for 'racks', which the case does not give",)
+    assert result.problems == ("policy racks reads 'racks', which the case does not set",)
     assert [v.policy for v in result.verdicts] == ["replicas"]
 
 
@@ -148,31 +148,29 @@ def test_what_is_not_given_is_not_hidden_by_a_policy_that_catches_everything(
     result = run(held("careless", careless), REPLICAS, of=case(request=request))
     assert (result.outcome, result.passed) == (None, False)
     assert len(result.problems) == 1
-    assert "policy careless asks for" in result.problems[0]
+    assert "policy careless reads" in result.problems[0]
     assert [v.policy for v in result.verdicts] == ["replicas"]
 
 
 def test_a_policy_that_returns_something_is_no_denial_that_was_expected() -> None:
     result = run(ConfiguredPolicy("slip", Returns(False)), of=case())
     assert (result.outcome, result.passed) == (None, False)
-    assert result.problems[0].startswith("Policy 'slip' returned False;")
+    assert result.problems[0].startswith("Policy 'slip' returned False, but")
 
 
 def test_a_policy_that_fails_is_no_denial_that_was_expected() -> None:
     result = run(held("broken", lambda r: 1 / 0), of=case())
     assert (result.outcome, result.passed) == (None, False)
     [problem] = result.problems
-    assert problem.startswith(
-        "Policy 'broken' failed, and what cannot be judged is denied: ZeroDivisionError"
-    )
+    assert problem.startswith("Policy 'broken' failed, so the request is denied: ZeroDivisionError")
 
 
 def test_a_policy_that_does_not_end_fails_its_cases_and_no_others() -> None:
     slow = held("slow", lambda r: time.sleep(5))
     results = run_cases([slow, REPLICAS], [case(), case(policy="slow"), case(policy="replicas")], 0.05)
     assert [result.passed for result in results] == [False, False, True]
-    assert results[0].problems == ("Policy 'slow' did not answer within 0.05 s.",)
-    assert "is not asked again" in results[1].problems[0]
+    assert results[0].problems == ("Policy 'slow' timed out after 0.05 s.",)
+    assert "is not called again" in results[1].problems[0]
 
 
 def test_states_that_are_only_half_given() -> None:
@@ -183,7 +181,7 @@ def test_states_that_are_only_half_given() -> None:
         post_request_state=POST,
     )
     assert run(held("all", lambda r: r.changed), of=case(ALLOW, request=request)).problems == (
-        "policy all asks for 'pre.replicationFactor', which the case does not give",
+        "policy all reads 'pre.replicationFactor', which the case does not set",
     )
 
 
@@ -192,18 +190,22 @@ def test_names_of_policies_that_are_not_there() -> None:
     found = check_case_policies(cases, [REPLICAS])
     assert [(d.code, d.place, d.hint) for d in found] == [
         ("unknown-policy", HERE, "Did you mean 'replicas'?"),
-        ("unknown-policy", HERE, "The policies are replicas."),
+        ("unknown-policy", HERE, "Use one of replicas."),
     ]
-    assert check_case_policies([case(policy="a")], [])[0].hint == "The policies are none."
+    assert check_case_policies([case(policy="a")], [])[0].hint == "Add the policy to the project."
 
 
 @pytest.mark.parametrize(
     ("asked", "labels", "problems"),
     [
         (True, {"tier": "gold"}, ()),
-        (True, {"teir": "gold"}, ("policy p is not asked about this, by its actions or its selector",)),
+        (
+            True,
+            {"teir": "gold"},
+            ("policy p does not apply to this request because of its actions or its selector",),
+        ),
         (False, {"teir": "gold"}, ()),
-        (False, {"tier": "gold"}, ("p is asked about this",)),
+        (False, {"tier": "gold"}, ("p applies to this request",)),
         (None, {"teir": "gold"}, ()),
     ],
 )

@@ -82,7 +82,7 @@ TESTS = {
                 case(18, "a budget", ALLOW),
                 None,
                 (),
-                ("policy budget asks for 'records', which the case does not give",),
+                ("policy budget reads 'records', which the case does not set",),
             ),
             CaseResult(case(22, "a deletion", DENY), ALLOW),
             CaseResult(case(26, "a \x1b[31mdeletion", DENY, "bounds"), ALLOW),
