@@ -341,9 +341,21 @@ def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLi
         ("heat > 3", "The name 'heat' is not defined.", "Did you mean 'after.heat'?"),
         ("'heet' in changed", "'heet' is never in 'changed'.", "Did you mean 'heat'?"),
         ("'whistle' in changed", "'whistle' is never in 'changed'.", "Did you mean 'extras.whistle'?"),
-        ("after.heat == 'hot'", "'==' does not accept a whole number and text.", "because extras and labels are text"),
-        ("resource == null", "'resource' is known by its fields only.", "It has kind, labels, name."),
-        ("after.extras.a.b == ''", "An extra's name with dots in it is a key", "Write after.extras['a.b']."),
+        (
+            "after.heat == 'hot'",
+            "'==' does not accept a whole number and text.",
+            "because extras and labels are text",
+        ),
+        (
+            "resource == null",
+            "'resource' cannot be used as a whole",
+            "Use resource.kind, resource.labels or resource.name.",
+        ),
+        (
+            "after.extras.a.b == ''",
+            "An extra name that contains dots is one key",
+            "Write after.extras['a.b'].",
+        ),
         ("before == null || after == null || 1 < 'a'", "'<' does not take", ""),
     ],
 )
