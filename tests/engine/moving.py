@@ -1,4 +1,4 @@
-"""What tests about moves have in common: topics and brokers, throttle entries, and watching a run at work."""
+"""Helpers for tests of reassignments: topics and brokers, throttle entries, and observing a run at work."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Throttles = dict[str, dict[str, str]]
 
 @dataclass
 class Looked:
-    """What there was when the run asked for moves: partitions in flight, and throttles."""
+    """The state when the run polled reassignments: partitions in flight, and throttles."""
 
     flying: frozenset[str]
     throttles: Throttles
@@ -37,7 +37,7 @@ class Looked:
 
 @dataclass
 class Moving(World):
-    """A world of five brokers that remembers the progress that runs tell of."""
+    """A world of five brokers that records the progress that runs report."""
 
     cluster: MemoryCluster = field(default_factory=lambda: MemoryCluster(RACKS))
     told: list[MoveProgress] = field(default_factory=list)
@@ -60,36 +60,36 @@ class Moving(World):
             self.told.append(moves)
 
     def slow(self, ticks: int = 5) -> None:
-        """From now on a move takes so many looks of the run."""
+        """Let each reassignment take this many polls of the run from now on."""
         self.cluster.move_ticks = ticks
 
     def hold(self) -> None:
-        """From now on a move goes on until `finish`."""
+        """Keep reassignments in flight from now on until `finish`."""
         self.cluster.tick_on_poll = False
         self.cluster.move_ticks = 100
 
     def finish(self) -> None:
-        """All moves are over."""
+        """Finish all reassignments."""
         self.cluster.tick(200)
 
     def go_on(self) -> None:
-        """Nobody presses Ctrl-C any more."""
+        """Clear the interruption that simulates Ctrl-C."""
         self.stop = Event()
 
     @property
     def left(self) -> PendingMoveCleanup:
-        """What runs have left to be tidied up."""
+        """The cleanup that runs have left pending."""
         state = self.store.read()
         return get_move_cleanup(state)
 
 
 def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResource:
-    """A topic with its replicas written out."""
+    """Declare a topic with explicit replica assignments."""
     return topic(name, assignments={n: list(r) for n, r in enumerate(replicas)}, **more)
 
 
 def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> DesiredResource:
-    """Each ``wanted`` is ``topic-partition`` and its replicas."""
+    """Declare a reassignment. Each item of ``wanted`` is ``topic-partition`` with its replicas."""
     partitions = []
     for text, replicas in wanted:
         where = TopicPartition.parse(text)
@@ -98,24 +98,24 @@ def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more:
 
 
 def existing(world: World, **topics: Sequence[Sequence[int]]) -> list[DesiredResource]:
-    """Topics that are there, and their manifests without a word about replicas."""
+    """Create topics, and return manifests for them that do not mention replicas."""
     world.apply(*(assigned(name, *replicas) for name, replicas in topics.items()))
     return [topic(name) for name in topics]
 
 
 def replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
-    """Of each partition, as the controller holds them: a union during a move."""
+    """Return the replicas of each partition according to the controller: a union during a move."""
     count = len(world.cluster.elsewhere().topics([name])[name].partitions)
     return [world.cluster.partition(TopicPartition(name, n)).replicas for n in range(count)]
 
 
 def leaders(world: World, name: str = "t") -> list[int | None]:
-    """Who leads each partition."""
+    """Return the leader of each partition."""
     return [p.leader for p in world.cluster.elsewhere().topics([name])[name].partitions]
 
 
 def flying(cluster: MemoryCluster) -> frozenset[str]:
-    """The partitions that are being moved; looking lets no time pass."""
+    """Return the partitions in flight without advancing time."""
     return frozenset(
         f"{name}-{n}"
         for name, found in cluster.elsewhere().topics().items()
@@ -125,7 +125,7 @@ def flying(cluster: MemoryCluster) -> frozenset[str]:
 
 
 def throttles(cluster: MemoryCluster) -> Throttles:
-    """All that is set and throttles, by resource."""
+    """Return all throttle configs, by resource."""
     found: Throttles = {}
     for resource, values in cluster.overrides().items():
         mine = {key: value for key, value in values.items() if "replication.throttled" in key}
@@ -135,19 +135,19 @@ def throttles(cluster: MemoryCluster) -> Throttles:
 
 
 def rates(rate: int, *brokers: int) -> Throttles:
-    """Both rates on each of the brokers."""
+    """Return both rates for each of the brokers."""
     return {f"BROKER/{b}": {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)} for b in brokers}
 
 
 def set_on(world: World, entity: str, values: Mapping[str, str]) -> None:
-    """Somebody else sets configs on ``TOPIC/t`` or ``BROKER/1``."""
+    """Set configs on ``TOPIC/t`` or ``BROKER/1`` as another client."""
     scope, _, name = entity.partition("/")
     resource = ConfigResource(ConfigScope(scope), name)
     world.cluster.set_overrides(resource, {**world.cluster.overrides(resource), **values})
 
 
 def someone_moves(world: World, where: str, target: Sequence[int] | None) -> None:
-    """Another client starts a move, or cancels one."""
+    """Start or cancel a reassignment as another client."""
     aim = None if target is None else tuple(target)
     answers = world.cluster.elsewhere().reassign(
         {TopicPartition.parse(where): aim}, allow_replication_factor_change=True
@@ -156,7 +156,7 @@ def someone_moves(world: World, where: str, target: Sequence[int] | None) -> Non
 
 
 def watched(world: World) -> list[Looked]:
-    """What there is at each look that the run takes at moves; filled while it runs."""
+    """Record the state at each poll of reassignments by the run; the list is filled while it runs."""
     seen: list[Looked] = []
 
     def look(other: MemoryCluster) -> None:
@@ -167,7 +167,7 @@ def watched(world: World) -> list[Looked]:
 
 
 def during(world: World, nth: int, what: Callable[[MemoryCluster], object]) -> None:
-    """Do something once the n-th look at moves comes at which some are in flight."""
+    """Call ``what`` at the n-th poll that finds reassignments in flight."""
     count = 0
 
     def look(other: MemoryCluster) -> None:
@@ -181,21 +181,21 @@ def during(world: World, nth: int, what: Callable[[MemoryCluster], object]) -> N
 
 
 def result(run: ApplyResult, start: str) -> OperationResult:
-    """The one result whose id begins so."""
+    """Return the only result whose id starts with ``start``."""
     (found,) = (r for r in run.results.values() if r.id.startswith(start))
     return found
 
 
 def results(run: ApplyResult, start: str) -> list[OperationResult]:
-    """The results whose ids begin so, in the plan's order."""
+    """Return the results whose ids start with ``start``, in the plan's order."""
     return [r for r in run.results.values() if r.id.startswith(start)]
 
 
 def verbs(plan: Plan) -> list[str]:
-    """What the plan does, in order."""
+    """Return the verbs of the plan's operations, in order."""
     return [op.verb for op in plan.operations]
 
 
 def codes(plan: Plan) -> list[str]:
-    """What the plan says."""
+    """Return the codes of the plan's diagnostics."""
     return [d.code for d in plan.diagnostics]

@@ -1,4 +1,4 @@
-"""Adoption: what exists, differs and was never applied changes only where that is allowed (decision 0016)."""
+"""Adoption: a differing resource that was never applied changes only if allowed (decision 0016)."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ ADOPT = PlanScope(adopt=True)
 
 @pytest.fixture
 def world() -> World:
-    """A cluster with a topic that another team made, and no ``--adopt``."""
+    """A cluster with a topic that another team created, and no ``--adopt``."""
     world = World(adopts=False)
     world.cluster.create_topics([NewTopic("orders", 3, 1, None, {"retention.ms": WEEK})])
     return world
@@ -57,7 +57,7 @@ DENIED = [(Severity.DENIED, "adoption")]
 ALLOWED = [(Severity.INFO, "adoption")]
 
 
-# a topic: an identity of its own
+# A topic has its own identity.
 
 
 def test_topic_that_exists_and_differs_is_not_changed_unless_adopted(world: World) -> None:
@@ -144,7 +144,7 @@ def test_reassignment_adopts_nothing(world: World) -> None:
     assert (plan.changes[0].reason, plan.changes[0].blocked) == (Reason.CHANGED, None)
 
 
-# settings of what always exists: key by key
+# Settings of objects that always exist are adopted key by key.
 
 
 def test_broker_keys_that_were_unset_are_no_adoption(world: World) -> None:
@@ -244,7 +244,7 @@ def test_permission_to_adopt_reaches_where_fleets_are_compared(kind: str) -> Non
         assert getattr(item.body, "adopt", None) is adopt
 
 
-# what is shown
+# What the plan shows.
 
 
 @pytest.mark.parametrize("scope", [PlanScope(), ADOPT])

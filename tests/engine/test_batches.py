@@ -1,4 +1,4 @@
-"""Moves in batches: how many at a time, in what order, and what the rest of the plan waits for."""
+"""Reassignments in batches: how many at a time, in which order, and what the rest of the plan waits for."""
 
 import itertools
 from typing import Any
@@ -43,7 +43,7 @@ def all_to_four(count: int, **more: Any) -> DesiredResource:
 
 
 def in_turn(seen: list[frozenset[str]]) -> list[frozenset[str]]:
-    """Sets of partitions in flight, each once, without the pauses between them."""
+    """Return each set of partitions in flight once, without the pauses between them."""
     turns: list[frozenset[str]] = []
     for now in seen:
         if now and (not turns or turns[-1] != now):
@@ -86,7 +86,7 @@ def test_also_across_topics_and_resources_with_the_projects_size() -> None:
 
 
 def test_two_batches_of_many_operations_each() -> None:
-    """Between two batches of several operations, one step stands for all of the edges."""
+    """Between two batches of several operations, one barrier operation replaces all of the edges."""
     world = Moving(pace=Pace(batch_size=3))
     names = [f"t{n}" for n in range(6)]
     existing(world, **{name: [[1, 2]] for name in names})
@@ -204,7 +204,7 @@ def test_with_fail_fast_it_does() -> None:
 
 
 def test_a_batch_that_fails_in_part_is_over_before_the_next_begins() -> None:
-    """Kafka answers partition by partition: what was refused says nothing about its neighbour."""
+    """Kafka answers per partition: a refusal of one partition does not affect its neighbor."""
     world, kept = world_with(4)
     world.slow(4)
     plan = world.plan(*kept, all_to_four(4, batchSize=2))
@@ -255,7 +255,7 @@ def test_without_waiting_only_the_first_batch_begins_and_the_next_apply_goes_on(
         Status.SKIPPED,
     ]
     assert flying(world.cluster) == {"t-0"}
-    again = world.apply(*kept, wanted, wait=False)  # nothing else begins while that goes on
+    again = world.apply(*kept, wanted, wait=False)  # nothing else begins during this time
     assert flying(world.cluster) == {"t-0"}
     assert [r.status for r in results(again, "moves.await")] == [Status.STARTED, Status.SKIPPED]
     world.finish()
@@ -350,7 +350,7 @@ def test_batches_of_many_operations_stop_all_of_them_when_one_times_out() -> Non
 
 
 def by_two(**more: Any) -> list[DesiredResource]:
-    """Two Reassignments of two partitions each."""
+    """Two Reassignment resources of two partitions each."""
     a, b = (more.get(name, {}) for name in "ab")
     return [
         reassignment(("t-0", FAR), ("t-1", FAR), name="a", **a),
@@ -393,7 +393,7 @@ def test_groups_take_turns_also_without_waiting(size: int, pace: Pace, more: dic
 
 
 def test_all_that_waits_is_bounded_by_the_time_out_of_the_manifest() -> None:
-    """Of a batch that was refused in part, the rest goes on: barrier, throttle and election wait for it."""
+    """If part of a batch is refused, the barrier, throttle and election still wait for the rest."""
     world, kept = world_with(4)
     wanted = reassignment(
         *((f"t-{n}", [4, 2, 1]) for n in range(4)), throttle=1000, batchSize=2, timeout="20s"
@@ -410,7 +410,7 @@ def test_all_that_waits_is_bounded_by_the_time_out_of_the_manifest() -> None:
 
 
 def test_without_waiting_no_pause_is_waited_for() -> None:
-    """A new order is over at once, so the next batch is due but for its pause."""
+    """Reordering replicas ends immediately, so the next batch waits only for its pause."""
     world, kept = world_with(2)
     wanted = reassignment(
         ("t-0", [2, 1, 3]), ("t-1", [2, 1, 3]), batchSize=1, interBatchPause="30m", throttle=1000

@@ -1,4 +1,4 @@
-"""What a plan by hand is: nothing is owned through it, and nothing else is touched by it."""
+"""Ad hoc plans: they do not change ownership, and they touch only what was requested."""
 
 from typing import Any
 
@@ -78,8 +78,8 @@ def test_one_resource_after_the_other_is_taken_out_until_the_rest_can_be_had() -
         topic("two", partitions=2, replicationFactor=1), topic("a_b", partitions=1, replicationFactor=1)
     )
     asked = (
-        topic("two", assignments={0: [1], 1: [77]}),  # an unknown broker: the diff says so
-        topic("a.b", partitions=1, replicationFactor=1),  # collides: told by the brokers, once they are asked
+        topic("two", assignments={0: [1], 1: [77]}),  # an unknown broker, which the diff reports
+        topic("a.b", partitions=1, replicationFactor=1),  # a name collision, which only the brokers report
         topic("fine", partitions=1, replicationFactor=1),
     )
     apart = plan_adhoc(
@@ -112,7 +112,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
     world = World(MemoryCluster())
     world.cluster.stale_reads = 3
     run = world.apply(topic("t", partitions=2, replicationFactor=1), scope=HAND)
-    world.cluster._stale_reads_left = 3  # it lags once more, for whoever looks now
+    world.cluster._stale_reads_left = 3  # the brokers lag again, for the next client that reads
     found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 10)
     assert (found.unlike, len(found.live.get(KafkaState).topics["t"].partitions)) == ({}, 2)
 
@@ -120,7 +120,7 @@ def test_verifying_waits_until_metadata_shows_it() -> None:
 def test_verifying_gives_up_and_says_what_it_did_not_see() -> None:
     world = World()
     run = world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": 1}), scope=HAND)
-    world.set("t", retention_ms="2")  # somebody was quicker
+    world.set("t", retention_ms="2")  # another client was faster
     found = verify(connections_to(world.cluster), run.plan.operations, TestClock(), 2)
     assert found.unlike == {"topic.create:Topic/t": ("configs",)}
     assert found.seconds >= 2

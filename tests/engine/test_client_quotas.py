@@ -1,4 +1,4 @@
-"""Quotas of clients from the manifest to the request: diff, ownership, adoption, rollback, staleness."""
+"""Client quotas from the manifest to the request: diff, ownership, adoption, rollback, staleness."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,7 +46,7 @@ def alice(**spec: Any) -> DesiredResource:
 
 
 def set_limits(world: World, entity: QuotaEntity, **limits: float | None) -> None:
-    """Somebody else changes limits."""
+    """Change limits as another client."""
     assert world.cluster.elsewhere().alter_quotas({entity: limits})[entity] is None
 
 
@@ -63,7 +63,7 @@ def only_change(plan: Plan) -> Change:
     return change
 
 
-# diff and operations
+# Diff and operations.
 
 
 def test_a_new_quota_is_checked_first_and_is_one_entry_of_one_request() -> None:
@@ -102,7 +102,7 @@ def test_a_limit_that_left_is_removed_and_those_of_others_stay() -> None:
 
 
 def test_the_default_user_is_not_a_user_called_default() -> None:
-    """P-QUO-03. The action is an update, as that of all settings of what always exists."""
+    """P-QUO-03. The action is an update, as for all settings of objects that always exist."""
     world, named = World(), QuotaEntity.of({EntityType.USER: "<default>"})
     set_limits(world, named, producer_byte_rate=10)
     wanted = quota("everyone", {"user": {"default": True}}, producer_byte_rate=5)
@@ -179,7 +179,7 @@ def test_hundreds_of_quotas_take_a_few_requests() -> None:
     assert not world.plan(*wanted).has_changes
 
 
-# ownership, adoption, orphans, drift
+# Adoption, ownership, orphans, drift.
 
 
 def test_a_limit_that_somebody_set_is_not_changed_unless_adopted() -> None:
@@ -279,7 +279,7 @@ def test_a_quota_has_nothing_to_do_with_the_topic_of_its_name() -> None:
     assert limits(world) == {BYTES: 1.0}
 
 
-# names and entities
+# Names and entities.
 
 
 def test_two_manifests_for_one_entity_contradict_each_other() -> None:
@@ -381,7 +381,7 @@ def test_a_limit_is_not_shadowed_by_one_that_this_plan_removes() -> None:
     assert codes(world.plan(gone, app)) == []
 
 
-# applying: errors, staleness, unknown outcomes, rollback
+# Apply: errors, staleness, unknown outcomes, rollback.
 
 
 def test_an_entity_that_brokers_refuse_is_blocked_and_stops_no_other() -> None:
@@ -423,7 +423,7 @@ def test_what_somebody_changed_since_the_plan_is_stale_by_key() -> None:
     world = World()
     world.apply(alice(producer_byte_rate=1, consumer_byte_rate=1))
     plan = world.plan(alice(producer_byte_rate=2, consumer_byte_rate=1))
-    set_limits(world, ALICE, consumer_byte_rate=9)  # not what the plan touches
+    set_limits(world, ALICE, consumer_byte_rate=9)  # not something that the plan touches
     assert world.run(plan).complete
     plan = world.plan(alice(producer_byte_rate=3, consumer_byte_rate=9))
     set_limits(world, ALICE, producer_byte_rate=4)
@@ -491,14 +491,14 @@ def test_numbers_that_json_does_not_know_can_be_replaced_and_brought_back() -> N
     assert limits(world) == {PERCENT: float("inf")}
 
 
-# import
+# Import.
 
 
 HOSTILE = ("a b", "default", "<default>", "CN=x,O='y'", "${env.HOME}", "1e3", "null", "\u202e", "*", "x" * 99)
 
 
 def test_exported_manifests_declare_what_there_is() -> None:
-    """The next plan says "No changes.", whatever the names."""
+    """The next plan reports "No changes.", whatever the names are."""
     world = World(adopts=False)
     user, client = EntityType.USER, EntityType.CLIENT_ID
     entities = [QuotaEntity.of({type_: name}) for type_ in (user, client) for name in HOSTILE]
@@ -560,7 +560,7 @@ def exported(world: World) -> Mapping[str, str]:
 
 
 def loaded(text: str) -> tuple[DesiredResource, ...]:
-    """Manifests as the command line loads them."""
+    """Load manifests as the command line does."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"
         path.write_text(text)

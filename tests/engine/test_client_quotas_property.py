@@ -1,4 +1,4 @@
-"""Whatever is declared, set by others and interrupted: quotas converge, and rollbacks bring back by key."""
+"""Quotas converge whatever is declared, set by others or interrupted; rollbacks restore them by key."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Work of a provider that goes on after the request: a run follows it without knowing what it is."""
+"""Work of a provider that continues after the request: a run waits for it without knowing its nature."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ KETTLE, TEA = ResourceId("Kettle", "kitchen"), ResourceId("Tea", "green")
 
 @dataclass
 class Kitchen:
-    """The system: kettles by name, with how hot each is and whether it is on."""
+    """The system: kettles by name, each with its temperature and whether it is on."""
 
     heat: dict[str, int] = field(default_factory=dict)
     on: set[str] = field(default_factory=set)
@@ -40,7 +40,7 @@ def kettle_of(op: Operation) -> str:
 
 
 class Heating(Completion):
-    """A kettle heats until it is off."""
+    """A kettle heats up until it is off."""
 
     def __init__(self, kitchen: Kitchen, limit_s: float | None = None) -> None:
         self.kitchen, self.limit_s = kitchen, limit_s
@@ -81,7 +81,7 @@ class Thermometer:
 
 
 class HeatKettle(UnknownOperationType):
-    """Its view is how hot the kettle is."""
+    """The view is the temperature of the kettle."""
 
     def __init__(self, completion: Heating) -> None:
         super().__init__("kettle.heat")
@@ -96,7 +96,7 @@ class HeatKettle(UnknownOperationType):
 
 
 class MakeTea(UnknownOperationType):
-    """Begins when the kettle is off."""
+    """Starts when the kettle is off."""
 
     def __init__(self, completion: Heating) -> None:
         super().__init__("tea.make")
@@ -129,7 +129,7 @@ HEAT, MAKE = operation("kettle.heat", KETTLE), operation("tea.make", TEA)
 
 @dataclass
 class Watched:
-    """A lookout, and the progress that it told of."""
+    """A progress tracker, and the progress that it reported."""
 
     clock: TestClock = field(default_factory=TestClock)
     told: list[tuple[str, int, int]] = field(default_factory=list)
@@ -164,7 +164,7 @@ def test_work_that_ended_otherwise_is_reported_when_it_stays_so(kitchen: Kitchen
     looks = 0
     while not (ended := watched.lookout.look(give_up=False)):
         looks += 1
-    assert looks > 1  # what is seen may lag behind
+    assert looks > 1  # observations may lag behind
     assert [(r.status, r.error) for r in ended] == [(Status.FAILED, "went-cold")]
 
 
@@ -192,7 +192,7 @@ def test_what_awaits_work_begins_when_it_is_over(kitchen: Kitchen, heating: Heat
     kitchen.on.clear()
     watched.lookout.look(give_up=False)
     assert not watched.lookout.holds(MAKE, [])
-    assert watched.told == []  # nothing of one's own is going on
+    assert watched.told == []  # the run has no ongoing work of its own
 
 
 def test_nobody_waits_when_the_run_gives_up(kitchen: Kitchen, heating: Heating) -> None:

@@ -1,4 +1,4 @@
-"""The contract of providers, held by the kind of the Connect provider on workers in memory."""
+"""The provider contract, for the kind of the Connect provider with in-memory workers."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,9 +35,9 @@ def config(name: str, location: str, **more: Json) -> Declared:
 
 
 class TestConnectWorkerConfig(ProviderContract):
-    """Overrides of groups of workers. Workers exist, so that all changes are updates.
+    """Overrides of groups of workers. Workers always exist, so all changes are updates.
 
-    Values are never secret: workers show them, so that manifests hold placeholders. Nothing can be imported.
+    Values are never secret: workers return them, so manifests hold placeholders. Nothing can be imported.
     """
 
     provider = PROVIDER

@@ -1,4 +1,4 @@
-"""Overrides of Connect workers as a declared state: diff, plan, two phases, waiting, drift, rollback."""
+"""Declared overrides of Connect workers: diff, plan, validate and patch, waiting, drift, rollback."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,7 +65,7 @@ def served(workers: MemoryWorkers) -> set[str]:
     return {worker.certificate.subject for worker in workers.workers.values()}
 
 
-# the way of one change
+# The course of one change.
 
 
 def test_a_rotation_is_one_patch_that_every_worker_was_asked_about(
@@ -147,7 +147,7 @@ def test_two_resources_that_want_one_key_differently(world: World, workers: Memo
     assert "contradiction" in codes(world.plan(connect(workers), other))
 
 
-# refusals
+# Refusals.
 
 
 def test_what_one_worker_refuses_is_not_written_at_all(world: World, workers: MemoryWorkers) -> None:
@@ -196,10 +196,10 @@ def test_a_worker_without_the_plug_in_is_named(world: World, workers: MemoryWork
     plan = world.plan(connect(workers))
     said = [d for d in plan.diagnostics if d.code == "worker-silent"]
     assert [d.subject for d in said] == [workers.urls[2]]
-    assert any(d.is_error for d in plan.diagnostics)  # it cannot be asked about the change
+    assert any(d.is_error for d in plan.diagnostics)  # the worker cannot validate the change
 
 
-# waiting
+# Waiting.
 
 
 def test_a_worker_that_lags_is_waited_for(world: World, workers: MemoryWorkers) -> None:
@@ -276,7 +276,7 @@ def test_who_stops_the_run_waits_for_no_worker(
 
 
 def refused_by_one(world: World, workers: MemoryWorkers) -> str:
-    """A worker loses the file between the check and the update; its URL."""
+    """Remove the file from a worker between validation and update; return the worker's URL."""
     late = workers.urls[1]
     world.apply(connect(workers))
     worker = workers.workers[late]
@@ -324,7 +324,7 @@ def test_a_worker_that_refused_is_told_again_once_it_can(world: World, workers: 
     assert not world.plan(wanted).has_changes
 
 
-# answers that do not come
+# Requests without a response.
 
 
 @pytest.mark.parametrize("lost", ["lose_answers", "lose_requests"])
@@ -345,7 +345,7 @@ def test_a_patch_goes_through_the_first_worker_that_can_be_reached(workers: Memo
     assert [url for call, url in workers.calls if call == "patch"] == list(workers.urls[:2])
 
 
-# staleness, drift, rollback
+# Staleness, drift, rollback.
 
 
 def test_a_plan_is_stale_once_somebody_else_changed_one_of_its_keys(
@@ -421,7 +421,7 @@ def test_workers_that_have_a_certificate_each_do_not_differ(world: World, worker
     assert set(codes(world.plan(connect(workers)))) == {"certificate"}
 
 
-# how long certificates last
+# Certificate expiry.
 
 
 @pytest.mark.parametrize(
@@ -448,11 +448,11 @@ def test_a_certificate_that_ends_soon_is_warned_of(
     assert all(url in said.detail for url in workers.urls)
 
 
-# secrets
+# Secrets.
 
 
 def everything(world: World, *texts: str) -> str:
-    """All that is kept or shown."""
+    """Return everything that is stored or shown."""
     kept = [str(world.store.read())]
     for run in world.store.runs():
         kept += [world.store.read_plan_text(run), str(list(world.store.entries(run)))]

@@ -1,4 +1,4 @@
-"""Whatever is declared, owned and set by others: what a run leaves of Connect workers' overrides."""
+"""The overrides of Connect workers after a run, whatever is declared, owned and set by others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def declared(workers: MemoryWorkers, config: Mapping[str, Any]) -> DesiredResour
 def after(
     wishes: Mapping[str, str | None], owned: Mapping[str, str | None], live: Mapping[str, str]
 ) -> dict[str, str]:
-    """What is declared, and of the rest what kdeclare had not set."""
+    """The declared overrides, and all others that kdeclare had not set."""
     kept = {key: value for key, value in live.items() if key not in wishes and owned.get(key) is None}
     return kept | {key: value for key, value in wishes.items() if value is not None}
 

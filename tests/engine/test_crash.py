@@ -1,4 +1,4 @@
-"""Killing a run everywhere: at each journal position, and at each request before and after its effect."""
+"""Kill a run everywhere: at each journal position, and before and after the effect of each request."""
 
 import contextlib
 import threading
@@ -48,7 +48,7 @@ def _before() -> list[DesiredResource]:
 
 
 def _after() -> list[DesiredResource]:
-    """Wants a dozen operations and more, many of them needing others."""
+    """Declare resources that need a dozen operations or more, many of them with dependencies."""
     parts = {"cleanup.policy": {"append": ["compact"], "subtract": ["delete"]}}
     return [
         topic("grow", partitions=4, replicationFactor=3, configs={"min.insync.replicas": "2"}),
@@ -76,12 +76,12 @@ def _end_state() -> tuple[object, object]:
 
 
 def _state(world: World) -> tuple[object, object]:
-    """All that was asked for. On which broker Kafka puts a new partition is its own affair."""
+    """Return the state that was declared. Kafka decides on which broker it puts a new partition."""
     dump = world.cluster.dump()
     assert not world.cluster.moves()
     topics = world.cluster.topics()
     shapes = {name: [len(p.replicas) for p in topic.partitions] for name, topic in topics.items()}
-    # the id of a topic whose creation was not answered is added by the next apply
+    # The next apply adds the id of a topic whose creation was not answered.
     owned = {
         id_: {k: v for k, v in record.items() if k != "topicId"} for id_, record in world.owned().items()
     }
@@ -92,10 +92,10 @@ END = _end_state()
 
 
 def _survive(world: World) -> None:
-    """What the next command does after the crash, and what must come of it."""
+    """Run the next command after the crash, and check its result."""
     for thread in threading.enumerate():
         if thread.name.startswith("apply"):
-            thread.join()  # a request that was on its way arrives, and then the sender is no more
+            thread.join()  # a request that was in flight arrives, and then the sender is dead
     world.store.restart()
     world.cluster.faults.clear()
     world.cluster.calls.clear()
@@ -120,7 +120,7 @@ def _requests() -> int:
 
 
 POSITIONS = 36
-"""As many as the journal of one run has at most; fixed, as every worker has to collect the same tests."""
+"""The maximum number of journal lines of one run; fixed, because all workers must collect the same tests."""
 
 
 def _store_positions() -> Iterator[tuple[int, When]]:
@@ -140,7 +140,7 @@ def test_killed_at_a_position_of_the_journal(n: int, when: When) -> None:
     world.store.crash = StoreCrash(n, when, Killed())
     try:
         world.apply(*_after(), batch=1)
-        # two operations can end in one line of the journal, so a run may have a few lines less
+        # Two operations can end in one line of the journal, so a run may have a few lines less.
         assert n > len(world.store.steps) >= 30
     except Killed:
         pass
@@ -196,7 +196,7 @@ def test_an_unfinished_run_blocks_nothing() -> None:
     assert world.plan(*_after()).has_changes
 
 
-# moves at their pace: a throttle, batches, an election, and what is left for later
+# Reassignments at a limited pace: a throttle, batches, an election, and pending cleanup.
 
 OTHERS: Throttles = {
     "TOPIC/t": {LEADERS: "9:9"},
@@ -206,7 +206,7 @@ OTHERS: Throttles = {
 
 
 def _moving() -> list[DesiredResource]:
-    """Two batches under a throttle with an election, and a factor that grows under another one."""
+    """Two batches under a throttle with an election, and a growing factor under another throttle."""
     return [
         topic("t"),
         topic("grow", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}),
@@ -231,7 +231,7 @@ def _move(world: Moving) -> ApplyResult:
 
 
 def _arrived(world: Moving) -> None:
-    """All is as declared, nothing of ours is left anywhere, and what others have set is there."""
+    """Check that all is as declared, that nothing temporary is left, and that others' settings are kept."""
     assert replicas(world, "t") == [(4, 2, 1), (5, 1, 2)]
     assert leaders(world, "t") == [4, 5]
     assert [len(r) for r in replicas(world, "grow")] == [3]
@@ -242,9 +242,9 @@ def _arrived(world: Moving) -> None:
 
 
 def _moving_on(world: Moving, *, late: bool) -> None:
-    """What comes after the crash: a look at once, moves that end, and the same apply again.
+    """Recover after the crash: an immediate check, reassignments that end, and the same apply again.
 
-    late: the moves have ended before anybody looks.
+    late: the reassignments have ended before the check.
     """
     for thread in threading.enumerate():
         if thread.name.startswith("apply"):
@@ -274,7 +274,7 @@ def _moving_requests() -> int:
 
 
 MOVING_POSITIONS = 26
-"""As many as the journal of these moves has at most, see `POSITIONS`."""
+"""The maximum number of journal lines of these reassignments; see `POSITIONS`."""
 
 
 def _moving_positions() -> Iterator[tuple[int, When]]:
@@ -331,7 +331,7 @@ def test_a_time_out_among_moves_is_settled_and_the_run_goes_on(n: int, after: bo
 @pytest.mark.parametrize("second", range(1, 5))
 @pytest.mark.parametrize("n", range(1, _moving_requests() + 1))
 def test_moves_killed_twice(n: int, second: int, after: bool) -> None:
-    """The command that settles and tidies up dies as well, at its own n-th request or step."""
+    """The command that recovers and cleans up dies as well, at its own n-th request or step."""
     world = _moving_world()
     world.cluster.faults.crash(nth=n, after_effect=True)
     with pytest.raises(memory.Crash):

@@ -1,4 +1,4 @@
-"""Plan, apply, drift, plan again, roll back: the story of one project."""
+"""Plan, apply, drift, plan again, roll back: the life of one project."""
 
 import pytest
 

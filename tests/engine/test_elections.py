@@ -1,4 +1,4 @@
-"""Preferred leaders: elected where a move makes another broker the preferred one, and nowhere else."""
+"""Preferred leader election: only where a reassignment makes another broker the preferred leader."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def world_with_t(*lists: list[int]) -> tuple[Moving, list[DesiredResource]]:
 
 
 def elections(world: Moving) -> list[str]:
-    """The partitions that elections were asked for, request by request."""
+    """Return the partitions of election requests, request by request."""
     return [item for call in world.cluster.requests("elect_leaders") for item in call.items]
 
 
@@ -113,7 +113,7 @@ def test_one_that_is_not_available_later_is_tried_again_by_the_next_command() ->
     world.apply(*kept, reassignment(("t-0", [4, 1, 2])), wait=False)
     world.finish()
     world.cluster.fence(4)
-    assert world.recover().run is None  # nothing can be done before it is back
+    assert world.recover().run is None  # nothing can be done before the broker is back
     assert world.left.elections == {"t-0": 4}
     world.cluster.fence(4, fenced=False)
     world.cluster.tick()
@@ -152,7 +152,7 @@ def test_an_election_without_an_answer_is_asked_for_again(after: bool) -> None:
 
 
 def test_a_leader_that_went_with_the_move_needs_no_election_by_us() -> None:
-    """Kafka elects when the leader is removed; asking once more is a success."""
+    """Kafka elects a leader when the current one is removed, so another election request succeeds, too."""
     world, kept = world_with_t()
     assert world.apply(*kept, reassignment(("t-0", [4, 5, 2]))).complete
     assert leaders(world) == [4]

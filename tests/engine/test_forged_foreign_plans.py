@@ -1,4 +1,4 @@
-"""A plan file with a kind that kdeclare has never heard of does what it shows, or is refused."""
+"""A plan file with a kind that kdeclare does not know does what it shows, or is refused."""
 
 import copy
 import json
@@ -41,7 +41,7 @@ def deletion(world: World) -> Plan:
 
 
 def of_op(**parts: Any) -> Forge:
-    """Change the operation; of its args and expectations, only those that are named."""
+    """Change the operation, and only the named arguments and expectations of it."""
 
     def forge(document: Document) -> None:
         (op,) = document["operations"]
@@ -51,7 +51,7 @@ def of_op(**parts: Any) -> Forge:
 
 
 def merge(op: Document, parts: Document) -> None:
-    """Of another verb, all of the args are named."""
+    """Change the verb of the operation, and replace all of its arguments."""
     for name, value in parts.items():
         merges = name == "expect" or (name == "args" and "verb" not in parts)
         op[name] = op[name] | value if merges else value
@@ -72,7 +72,7 @@ def of_field(number: int, **parts: Any) -> Forge:
 
 
 def add(**parts: Any) -> Forge:
-    """One operation more, after the other; nobody compares how it is undone."""
+    """Add one operation after the other; its inverse is not compared."""
 
     def forge(document: Document) -> None:
         first = document["operations"][0]
@@ -167,7 +167,7 @@ SILENT = ["is_confined", "claims", "fields", "invert", "expected_state"]
 def test_operation_type_that_says_nothing_is_not_believed(
     world: World, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes a provider can leave something out: then its plans are no plan files."""
+    """A provider may lack the methods that prove its operations. Its plans then cannot be plan files."""
     document = document_of(update(world))
     monkeypatch.setattr(ChangeQueue, silent, getattr(OperationType, silent))
     assert "queue.change" in refused(document)

@@ -1,4 +1,4 @@
-"""A plan file with a fitting hash is still not believed: it must do what it shows, and nothing else."""
+"""A plan file with a matching hash is still not trusted: it must do what it shows, and nothing else."""
 
 import copy
 import json
@@ -35,19 +35,19 @@ def document_of(plan: Plan) -> Document:
 
 
 def signed(document: Document) -> str:
-    """The text as a forger writes it: with the id that fits."""
+    """Return the text as a forger writes it, with the matching id."""
     return json.dumps(document | {"plan_id": compute_document_id(document)})
 
 
 def believe(text: str) -> None:
-    """What happens to a file before it is applied."""
+    """Process a file as commands do before applying it."""
     file = parse_plan_file(text, "x.plan")
     verify_plan(file, "x.plan")
     require_known_parts(file.plan)
 
 
 def refused(document: Document) -> str:
-    """Why the file is refused."""
+    """Return why the file is refused."""
     with pytest.raises(KdeclareError) as caught:
         believe(signed(document))
     (problem,) = caught.value.diagnostics
@@ -249,7 +249,7 @@ def test_forged_plan_is_refused(
 
 
 def add_detour(document: Document) -> None:
-    """Records older than a millisecond are gone before the value is as shown."""
+    """Records older than a millisecond are deleted before the value is as shown."""
     op = op_of(document, "configs.alter")
     detour = copy.deepcopy(op) | {"id": "detour"}
     detour["args"]["ops"] = [{"key": "retention.ms", "op": "SET", "value": "1"}]
@@ -349,7 +349,7 @@ def test_unknown_verbs_and_kinds_are_shown_and_never_applied(world: World, key: 
 
 
 def test_a_run_with_an_unknown_kind_stops_no_later_command(world: World) -> None:
-    """It used to end every later command with a traceback."""
+    """Such a state used to make every later command end with a traceback."""
     document = document_of(creation(world))
     record: Document = {"id": "Queue/q", "before": None, "after": {"configs": {}}}
     document["ownership"].append(record)

@@ -25,7 +25,7 @@ ALTERED = "20260101T000000Z.0002-c661248d"
 def stored_world(folder: Path) -> World:
     """The cluster as the stored runs left it, with a copy of their state."""
     shutil.copytree(STORED, folder)
-    cluster = MemoryCluster()  # gives topic ids in the order of creation, as it did then
+    cluster = MemoryCluster()  # assigns topic ids in the order of creation, as it did then
     cluster.create_topics([NewTopic("shared", 2, 1, None, {"cleanup.policy": "compact,delete"})])
     cluster.create_topics(
         [NewTopic("orders", 2, 2, None, {"retention.ms": "60000", "cleanup.policy": "delete,compact"})]

@@ -1,4 +1,4 @@
-"""What must not happen by accident: factors that change, moves that cross, topics that go, orphans."""
+"""Accidents that guards prevent: changed factors, conflicting moves, deleted topics, orphans."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def assigned(name: str, *replicas: Sequence[int], **more: Any) -> DesiredResourc
 
 
 def reassignment(*wanted: tuple[str, Sequence[int]], name: str = "move", **more: Any) -> DesiredResource:
-    """Each ``wanted`` is ``topic-partition`` and its replicas."""
+    """Declare a reassignment. Each item of ``wanted`` is ``topic-partition`` with its replicas."""
     partitions = []
     for text, replicas in wanted:
         where = TopicPartition.parse(text)
@@ -50,7 +50,7 @@ def four_brokers(**more: Any) -> World:
 
 
 def with_topic(world: World, *replicas: Sequence[int], name: str = "t", **more: Any) -> DesiredResource:
-    """A topic that is there, and its manifest without a word about replicas."""
+    """Create a topic, and return a manifest for it that does not mention replicas."""
     world.apply(assigned(name, *replicas, **more))
     return topic(name, **more)
 
@@ -64,17 +64,17 @@ def exits(plan: Plan) -> ExitCode:
 
 
 def moved(result: ApplyResult) -> list[OperationResult]:
-    """What became of the moves, without what comes after them."""
+    """Return the results of the reassignments, without those of later operations."""
     return [r for r in result.results.values() if r.id.startswith("partitions.reassign")]
 
 
 def replicas(world: World, name: str = "t") -> list[tuple[int, ...]]:
-    """As described: a union during a move."""
+    """Return the replicas as described: a union during a move."""
     return [p.replicas for p in world.cluster.topics([name])[name].partitions]
 
 
 def someone_moves(world: World, where: str, target: Sequence[int], ticks: int = 100) -> None:
-    """Another client starts a move that goes on until `finish`."""
+    """Start a reassignment as another client; it continues until `finish`."""
     world.cluster.tick_on_poll = False
     world.cluster.move_ticks = ticks
     partition = TopicPartition.parse(where)
@@ -89,7 +89,7 @@ def finish(world: World) -> None:
     world.cluster.move_ticks = 0
 
 
-# the factor
+# The replication factor.
 
 
 def test_a_reassignment_that_would_change_the_factor_is_denied() -> None:
@@ -112,7 +112,7 @@ def test_a_denial_stops_its_own_resource_and_no_other() -> None:
     plan = world.plan(kept, reassignment(("t-0", [1, 2])), topic("other", partitions=1, replicationFactor=1))
     result = world.run(plan)
     assert "other" in world.cluster.topics()
-    assert run_outcome(result).exit_code is ExitCode.DENIED  # the rest has been done all the same
+    assert run_outcome(result).exit_code is ExitCode.DENIED  # the rest has been done anyway
 
 
 def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard_is_lifted() -> None:
@@ -133,7 +133,7 @@ def test_a_factor_may_change_where_the_manifest_says_so_and_only_there_the_guard
 
 
 def test_the_brokers_guard_holds_where_the_factor_changed_after_the_plan_was_checked() -> None:
-    """RFG: KIP-860 is there for what no client can see."""
+    """RFG: KIP-860 exists for changes that no client can see."""
     world = four_brokers()
     kept = with_topic(world, [1, 2])
     plan = world.plan(kept, reassignment(("t-0", [2, 3])))
@@ -213,7 +213,7 @@ def test_with_brokers_that_guard_the_client_guard_changes_nothing() -> None:
     assert "client_guard" not in dump_arguments(plan.operations[0].args)
 
 
-# where replicas are expected to be
+# Expected replicas.
 
 
 def test_replicas_that_are_not_where_the_manifest_expects_them_are_left_alone() -> None:
@@ -238,7 +238,7 @@ def test_expected_replicas_no_longer_matter_once_the_move_is_done() -> None:
     assert exits(world.plan(kept, wanted)) is ExitCode.OK
 
 
-# moves in flight
+# Reassignments in flight.
 
 
 @case("LST-03")
@@ -257,12 +257,12 @@ def test_a_union_of_replicas_is_never_taken_for_the_factor() -> None:
 
 
 def test_a_stale_describe_after_the_move_is_not_taken_for_the_factor() -> None:
-    """KIP-860, example 2: describe still shows the union when the move is over."""
+    """KIP-860, example 2: describe still shows the union after the move has ended."""
     world = four_brokers()
     with_topic(world, [1, 2, 3])
     someone_moves(world, "t-0", [2, 3, 4])
     world.cluster.tick_on_poll = True
-    world.cluster.tick(99)  # the next look at the moves is the last one that shows it
+    world.cluster.tick(99)  # the next poll of reassignments is the last one that shows the move
     assert not world.plan(topic("t", partitions=1, replicationFactor=3)).changes
 
 
@@ -281,7 +281,7 @@ def test_a_topic_in_a_move_of_someone_elses_is_left_alone() -> None:
 
 
 def test_no_partitions_are_added_during_a_move() -> None:
-    """PRT-06: Kafka would give the new ones as many replicas as the union has."""
+    """PRT-06: Kafka would give new partitions as many replicas as the union has."""
     world = four_brokers()
     with_topic(world, [1, 2, 3])
     someone_moves(world, "t-0", [2, 3, 4])
@@ -313,7 +313,7 @@ def test_a_partition_in_a_move_of_someone_elses_is_not_sent_elsewhere() -> None:
 
 
 def test_a_move_that_goes_where_the_manifest_wants_it_is_in_order() -> None:
-    """TOOL-04: in progress is not done, and done is judged by the replicas."""
+    """TOOL-04: in progress does not mean done; completion is determined by the replicas."""
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     wanted = reassignment(("t-0", [2, 3, 4]))
@@ -322,13 +322,13 @@ def test_a_move_that_goes_where_the_manifest_wants_it_is_in_order() -> None:
     elsewhere = world.cluster.elsewhere()
     elsewhere.reassign({TopicPartition("t", 0): None}, allow_replication_factor_change=True)
     world.cluster.move_ticks = 0
-    plan = world.plan(kept, wanted)  # cancelled: no move any more, and not where it should be
+    plan = world.plan(kept, wanted)  # canceled: the move has ended away from its target
     assert [str(c.id) for c in plan.changes] == ["Reassignment/move"]
     assert world.run(plan).complete
 
 
 def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
-    """TOOL-04, KIP4-08: that no move is listed any more does not mean that it succeeded."""
+    """TOOL-04, KIP4-08: a move that is no longer listed did not necessarily succeed."""
     world = four_brokers()
     kept = with_topic(world, [1, 2, 3])
     plan = world.plan(kept, reassignment(("t-0", [2, 3, 4])))
@@ -346,7 +346,7 @@ def test_a_move_that_someone_cancels_during_the_run_is_a_failure() -> None:
 
 
 def test_a_move_takes_the_time_it_takes() -> None:
-    """KIP4-08: what Kafka does behind the request is watched until it is seen to be done."""
+    """KIP4-08: work that Kafka does after the request is watched until it is complete."""
     world = four_brokers(move_ticks=7)
     kept = with_topic(world, [1, 2, 3])
     assert world.apply(kept, reassignment(("t-0", [2, 3, 4]))).complete
@@ -362,7 +362,7 @@ def test_a_move_that_does_not_end_is_left_to_the_cluster() -> None:
     (only,) = moved(result)
     assert (only.status, only.error) == (Status.STARTED, "move-timeout")
     assert run_outcome(result).exit_code is ExitCode.PARTIAL
-    assert not world.plan(kept, wanted).has_changes  # it goes there
+    assert not world.plan(kept, wanted).has_changes  # it moves there
 
 
 def test_without_waiting_a_move_that_goes_on_is_no_failure() -> None:
@@ -373,7 +373,7 @@ def test_without_waiting_a_move_that_goes_on_is_no_failure() -> None:
     assert run_outcome(result).exit_code is ExitCode.OK
 
 
-# two resources, one partition
+# Two resources, one partition.
 
 
 def test_two_resources_that_want_one_partition_contradict_each_other() -> None:
@@ -428,7 +428,7 @@ def test_a_broker_that_does_not_exist_is_an_error() -> None:
     assert exits(plan) is ExitCode.ERROR
 
 
-# what may be deleted
+# What may be deleted.
 
 
 def protected() -> DesiredResource:

@@ -1,4 +1,4 @@
-"""Moves that somebody else has begun, describes that show too much, and undoing what is on its way."""
+"""Reassignments that another client has started, misleading describes, and undoing moves in flight."""
 
 from collections import UserDict
 from collections.abc import ItemsView
@@ -44,7 +44,7 @@ TEN: dict[int, str | None] = dict.fromkeys(range(10))
 
 
 def someones_move(held: bool = True) -> tuple[Moving, list[DesiredResource]]:
-    """t-0 is on its way from [1, 2, 3] to [2, 3, 4]."""
+    """Move t-0 from [1, 2, 3] to [2, 3, 4]."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3], [1, 2, 3]])
     if held:
@@ -60,12 +60,12 @@ def to_five(**more: Any) -> DesiredResource:
 
 
 def true_replicas(world: World, name: str, number: int = 0) -> tuple[int, ...]:
-    """Where a partition is or is heading, as the controller has it."""
+    """Return where a partition is or is moving to, according to the controller."""
     state = world.cluster.partition(TopicPartition(name, number))
     return tuple(r for r in state.replicas if r not in state.removing)
 
 
-# denied
+# Denied.
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_move_that_goes_where_it_should_is_in_nobodys_way() -> None:
     assert plan_outcome(plan).exit_code is ExitCode.OK
 
 
-# waited for
+# Waited for.
 
 
 def test_it_is_waited_for_and_then_the_plan_goes_on() -> None:
@@ -144,7 +144,7 @@ def test_what_a_topic_wants_waits_as_well(wanted: DesiredResource, sizes: list[i
 
 
 def test_moves_are_looked_through_once_for_all_that_wait_for_them() -> None:
-    """Not once for each: a cluster can have tens of thousands of partitions on their way."""
+    """One request for all: a cluster can have tens of thousands of partitions in flight."""
 
     class Moves(UserDict[TopicPartition, Move]):
         looks = 0
@@ -187,7 +187,7 @@ def test_it_is_stale_where_the_other_move_ended_elsewhere() -> None:
     move = result(run, "partitions.reassign")
     assert move.status is Status.STALE
     assert "[2,3,4]" in move.message
-    assert replicas(world)[0] == (2, 3, 1)  # as the cancel left it
+    assert replicas(world)[0] == (2, 3, 1)  # as the cancellation left it
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
     assert throttles(world.cluster) == {}
 
@@ -216,7 +216,7 @@ def test_ctrl_c_ends_the_wait() -> None:
     assert true_replicas(world, "t") == (2, 3, 4)
 
 
-# sent elsewhere
+# Sent elsewhere.
 
 
 def test_it_is_sent_elsewhere_where_people_say_so() -> None:
@@ -233,7 +233,7 @@ def test_it_is_sent_elsewhere_where_people_say_so() -> None:
 
 
 def test_back_to_where_it_came_from_is_an_override_too() -> None:
-    """Kafka would take the original list for nothing new and go on: it is cancelled first."""
+    """Kafka would ignore the original list and continue, so the move is canceled first."""
     world, kept = someones_move()
     assert world.apply(*kept, reassignment(("t-0", [1, 2, 3])), scope=OVERRIDE).complete
     assert not flying(world.cluster)
@@ -242,7 +242,7 @@ def test_back_to_where_it_came_from_is_an_override_too() -> None:
 
 
 def test_partitions_are_not_added_to_a_topic_that_is_being_moved() -> None:
-    """An override is about where replicas are; Kafka sizes new partitions after the union."""
+    """An override concerns the current replicas; Kafka sizes new partitions by the union."""
     world, _ = someones_move()
     plan = world.plan(topic("t", partitions=3, replicationFactor=3), scope=OVERRIDE)
     assert "move-in-flight" in codes(plan)
@@ -267,7 +267,7 @@ def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
     begun: list[str] = []
 
     def begin(other: MemoryCluster) -> None:
-        # once the throttle is there, before the move
+        # After the throttle is set, before the move.
         if throttles(other) and not begun:
             begun.append("t-0")
             someone_moves(world, "t-0", [2, 3, 4])
@@ -284,7 +284,7 @@ def test_a_move_that_begins_right_before_the_request_is_left_to_them() -> None:
 
 
 def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
-    """No expectation is looked at any more then, and Kafka would take the request."""
+    """Expectations are not checked anymore at this point, and Kafka would accept the request."""
 
     def world_and_plan() -> tuple[Moving, Plan]:
         world = Moving()
@@ -308,7 +308,7 @@ def test_a_move_that_the_last_look_shows_is_left_to_them() -> None:
     assert true_replicas(world, "t") == (2, 3, 4)
 
 
-# describes that show too much (KIP-860)
+# Describes that show too much (KIP-860).
 
 
 def ten_brokers() -> tuple[Moving, list[DesiredResource]]:
@@ -317,7 +317,7 @@ def ten_brokers() -> tuple[Moving, list[DesiredResource]]:
 
 
 def show_a_union(world: Moving) -> None:
-    """KIP-860, example 2: the move is over, and describe goes on showing old and new together."""
+    """KIP-860, example 2: the move has ended, and describe still shows old and new replicas together."""
     world.hold()
     someone_moves(world, "t-0", [4, 5, 6])
     world.cluster.stale_reads = 1000
@@ -362,7 +362,7 @@ def test_it_is_the_brokers_guard_that_holds_against_a_stale_union() -> None:
 
 @pytest.mark.parametrize("wanted", RULES, ids=NAMES)
 def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: DesiredResource) -> None:
-    """KIP-860, example 1: it begins after the moves were listed, and is over before they are again."""
+    """KIP-860, example 1: the move begins after moves were listed, and ends before they are listed again."""
     world, kept = ten_brokers()
     plan = _planned_on_a_union(world, [wanted] if wanted.id.kind == "Topic" else [*kept, wanted])
     sizes = {len(r) for op in plan.operations for r in op.expect.values() if isinstance(r, list)}
@@ -377,7 +377,7 @@ def test_a_move_between_two_looks_never_makes_the_factor_grow(wanted: DesiredRes
 
 
 def _planned_on_a_union(world: Moving, declared: list[DesiredResource]) -> Plan:
-    """The plan of somebody who has seen the union, and no move."""
+    """Return the plan of a client that has seen the union but no move."""
     world.hold()
     world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="topics")
     world.cluster.faults.run_before(lambda other: other.tick(200), method="moves", nth=2)
@@ -389,7 +389,7 @@ def _planned_on_a_union(world: Moving, declared: list[DesiredResource]) -> Plan:
 
 
 def test_a_move_that_has_begun_after_the_describe_is_seen() -> None:
-    """The other half of example 1: three replicas are described, and they are on their way already."""
+    """The other half of example 1: three replicas are described, and they are already being moved."""
     world, kept = ten_brokers()
     world.hold()
     world.cluster.faults.run_before(lambda _: someone_moves(world, "t-0", [4, 5, 6]), method="moves", nth=2)
@@ -409,7 +409,7 @@ def test_with_stale_describes_a_run_still_ends_well() -> None:
     assert not world.plan(wanted).has_changes
 
 
-# undoing
+# Undoing.
 
 
 def test_undoing_a_move_that_is_over_restores_the_order() -> None:
@@ -439,7 +439,7 @@ def test_undoing_a_move_in_flight_restores_the_order_which_a_cancel_would_not() 
 
 
 def overridden() -> tuple[Moving, list[DesiredResource], str, str]:
-    """[0, 1] -> [2, 3] and, while that goes on, -> [4, 5]: two runs of ours."""
+    """[0, 1] -> [2, 3] and, while this is in progress, -> [4, 5]: two of the project's runs."""
     world = Moving(MemoryCluster(TEN))
     kept = existing(world, t=[[0, 1]])
     world.hold()

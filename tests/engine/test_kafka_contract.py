@@ -1,4 +1,4 @@
-"""The contract of providers, held by the kinds of the Kafka provider on the in-memory cluster."""
+"""The provider contract, for the kinds of the Kafka provider on the in-memory cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def only(*kinds: str) -> Provider:
 
 
 class KafkaContract(ProviderContract):
-    """On a cluster with three brokers."""
+    """A provider bed on a cluster with three brokers."""
 
     def make_system(self, folder: Path) -> object:
         return MemoryCluster()
@@ -36,7 +36,7 @@ class KafkaContract(ProviderContract):
         assert isinstance(system, MemoryCluster)
         found = system.dump()
         for partition in (p for item in found["topics"].values() for p in item["partitions"]):
-            partition["isr"] = sorted(partition["isr"])  # its order is that in which replicas caught up
+            partition["isr"] = sorted(partition["isr"])  # the order is that in which replicas caught up
         return found
 
 
@@ -49,8 +49,8 @@ def topic(name: str, partitions: int = 1, factor: int = 2, **more: Json) -> Decl
 class TestTopics(KafkaContract):
     """Topics that are created, changed, grown, and deleted.
 
-    Nothing brings back what was deleted, or takes away partitions, so that a rollback restores the rest only;
-    `TestAssignedTopics` is undone as a whole. No config of a topic is secret.
+    Deleted records cannot be restored and partitions cannot be removed, so a rollback restores only the rest.
+    `TestAssignedTopics` is undone completely. No config of a topic is secret.
     """
 
     provider = only("Topic")
@@ -67,7 +67,7 @@ class TestTopics(KafkaContract):
     elsewhere = (topic("changed", configs={"retention_ms": 77}),)
 
     def dump(self, system: object) -> Json:
-        """Where brokers put replicas is up to them, and differs with the order of creations."""
+        """Brokers choose where to put replicas, which depends on the order of creations."""
         found = super().dump(system)
         for item in found["topics"].values():
             item["partitions"] = [len(partition["replicas"]) for partition in item["partitions"]]
@@ -81,7 +81,7 @@ def assigned(name: str, *replicas: Sequence[int], **configs: Json) -> Declared:
 
 
 class TestAssignedTopics(KafkaContract):
-    """Topics whose replicas are declared, and moved. Nothing is deleted, so that all of it can be undone."""
+    """Topics whose replicas are declared and moved. Nothing is deleted, so everything can be undone."""
 
     provider = only("Topic")
     actions = frozenset({Action.CREATE, Action.UPDATE})
@@ -112,7 +112,7 @@ def with_password(reference: str, **configs: Json) -> Declared:
 
 
 class TestBrokerConfigs(KafkaContract):
-    """Configs of single brokers and of all, with a secret. Brokers exist, so that there are only updates."""
+    """Broker configs, single and cluster-wide, with a secret. Brokers exist, so all changes are updates."""
 
     provider = only("BrokerConfig")
     actions = frozenset({Action.UPDATE})
@@ -140,7 +140,7 @@ def quota(name: str, entity: Json, **limits: Json) -> Declared:
 class TestClientQuota(KafkaContract):
     """Limits of users, client ids, pairs, addresses and defaults.
 
-    Entities always exist, so that all changes are updates. Nothing of a quota is secret.
+    Entities always exist, so all changes are updates. No part of a quota is secret.
     """
 
     actions = frozenset({Action.UPDATE})
@@ -175,9 +175,9 @@ PACE: Mapping[str, Json] = {"throttle": "10MB/s", "batchSize": 1}
 
 
 class TestReassignments(KafkaContract):
-    """Replicas of topics that exist. All changes are updates, since nothing is owned.
+    """Replicas of existing topics. All changes are updates, because a reassignment owns nothing.
 
-    There is nothing to import: a reassignment is a way to get somewhere. Nothing of it is secret.
+    There is nothing to import, because a reassignment describes a transition. No part of it is secret.
     """
 
     provider = only("Reassignment")
@@ -202,7 +202,7 @@ class TestReassignments(KafkaContract):
 
 
 class TestReassignmentsThatTakeTime(TestReassignments):
-    """The same where copies take a while: in batches, under a throttle that is removed again."""
+    """The same with slow copies: in batches, under a throttle that is removed again."""
 
     before = tuple(replace(item, spec={**item.spec, **PACE}) for item in TestReassignments.before)
     after = tuple(replace(item, spec={**item.spec, **PACE}) for item in TestReassignments.after)

@@ -1,4 +1,4 @@
-"""What the kinds make of a wish: orders, placements, resets, steps, and keys that somebody holds."""
+"""The operations of each kind: orders, placements, resets, steps, and protected keys."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def codes(plan: Plan) -> list[str]:
 
 
 def steps(plan: Plan) -> list[tuple[str, list[str]]]:
-    """Each operation: its verb, and the keys that it changes."""
+    """Return the verb of each operation, and the keys that it changes."""
     return [(op.verb, [item["key"] for item in dump_args(op).get("ops", ())]) for op in plan.operations]
 
 
@@ -57,14 +57,14 @@ def overrides(world: World, resource: ConfigResource) -> dict[str, str]:
 
 
 def loaded(text: str) -> LoadedManifests:
-    """A manifest as the command line loads it, with what is said about it."""
+    """Load a manifest as the command line does; return it with its diagnostics."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "it.yaml"
         path.write_text(text)
         return load_project_manifests(open_project(None, None, {}), [path], KINDS, {}, CHECKS)
 
 
-# factor, partitions and min.insync.replicas together
+# Factor, partitions and min.insync.replicas together.
 
 
 @case("ISR-03")
@@ -87,7 +87,7 @@ def test_the_factor_is_raised_and_in_sync_before_min_insync_replicas() -> None:
 
 
 def test_min_insync_replicas_is_lowered_before_the_factor() -> None:
-    """ISR-03, the other way round."""
+    """ISR-03, in the other direction."""
     world = World(MemoryCluster(dict.fromkeys(range(1, 6))))
     world.apply(topic("t", partitions=1, replicationFactor=5, configs={"min.insync.replicas": "4"}))
     plan = world.plan(topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "2"}))
@@ -96,7 +96,7 @@ def test_min_insync_replicas_is_lowered_before_the_factor() -> None:
 
 
 def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None:
-    """ISR-01: Kafka takes it, and makes of it what all of its replicas can keep, where it counts them."""
+    """ISR-01: Kafka accepts the value, but caps it at what all replicas can satisfy where it evaluates it."""
     world = World()
     wanted = topic("t", partitions=1, replicationFactor=3, configs={"min.insync.replicas": "5"})
     plan = world.plan(wanted)
@@ -106,7 +106,7 @@ def test_min_insync_replicas_above_the_factor_is_warned_of_and_applied() -> None
     assert plan_outcome(plan).exit_code is ExitCode.OK
     assert world.run(plan).complete
     assert world.cluster.get_effective_min_isr("t") == 3
-    assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as it is so
+    assert codes(world.plan(wanted)) == ["min-isr-above-factor"]  # for as long as this is the case
 
 
 def test_min_insync_replicas_is_held_against_the_factor_that_the_topic_has() -> None:
@@ -131,7 +131,7 @@ def test_a_new_factor_and_more_partitions_become_more_partitions_and_reassignmen
         ["t-0", "t-1", "t-2"],
     )
     assert move.needs == {increase.id: "partitions before reassigning them"}
-    assert dump_args(move)["partitions"]["t-0"][0] == 1  # what is there stays
+    assert dump_args(move)["partitions"]["t-0"][0] == 1  # existing assignments stay
     assert dump_args(move)["partitions"]["t-1"][0] == 2
     assert world.run(plan).complete
     assert [len(p.replicas) for p in world.cluster.topics(["t"])["t"].partitions] == [2, 2, 2]
@@ -163,7 +163,7 @@ RACKS = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack1", 4: "rack3", 5: "rack3"}
 
 
 def even_over_racks(partitions: Sequence[Sequence[int]]) -> None:
-    """PLC-07: three racks each, replicas and leaders even over the brokers."""
+    """PLC-07: three racks each, with replicas and leaders spread evenly over the brokers."""
     assert all(len({RACKS[r] for r in replicas}) == 3 for replicas in partitions)
     assert set(Counter(r for replicas in partitions for r in replicas).values()) == {len(partitions) // 2}
     assert set(Counter(replicas[0] for replicas in partitions).values()) == {len(partitions) // 6}
@@ -193,7 +193,7 @@ def described(world: World, name: str) -> Topic:
 
 @case("KIP4-08")
 def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
-    """KIP4-08: metadata lags behind the controller, and a run sees what it did all the same."""
+    """KIP4-08: metadata lags behind the controller, but a run sees its own changes."""
     world = World(MemoryCluster(move_ticks=3))
     world.apply(topic("t", partitions=2, replicationFactor=2, configs={"min.insync.replicas": "1"}))
     after = topic("t", partitions=4, replicationFactor=3, configs={"min.insync.replicas": "2"})
@@ -204,11 +204,11 @@ def test_what_was_asked_for_is_observed_before_it_counts_as_done() -> None:
     assert not world.plan(after).has_changes
 
 
-# lists
+# Lists.
 
 
 def test_elements_with_blanks_are_the_elements_without() -> None:
-    """OPS-15: Kafka matches elements as they stand, so they are named as they stand."""
+    """OPS-15: Kafka compares elements literally, so they are sent literally."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.set("t", **{LEADERS: "0:1, 0:2"})
@@ -221,7 +221,7 @@ def test_elements_with_blanks_are_the_elements_without() -> None:
 
 
 def test_configs_are_only_ever_changed_key_by_key() -> None:
-    """OPS-26: a key that somebody else set outlives every change of another one."""
+    """OPS-26: a key that another client set survives every change of another key."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1, configs={"retention.ms": "1"}))
     world.set("t", flush_ms="7")
@@ -231,7 +231,7 @@ def test_configs_are_only_ever_changed_key_by_key() -> None:
     assert {c.method for c in world.cluster.requests()} == {"create_topics", "alter_configs"}
 
 
-# what nobody declared
+# Undeclared keys.
 
 
 def test_unmanaged_keys_are_reset_where_the_manifest_says_so_but_never_a_moves_throttles() -> None:
@@ -261,7 +261,7 @@ def test_throttle_rates_of_brokers_are_never_reset_either() -> None:
 
 
 def test_what_the_cluster_itself_holds_is_not_reset() -> None:
-    """With eligible leader replicas on, the cluster-wide min.insync.replicas cannot be deleted."""
+    """With eligible leader replicas enabled, the cluster-wide min.insync.replicas cannot be deleted."""
     world = World()
     world.cluster.set_overrides(CLUSTER_WIDE, {"min.insync.replicas": "1", "log.cleaner.threads": "2"})
     strict = broker("cluster-default", unmanagedConfigs="remove")
@@ -284,7 +284,7 @@ def test_what_was_declared_and_cannot_be_deleted_is_let_go_of_with_a_warning() -
     assert (again.diagnostics, again.changes, again.ownership) == ((), (), ())
 
 
-# brokers
+# Brokers.
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_what_was_declared_and_cannot_be_deleted_is_let_go_of_with_a_warning() -
     ],
 )
 def test_a_thread_pool_grows_and_shrinks_in_steps(wanted: str, values: list[str]) -> None:
-    """BRK-05: from 8, at most twice and at least half as many at a time."""
+    """BRK-05: from 8, at most twice and at least half as many per step."""
     world = World()
     wish = broker("1", configs={"num.io.threads": wanted})
     plan = world.plan(wish)
@@ -323,7 +323,7 @@ def test_a_thread_pool_that_is_declared_no_longer_goes_back_in_steps() -> None:
 
 @pytest.mark.parametrize("started_with", ["2", "100"])
 def test_a_thread_pool_goes_back_to_what_the_broker_was_started_with(started_with: str) -> None:
-    """BRK-05: beneath the override lies the broker's own properties file, not Kafka's default."""
+    """BRK-05: below the override is the broker's own properties file, not Kafka's default."""
     world = World(MemoryCluster(static={"num.io.threads": started_with}))
     assert world.apply(broker("1", configs={"num.io.threads": 16})).complete
     assert world.apply(broker("1")).complete
@@ -331,7 +331,7 @@ def test_a_thread_pool_goes_back_to_what_the_broker_was_started_with(started_wit
 
 
 def test_a_step_too_wide_for_the_brokers_is_refused_before_anything_is_sent() -> None:
-    """BRK-05, at the cluster's default: brokers were started with 2 each, and say so beforehand."""
+    """BRK-05, at the cluster default: brokers were started with 2 each, and the plan reports this."""
     world = World(MemoryCluster(static={"num.io.threads": "2"}))
     plan = world.plan(broker("cluster-default", configs={"num.io.threads": 16}))
     assert codes(plan) == ["refused-by-cluster"]
@@ -385,7 +385,7 @@ def test_a_broker_config_that_leaves_the_manifests_is_an_orphan() -> None:
     plan = world.plan(scope=PlanScope(allow_deletes=True))
     assert plan.summary.update == 1
     assert world.run(plan).complete
-    assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # only what is owned
+    assert overrides(world, broker_resource(1)) == {"log.cleaner.backoff.ms": "99"}  # owned keys only
     assert world.owned() == {}
     assert world.rollback().complete
     assert overrides(world, broker_resource(1))["log.cleaner.threads"] == "2"
@@ -398,7 +398,7 @@ def test_a_broker_that_is_not_registered_is_an_error_and_its_orphan_is_let_go_of
     assert plan_outcome(plan).exit_code is ExitCode.ERROR
 
 
-# keys that the catalogue does not know
+# Keys that the catalogue does not know.
 
 
 def request(found: LoadedManifests) -> PlanRequest:
@@ -450,13 +450,13 @@ def test_a_key_that_only_the_live_cluster_knows_is_no_mistake() -> None:
 
 
 class AnySecret:
-    """Kafka holds a key that it does not know to be sensitive, so its value goes the way of secrets."""
+    """Kafka treats keys that it does not know as sensitive, so the value is handled like a secret."""
 
     def reveal(self, secret: object) -> str:
         return "6"
 
 
-# partitions
+# Partitions.
 
 
 def test_fewer_partitions_than_live_blocks_only_that_topic() -> None:

@@ -1,4 +1,4 @@
-"""Edges that follow from what operations touch, and what of it contradicts itself."""
+"""Edges that follow from what operations touch, and contradictions between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Touches(Arguments):
 
 
 class House(UnknownOperationType):
-    """Its operations touch what their arguments say, and have no claims."""
+    """Operations touch what their arguments state, and have no claims."""
 
     def __init__(self, name: str, *, creates: bool = False, deletes: bool = False) -> None:
         super().__init__(name)
@@ -149,7 +149,7 @@ def test_every_key_finds_what_it_matches(made: set[str], used: list[tuple[Key, A
 
 
 def matches(key: Key, name: str) -> bool:
-    """In the plainest way."""
+    """In the simplest way."""
     if isinstance(key, Prefix):
         return name.startswith(key.text)
     return name == key if isinstance(key, str) else key.matches(name)

@@ -1,4 +1,4 @@
-"""Ownership of list elements: kdeclare takes away only what it added (contract, section 4, Lists)."""
+"""Ownership of list elements: kdeclare removes only elements that it added (contract, section 4, Lists)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,19 +19,19 @@ POLICY = "cleanup.policy"
 
 
 def part(**parts: list[str]) -> DesiredResource:
-    """The topic with a part of its cleanup.policy."""
+    """Declare the topic with a part of its cleanup.policy."""
     return topic("x", configs={POLICY: parts})
 
 
 def live_world(policy: str) -> World:
-    """A topic that someone else made with this cleanup.policy."""
+    """A topic that another client created with this cleanup.policy."""
     world = World()
     world.cluster.create_topics([NewTopic("x", 1, 1, None, {POLICY: policy})])
     return world
 
 
 def record(world: World) -> Mapping[str, Any]:
-    """What is owned of the list."""
+    """Return the owned elements of the list."""
     found: Mapping[str, Any] = world.owned()["Topic/x"]["configs"][POLICY]
     return found
 
@@ -82,7 +82,7 @@ def test_list_of_a_plugin_that_was_applied_as_text_has_not_drifted() -> None:
 
 
 def compare_plugin_key(entry: ConfigEntry, wish: ConfigValue, owned: Applied | None = None) -> ConfigDiff:
-    """Compare a key of which nobody but the manifest says that it is a list."""
+    """Compare a key that only the manifest treats as a list."""
     side = LiveConfigs("Topic/x", {"plugin.key": entry}, ConfigSource.TOPIC, load_catalog(ConfigScope.TOPIC))
     applied = {} if owned is None else {"plugin.key": owned}
     return diff_configs(side, {"plugin.key": wish}, applied, reset_unmanaged=False)

@@ -1,4 +1,4 @@
-"""Order of operations: what comes before what, for plans of thousands of operations."""
+"""The order of operations, for plans of thousands of operations."""
 
 import random
 import tracemalloc
@@ -17,20 +17,20 @@ CLAIMS = "abcde"
 
 
 def op(number: int, after: set[int]) -> Operation:
-    """An operation that comes after others."""
+    """Return an operation that comes after others."""
     needs = {f"op{n}": "" for n in sorted(after)}
     return Operation(f"op{number}", "verb", ResourceId("Topic", "t"), Arguments(), {}, needs)
 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> list[Operation]:
-    """Operations in order."""
+    """Return operations in order."""
     size = draw(st.integers(1, 12))
     return [op(n, draw(st.sets(st.integers(0, n - 1))) if n else set()) for n in range(size)]
 
 
 def predecessors(operations: list[Operation]) -> dict[str, frozenset[str]]:
-    """All that each comes after, in the plainest way."""
+    """Return all predecessors of each operation, computed in the simplest way."""
     found: dict[str, frozenset[str]] = {}
     for item in operations:
         found[item.id] = frozenset(item.after).union(*(found[id_] for id_ in item.after))
@@ -61,7 +61,7 @@ def test_without_takes_out_all_that_need_what_is_refused(
 
 
 def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comparing each with each would take minutes where a project of 20,000 resources has lost its files."""
+    """Comparing all pairs would take minutes if a project with 20,000 resources has lost its files."""
     world = World()
     world.apply(*(topic(f"t{n:02}", partitions=1, replicationFactor=1) for n in range(40)))
     compared: list[object] = []
@@ -76,7 +76,7 @@ def test_deletions_over_the_limit_are_not_compared_with_each_other(monkeypatch: 
 
 
 def test_memory_for_a_chain_grows_with_its_length_alone() -> None:
-    """Each operation changes something that the next one looks at.
+    """Each operation changes something that the next one reads.
 
     Sets of predecessors took 1.1 GiB for 6,036 operations.
     """

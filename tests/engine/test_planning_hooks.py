@@ -25,7 +25,7 @@ A, B = ResourceId("Topic", "a"), ResourceId("Topic", "b")
 
 @dataclass
 class Recorder(PlanHooks):
-    """Keeps what it was called with; ``steps`` and ``findings`` say what it answers."""
+    """Records the calls; ``steps`` and ``findings`` determine the results."""
 
     calls: list[str] = field(default_factory=list)
     seen: dict[str, list[str]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Recorder(PlanHooks):
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """A provider beside Kafka's."""
+    """A second provider besides Kafka's."""
     recorder = Recorder()
 
     def start(inputs: PlanInputs) -> tuple[PlanHooks, ...]:
@@ -103,7 +103,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 def test_hooks_are_called_in_the_order_in_which_they_stand(hooks: Recorder) -> None:
     plan = World().plan(topic("a", partitions=1))
     documented = [name for name in vars(PlanHooks) if not name.startswith("_")]
-    # they describe the finished plan, in whatever order
+    # They describe the finished plan, in any order.
     assert hooks.calls[:8] == documented[:8]
     assert sorted(hooks.calls[8:]) == sorted(documented[8:]) == ["count_unmanaged", "locate_members"]
     assert plan.racks[7] == "cellar"

@@ -1,4 +1,4 @@
-"""Policies about topics (KIP-201): what they are shown, and what becomes of what they deny."""
+"""Policies about topics (KIP-201): their input, and what happens to denied changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ State = tuple[int, int, Mapping[int, Sequence[int]], Mapping[str, str]] | None
 
 
 def seen(state: TopicState | None) -> State:
-    """All that a state has."""
+    """All contents of a state."""
     if state is None:
         return None
     replicas = {n: tuple(r) for n, r in state.replicas_assignments.items()}
@@ -45,7 +45,7 @@ def seen(state: TopicState | None) -> State:
 
 @dataclass
 class Recorder(TopicActionsPolicy):
-    """Remembers all that it is shown, and denies some topics."""
+    """Records its input, and denies some topics."""
 
     denied: frozenset[str] = frozenset()
     shown: list[tuple[Action, str, State, State]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Recorder(TopicActionsPolicy):
 
 
 class Asks(TopicActionsPolicy):
-    """Does what it is given."""
+    """Calls a given function."""
 
     def __init__(self, ask: Callable[[RequestMetadata], object]) -> None:
         self._ask = ask
@@ -74,7 +74,7 @@ class Asks(TopicActionsPolicy):
 
 
 def held(policy: TopicActionsPolicy | Callable[[RequestMetadata], object], **more: Any) -> ConfiguredPolicy:
-    """A policy in force, called ``test``."""
+    """An active policy named ``test``."""
     made = policy if isinstance(policy, TopicActionsPolicy) else Asks(policy)
     return ConfiguredPolicy("test", made, **more)
 
@@ -85,7 +85,7 @@ def world(*policies: ConfiguredPolicy) -> World:
 
 
 def lasting(policy: TopicActionsPolicy, *topics: Any) -> World:
-    """A world in which these topics have been applied; the policy comes after that."""
+    """A world in which these topics were applied before the policy was added."""
     here = world()
     here.apply(*topics)
     here.policies = (held(policy),)
@@ -100,7 +100,7 @@ def blocked(plan: Plan) -> dict[str, str | None]:
     return {str(change.id): change.blocked for change in plan.changes}
 
 
-# what they are shown
+# The input of policies.
 
 
 @case("POL-07")
@@ -200,7 +200,7 @@ def test_two_resources_on_one_topic_are_judged_one_after_the_other() -> None:
     assert after_all == (1, 2, {0: (3, 4)}, {"retention.ms": "2"})
 
 
-# nothing is fetched that nobody asks for
+# Only data that a policy asks for is fetched.
 
 
 def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
@@ -228,7 +228,7 @@ def calls_of(here: World, plan: Callable[[], object]) -> list[str]:
 def test_what_a_policy_does_not_ask_for_is_not_fetched(
     ask: Callable[[RequestMetadata], object], asked: list[str]
 ) -> None:
-    """Where nothing is known yet, as when a saved plan is applied: and for all topics in one go."""
+    """If nothing is known yet, as when a saved plan is applied: all topics in one request."""
     names = [f"t{n}" for n in range(20)]
     here = world()
     here.apply(*(desired("Topic", name, {"team": "blue"}, partitions=1) for name in names))
@@ -264,7 +264,7 @@ def test_the_defaults_of_the_brokers_are_read_only_where_they_matter() -> None:
         assert found == more
 
 
-# what becomes of what they deny
+# What happens to denied changes.
 
 
 @case("POL-09")
@@ -358,7 +358,7 @@ def test_broker_configs_are_no_topics() -> None:
     assert recorder.shown == []
 
 
-# policies that misbehave
+# Policies that misbehave.
 
 
 @pytest.mark.parametrize("failure", [ValueError("odd"), KeyError("k"), SystemExit(0), StopIteration()])
@@ -412,7 +412,7 @@ def test_a_cluster_that_does_not_answer_is_no_verdict_even_if_the_policy_does_no
         here.plan(topic("t", partitions=2))
 
 
-# again at apply
+# Again at apply.
 
 
 def test_they_are_asked_again_when_a_saved_plan_is_applied() -> None:
@@ -457,7 +457,7 @@ def test_a_topic_that_is_gone_by_then_is_not_judged() -> None:
     assert here.overrides("b") == {"retention.ms": "1"}
 
 
-# overriding
+# Overriding.
 
 
 def test_an_override_is_named_and_recorded_with_its_reason() -> None:
@@ -502,7 +502,7 @@ def test_another_policy_is_not_overridden_along() -> None:
     plan = here.plan(topic("t", partitions=1), scope=scope)
     assert {v.policy: v.outcome for v in plan.verdicts} == {"test": "warn", "other": "deny"}
     assert plan.operations == ()
-    # what was left alone all the same has had nothing overridden
+    # No override is recorded for a change that is left out anyway.
     run = here.apply(topic("t", partitions=1), topic("u", partitions=1), scope=scope)
     record = fold_journal(run.run_id or "", here.store.entries(run.run_id or ""))
     assert set(here.cluster.topics()) == {"u"}
@@ -510,7 +510,7 @@ def test_another_policy_is_not_overridden_along() -> None:
     assert record.start.overrides == []
 
 
-# the brokers' own policies
+# The brokers' own policies.
 
 
 @pytest.fixture
@@ -561,7 +561,7 @@ def test_a_failure_beside_a_denial_is_a_failure(refusing: World) -> None:
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
 
 
-# rolling back
+# Rollbacks.
 
 
 def test_a_rollback_has_to_pass_as_well() -> None:

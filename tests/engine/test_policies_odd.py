@@ -1,4 +1,4 @@
-"""Policies that do odd things, and clusters that do: neither lets a change through, or denies another."""
+"""Misbehaving policies and clusters: they neither let a denied change pass nor deny another one."""
 
 import time
 from typing import Any
@@ -20,7 +20,7 @@ ALLOW, DENY = VerdictOutcome.ALLOW, VerdictOutcome.DENY
 
 
 def spoil(request: Any) -> None:
-    """Empties every mapping it is handed."""
+    """Clears every mapping that it receives."""
     for state in (request.pre_request_state, request.post_request_state):
         if state is not None:
             state.configs.clear()
@@ -120,7 +120,7 @@ def test_a_policy_about_deletions_has_only_those_topics_read() -> None:
 
 
 class Shown(CreateTopicPolicy):
-    """Remembers what the old interface shows."""
+    """Records what the old interface shows."""
 
     def __init__(self) -> None:
         self.seen: list[CreateTopicPolicy.RequestMetadata] = []

@@ -1,4 +1,4 @@
-"""Whatever a plan is made of and whatever is denied of it: that is left alone, and all the rest is done."""
+"""Whatever a plan contains and policies deny: denied changes are left out, and all others are made."""
 
 from random import Random
 from typing import Any
@@ -36,8 +36,8 @@ Spec = dict[str, Any]
 
 
 @given(st.integers(0, 2**32))
-@example(4689)  # all four topics are orphans: more than the default of --max-deletes allows
-@example(32)  # a reassignment of two topics: one is denied, the other is moved by its topic's own operation
+@example(4689)  # all four topics are orphans, which is more than the default of --max-deletes allows
+@example(32)  # a reassignment of two topics: one is denied, and its topic's own operation moves the other
 def test_what_is_denied_is_left_alone_and_the_rest_is_done(seed: int) -> None:
     random = Random(seed)
     here = World(cluster=MemoryCluster(dict(zip(BROKERS, "abcd", strict=True))))
@@ -72,7 +72,7 @@ def _first(random: Random) -> Spec:
 
 
 def _declared(random: Random, first: dict[str, Spec]) -> list[DesiredResource]:
-    """Some topics as they are, some otherwise, some gone; and perhaps a drain of those that may be moved."""
+    """Generate topics that are unchanged, changed or removed, and perhaps a drain of the movable ones."""
     declared: list[DesiredResource] = []
     still: list[str] = []
     for name in NAMES:
@@ -124,7 +124,7 @@ def _state(here: World) -> dict[str, Any]:
 
 
 def _leaves_alone(here: World, plan: Plan) -> ApplyResult:
-    """Run a plan; nothing may be asked of the brokers about what is denied."""
+    """Run a plan; no request about denied changes may reach the brokers."""
     before, known = _state(here), len(here.cluster.calls)
     run = here.run(plan)
     after = _state(here)
@@ -139,7 +139,7 @@ def _leaves_alone(here: World, plan: Plan) -> ApplyResult:
 
 
 def _is_consistent(here: World, run: ApplyResult) -> None:
-    """Of what is stored and counted, nothing contradicts the rest, and nothing of a throttle is left."""
+    """Check that stored and counted data are consistent, and that no throttle is left."""
     denies = any(verdict.is_denial for verdict in run.verdicts)
     code = run_outcome(run).exit_code
     assert (code is ExitCode.DENIED) == denies or (run.plan.undoes and code is ExitCode.PARTIAL)

@@ -1,4 +1,4 @@
-"""What is judged together: several resources on one topic, budgets, labels, and plans judged once more."""
+"""Joint evaluation: several resources for one topic, budgets, labels, and plans evaluated again."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def blue(name: str, partitions: int, **spec: Any) -> DesiredResource:
     return desired("Topic", name, {"team": "blue"}, partitions=partitions, **spec)
 
 
-# one resource on what another one makes of the topic
+# One resource builds on another one's change of the topic.
 
 
 LOWER = topic("t", configs={"min.insync.replicas": 1})
@@ -54,7 +54,7 @@ REFUSED = Fault("POLICY_VIOLATION", "no")
 
 @pytest.fixture
 def lowering() -> World:
-    """A factor may go down to 2, as min.insync.replicas goes down to 1 before it."""
+    """A factor may be lowered to 2, because min.insync.replicas is lowered to 1 before it."""
     here = world()
     here.apply(topic("t", assignments={0: [1, 2, 3]}, configs={"min.insync.replicas": 2}))
     here.policies = (held(min_isr_below_factor),)
@@ -159,7 +159,7 @@ def test_a_reassignment_may_have_the_name_of_a_topic() -> None:
     ]
 
 
-# budgets
+# Budgets.
 
 
 def test_a_budget_does_not_count_what_is_denied() -> None:
@@ -194,7 +194,7 @@ def test_deletions_make_room_if_they_are_allowed(kept: bool) -> None:
     assert denied == ({("keep", "Topic/z"), ("test", "Topic/a")} if kept else set())
 
 
-# labels, in a plan for some resources only
+# Labels, in a plan for some resources only.
 
 
 ONLY_MOVE = PlanScope(targets=frozenset({ResourceId("Reassignment", "m")}))
@@ -245,7 +245,7 @@ def test_labels_as_they_were_are_shown_beside_those_that_are_declared() -> None:
     assert seen == [({"keyed": "true"}, {"team": "blue"}), ({"keyed": "true"}, {"keyed": "true"})]
 
 
-# once more, on what is there by then
+# Evaluated again, on the state at that time.
 
 
 def test_an_override_is_about_the_objection_that_somebody_has_seen() -> None:
@@ -279,7 +279,7 @@ def test_an_override_that_is_not_needed_any_more_is_none() -> None:
 
 
 def test_a_stored_plan_can_be_read_whatever_has_been_taken_out_of_it() -> None:
-    """An election follows all moves, also those that are denied by then; so does the recovery of a crash."""
+    """An election follows all moves, including those denied by then; so does crash recovery."""
     here = lasting(Recorder(), *(topic(n, assignments={0: [1, 2]}) for n in "ab"))
     plan = here.plan(*(topic(n, assignments={0: [2, 1]}) for n in "ab"))
     assert any(op.verb == "leaders.elect" for op in plan.operations)

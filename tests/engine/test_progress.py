@@ -1,4 +1,4 @@
-"""How far moves have got, whom they wait for, and that no run waits for ever."""
+"""The progress of reassignments, what they wait for, and that no run waits forever."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def both(**more: Any) -> DesiredResource:
 
 
 class Followed:
-    """Two moves on a cluster whose time passes only when the test says so."""
+    """Two moves on a cluster whose time advances only when the test says so."""
 
     def __init__(self) -> None:
         self.world, _ = full()
@@ -53,14 +53,14 @@ class Followed:
         self.movement = MoveMeter(self.world.cluster, self.world.clock)
 
     def look(self, seconds: float = 0.0, ticks: int = 0) -> MoveProgress:
-        """After so much time and so many hundredths of copying."""
+        """Advance the time, and copy this many hundredths."""
         self.world.clock.sleep(seconds)
         self.world.cluster.tick(ticks)
         live = observe(self.world.cluster, KafkaSelection(frozenset({"t"})))
         return self.movement.look(live, [T0, T1])
 
 
-# figures
+# Figures.
 
 
 def test_bytes_and_partitions() -> None:
@@ -136,7 +136,7 @@ def test_with_batches_the_total_is_that_of_the_run() -> None:
     assert set(done) >= {0, 1, 2}
 
 
-# who waits
+# Which replicas are waited for.
 
 
 def test_a_partition_that_gets_nothing_is_named_after_a_while() -> None:
@@ -187,7 +187,7 @@ def test_a_run_names_them() -> None:
     )
 
 
-# no run waits for ever
+# No run waits forever.
 
 
 def test_a_move_that_never_ends_ends_by_the_time_out_which_names_partition_and_broker() -> None:

@@ -1,4 +1,4 @@
-"""Brokers that do not show yet what an earlier run has done: it is waited for, and nobody else's."""
+"""Brokers that do not show an earlier run's changes yet: a run waits for its project's changes only."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_move_starts_only_when_brokers_show_the_throttle() -> None:
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     world.slow()
-    world.cluster.stale_configs = 10**6  # brokers never follow
+    world.cluster.stale_configs = 10**6  # brokers never catch up
     run = world.apply(*kept, reassignment(("t-0", [1, 2, 4]), throttle=1000))
     throttle = result(run, "throttle.set")
     assert throttle.status is Status.FAILED

@@ -84,7 +84,7 @@ _brokers = st.fixed_dictionaries(
 
 
 def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
-    """A cluster that was there before kdeclare came."""
+    """A cluster from before kdeclare was used."""
     world = World(MemoryCluster())
     for name, (partitions, factor, overrides) in live.items():
         world.cluster.create_topics([NewTopic(name, partitions, factor, None, overrides)])
@@ -92,7 +92,7 @@ def _world(live: dict[str, tuple[int, int, dict[str, str]]]) -> World:
 
 
 def _declared(specs: dict[str, dict[str, Any]], world: World) -> list[DesiredResource]:
-    """The specs as resources; never fewer partitions than there are, which is an error by design."""
+    """Return the specs as resources; never with fewer partitions than live, which is an error by design."""
     there = world.cluster.topics()
     result = []
     for name, spec in specs.items():
@@ -193,7 +193,7 @@ def test_the_diff_of_a_state_with_itself_is_empty(live: dict[str, tuple[int, int
 
 
 def _overrides_of(world: World) -> dict[tuple[str, str], str]:
-    """As Kafka shows them: 0.50 is 0.5."""
+    """Format numbers as Kafka does: 0.50 is 0.5."""
     return {
         (str(resource), key): load_catalog(resource.scope).normalize(key, value)
         for resource, values in world.cluster.overrides().items()

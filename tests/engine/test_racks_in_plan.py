@@ -1,4 +1,4 @@
-"""A plan says in which racks brokers are where it says which replicas go where, and nowhere else."""
+"""A plan contains the racks of brokers if it places replicas, and only then."""
 
 from tests.engine.moving import RACKS, Moving
 from tests.engine.world import desired, topic

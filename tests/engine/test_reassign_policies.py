@@ -1,4 +1,4 @@
-"""What becomes of moves of `kdeclare reassign` that a policy denies, and of what goes with them."""
+"""Moves of `kdeclare reassign` that a policy denies, and the operations that depend on them."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def hands_off(request: RequestMetadata) -> None:
 
 
 def planned(wanted: ExecutionRequest) -> Plan:
-    """Two topics on brokers 1 and 2, of which a policy lets one be moved."""
+    """Two topics on brokers 1 and 2; a policy allows only one of them to be moved."""
     here = world()
     here.apply(*(topic(name, assignments={0: [1, 2]}) for name in ("foo", "bar")))
     live = observe(here.cluster, KafkaSelection(frozenset({"foo", "bar"})))

@@ -1,4 +1,4 @@
-"""What `kdeclare reassign` does, at the in-process cluster: beside Kafka's own tool, action by action."""
+"""`kdeclare reassign` on the in-process cluster, compared with Kafka's own tool action by action."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,9 +42,9 @@ Moves = Mapping[str, Ids]
 
 @dataclass
 class Tool:
-    """Brokers 0 to 5 on two racks, whose moves go on until somebody ticks; and the command at work.
+    """Brokers 0 to 5 on two racks, with moves that continue until the test ticks, and the command at work.
 
-    out, told, plan: what the last action printed, said beside it, and asked about.
+    out, told, plan: what the last action printed, reported, and asked to confirm.
     """
 
     cluster: MemoryCluster = field(
@@ -61,7 +61,7 @@ class Tool:
         self.workspace = Workspace(Project(), self.store, "memory", connecting_to(self.cluster))
 
     def topic(self, name: str, *partitions: Ids) -> None:
-        """Create one."""
+        """Create a topic."""
         self.bed.create(dict(enumerate(partitions)), name=name)
 
     def execute(
@@ -95,13 +95,13 @@ class Tool:
         return text
 
     def roll_back(self) -> ReassignResult:
-        """Undo the last run."""
+        """Roll back the last run."""
         return self.run(
             lambda how: ReassignResult(roll_back(self.workspace, None, how, allow_data_loss=False, out=None))
         )
 
     def run(self, act: Callable[[ApplyOptions], ReassignResult]) -> ReassignResult:
-        """Anything that asks."""
+        """Run an action that asks for confirmation."""
         self.out, self.told, self.plan = "", [], None
         return act(ApplyOptions("test", self._confirm, nothing, RunOptions(wait=False, workers=1)))
 
@@ -117,38 +117,38 @@ class Tool:
         self.told += diagnostics
 
     def move(self, name: str) -> Move | None:
-        """A move in flight."""
+        """Start a move that stays in flight."""
         return self.cluster.moves().get(TopicPartition.parse(name))
 
     def replicas(self, name: str) -> Ids:
-        """Where a partition is, as the controller holds it."""
+        """Return where a partition is, according to the controller."""
         return self.cluster.partition(TopicPartition.parse(name)).replicas
 
     def rate(self, broker: int) -> str | None:
-        """The throttle of a broker."""
+        """Return the throttle of a broker."""
         found: str | None = self.cluster.overrides(broker_resource(broker)).get(throttles.RATE_KEYS[0])
         return found
 
     def lists(self, topic: str) -> tuple[str | None, str | None]:
-        """What is throttled of a topic, on leaders and on followers."""
+        """Return the throttled replicas of a topic, on leaders and on followers."""
         found = self.cluster.overrides(topic_resource(topic))
         return found.get(throttles.LEADER_REPLICAS_KEY), found.get(throttles.FOLLOWER_REPLICAS_KEY)
 
 
 def asked(moves: Moves) -> tuple[PartitionAssignment, ...]:
-    """What a file would say."""
+    """Return the content of a file."""
     return tuple(PartitionAssignment(TopicPartition.parse(name), ids) for name, ids in moves.items())
 
 
 def refusal(act: Callable[[], object]) -> KdeclareError:
-    """The error that an action ends with."""
+    """Return the error with which an action ends."""
     with pytest.raises(KdeclareError) as caught:
         act()
     return caught.value
 
 
 def saved(out: str) -> Moves:
-    """The file that --execute prints for a rollback."""
+    """Return the file that --execute prints for a rollback."""
     text = next(line for line in out.splitlines() if line.startswith("{"))
     return {str(a.partition): a.replicas for a in parse_assignments(text, "saved")}
 
@@ -439,7 +439,7 @@ def test_a_cancel_can_be_rolled_back(tool: Tool) -> None:
 
 
 def test_cancelling_what_was_sent_elsewhere_twice_warns_of_what_is_left(tool: Tool) -> None:
-    """Kafka goes back to the union of the stages; a rollback would not."""
+    """Kafka returns to the union of the stages; a rollback would not."""
     tool.execute(MOVES)
     tool.execute({"foo-0": (0, 1, 4)}, ReassignOptions(additional=True))
     tool.cancel("foo-0", "baz-1")
@@ -469,7 +469,7 @@ def test_list(tool: Tool) -> None:
 
 
 def proposed(text: str) -> Moves:
-    """The second half of what --generate prints."""
+    """Return the second half of the output of --generate."""
     found = parse_assignments(text.split("Proposed partition reassignment configuration\n")[1], "proposed")
     return {str(a.partition): a.replicas for a in found}
 
@@ -548,7 +548,7 @@ def test_the_throttle_of_log_directories_stays_until_they_hold_the_replicas(
     monkeypatch.setattr(tool.cluster, "log_dirs", lambda topics=None: moving)
     tool.execute(there, ReassignOptions(dirs_throttle=1000))
     assert "The replica-alter-dir throttle limit was set to 1000 B/s\n" in tool.out
-    tool.execute({"baz-0": (0, 1, 2)})  # any command tidies up after moves that are over
+    tool.execute({"baz-0": (0, 1, 2)})  # any command cleans up after finished moves
     assert rate() == "1000"
     tool.execute(there, ReassignOptions(dirs_throttle=2000))
     assert rate() == "2000"

@@ -1,4 +1,4 @@
-"""Reassignments by rule, and topics with a placement: what is to be so is so, and stays so."""
+"""Reassignments by rule, and topics with a placement: the target state is reached and kept."""
 
 from collections import Counter
 from typing import Any
@@ -35,7 +35,7 @@ def rule(*topics: str, name: str = "rule", **more: Any) -> DesiredResource:
 
 
 def settled(world: World, *declared: DesiredResource) -> None:
-    """Nothing is left to do, and apply does nothing."""
+    """Check that no change is left, and that apply does nothing."""
     plan = world.plan(*declared)
     assert (plan.changes, plan.operations) == ((), ())
     assert plan_outcome(plan).headline.startswith("No changes.")
@@ -53,7 +53,7 @@ def racks_of(world: World, name: str) -> list[set[str | None]]:
     return [{racks[broker] for broker in r} for r in replicas(world, name)]
 
 
-# drain and targetBrokers
+# Drain and targetBrokers.
 
 
 def test_a_drain_takes_replicas_off_and_touches_nothing_else() -> None:
@@ -100,7 +100,7 @@ def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
 
 
 def test_a_drain_of_a_broker_that_is_gone_is_in_order() -> None:
-    """It can stay in the manifests after the broker was taken away."""
+    """The manifest can stay after the broker was removed."""
     world = Moving()
     kept = existing(world, t=[[1, 2, 3]])
     settled(world, *kept, rule("t", drain=[9]))
@@ -134,7 +134,7 @@ def test_undoing_a_drain_restores_every_list() -> None:
     assert leaders(world) == [r[0] for r in before]
 
 
-# rebalance and placement
+# Rebalance and placement.
 
 
 def test_a_rebalance_evens_out_replicas_and_leaders() -> None:
@@ -183,7 +183,7 @@ def test_what_keeps_the_rule_asks_for_nothing() -> None:
     settled(world, *kept, rule("t", placement={"strategy": "cross-rack"}))
 
 
-# topics
+# Topics.
 
 
 def test_patterns_match_whole_names_and_internal_topics_too() -> None:
@@ -220,7 +220,7 @@ def test_a_topic_that_this_very_plan_makes_is_left_for_the_next() -> None:
     settled(world, *declared)
 
 
-# what is in flight
+# Moves in flight.
 
 
 def test_what_goes_the_right_way_already_is_left_to_it() -> None:
@@ -266,7 +266,7 @@ def test_a_drain_is_denied_while_somebody_moves_replicas_there() -> None:
     assert plan.operations == ()
 
 
-# two that want something of the same topic
+# Two resources with different targets for the same topic.
 
 
 def test_a_new_factor_and_a_drain_of_one_topic_converge() -> None:
@@ -322,7 +322,7 @@ def test_the_factor_of_a_hundred_topics(before: int, after: int) -> None:
     assert {world.overrides(n)["min.insync.replicas"] for n in names} == {str(before - 1)}
 
 
-# topics with a placement
+# Topics with a placement.
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_what_somebody_else_moves_later_is_drift() -> None:
 
 
 def test_partitions_in_one_and_the_same_place_need_one_operation() -> None:
-    """Whatever the number of topics: one operation, so that one pace holds for all."""
+    """One operation for any number of topics, so that one pace applies to all of them."""
     world = Moving(MemoryCluster(RACKS))
     kept = existing(world, **{f"t{n}": [[3, 1, 2]] * 2 for n in range(20)})
     plan = world.plan(*kept, rule("/t.*/", drain=[3]))
@@ -442,7 +442,7 @@ def test_explicit_partitions_of_one_manifest_and_a_rule_of_another() -> None:
     settled(world, *declared)
 
 
-# declared against declared
+# Conflicting declarations.
 
 
 @pytest.mark.parametrize(
@@ -537,7 +537,7 @@ def test_two_rules_of_one_topic_are_an_error_or_settled_after_two_applies(
     settled(world, *declared)
 
 
-# what one resource says of its topic is nothing to another topic
+# What one resource declares about its topic does not affect another topic.
 
 
 def test_target_brokers_of_two_topics_have_nothing_in_common() -> None:

@@ -1,4 +1,4 @@
-"""A topic that was deleted and created again is another topic, and plans say so (decision 0016)."""
+"""A topic that was deleted and created again is a different topic, and plans report it (decision 0016)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ def world() -> World:
 
 
 def recreate(world: World, partitions: int = 3, **configs: str) -> None:
-    """Someone else deletes the topic and creates another one of its name."""
+    """Delete the topic and create another one of its name, as another client."""
     world.cluster.delete_topics({"orders": None})
     values = {key.replace("_", "."): value for key, value in configs.items()}
     world.cluster.create_topics([NewTopic("orders", partitions, 1, None, values)])
@@ -67,7 +67,7 @@ def test_state_keeps_the_id_of_a_topic_that_apply_took_over() -> None:
 
 
 def forget_id(world: World) -> None:
-    """Make the state what kdeclare 0.1 wrote."""
+    """Convert the state to what kdeclare 0.1 wrote."""
     state = world.store.read()
     assert state is not None
     old = replace(narrow(state.resources["Topic/orders"], TopicRecord), topicId=None)
@@ -120,7 +120,7 @@ def test_recreated_topic_that_differs_is_not_changed_unless_adopted(world: World
 
 
 def test_nothing_of_another_topic_counts_as_applied(world: World) -> None:
-    """A key that was owned of the old topic is not reset on the new one."""
+    """An owned key of the old topic is not reset on the new one."""
     recreate(world, retention_ms="5")
     plan = world.plan(topic("orders", partitions=3, replicationFactor=1))
     assert (plan.has_changes, codes(plan)) == (False, [(Severity.WARNING, "recreated")])

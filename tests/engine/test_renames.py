@@ -1,4 +1,4 @@
-"""Renaming a topic: Kafka has no such thing, so a new name is a new, empty topic."""
+"""Renaming a topic: Kafka does not support this, so a new name is a new, empty topic."""
 
 import pytest
 
@@ -15,7 +15,7 @@ SHAPE = {"partitions": 1, "replicationFactor": 1}
 
 
 def statuses(result: ApplyResult) -> dict[str, Status]:
-    """By operation id."""
+    """Return the operations by id."""
     return {id_: r.status for id_, r in result.results.items()}
 
 

@@ -1,4 +1,4 @@
-"""Planning and applying with few rights: what cannot be seen is not taken for absent."""
+"""Planning and applying with few permissions: what is not visible is not treated as absent."""
 
 import time
 
@@ -47,7 +47,7 @@ def test_a_declared_topic_that_cannot_be_seen_blocks_itself_alone() -> None:
 
 
 def test_a_topic_that_nobody_has_applied_and_that_cannot_be_seen_is_not_created() -> None:
-    """A list of all topics leaves it out, as it does one that is absent: only its name tells them apart."""
+    """A list of all topics omits it like an absent topic; only a request by name shows the difference."""
     world = World()
     world.cluster.create_topics([NewTopic("t", 1, 1, None, {})])
     world.cluster.hidden = frozenset({"t"})
@@ -117,12 +117,12 @@ def test_writes_of_another_login_that_cannot_be_seen_are_not_waited_for(
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1), topic("u", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})
-    monkeypatch.setattr(world.cluster, "is_caught_up", lambda: False)  # as without Describe on the cluster
+    monkeypatch.setattr(world.cluster, "is_caught_up", lambda: False)  # as without DESCRIBE on the cluster
     assert await_visibility(world.store, connections_to(world.cluster), world.clock, wait=False) == ()
 
 
 def test_a_hidden_topic_is_not_waited_for_by_who_may_create_any() -> None:
-    """The controller tells such a login that the topic exists; no broker will ever show it."""
+    """The controller reports to such a principal that the topic exists, but no broker will ever show it."""
     world = World()
     world.apply(topic("t", partitions=1, replicationFactor=1))
     world.cluster.hidden = frozenset({"t"})

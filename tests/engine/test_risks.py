@@ -87,7 +87,7 @@ def test_a_retention_below_the_brokers_default_deletes_records() -> None:
     world = World(MemoryCluster())
     default = desired("BrokerConfig", "cluster-default", configs={"log.retention.ms": "31536000000"})
     world.apply(default, topic("t", partitions=1))
-    # 30 days are more than Kafka's own default of 7, and less than the 365 that hold on these brokers
+    # 30 days are more than Kafka's default of 7, but less than the 365 that these brokers use.
     plan = world.plan(default, topic("t", partitions=1, configs={"retention.ms": "2592000000"}))
     (change,) = plan.changes
     assert fields_of(change)["configs.retention.ms"] == (

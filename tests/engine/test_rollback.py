@@ -1,4 +1,4 @@
-"""What a rollback must leave alone, and what it must give back."""
+"""What a rollback must leave unchanged, and what it must restore."""
 
 from kdeclare.core.live.faults import Fault
 from kdeclare.core.plans.run import Status
@@ -9,7 +9,7 @@ from tests.engine.world import World, desired, topic
 
 
 def codes(world: World) -> list[str]:
-    """What the rollback of the last run says it cannot do."""
+    """Return what the rollback of the last run reports as impossible."""
     return [d.code for d in world.plan_rollback().diagnostics]
 
 
@@ -87,7 +87,7 @@ def test_min_isr_is_not_raised_while_the_factor_is_still_being_raised() -> None:
     assert [(d.code, d.is_blocking) for d in plan.diagnostics] == [("move-in-flight", False)]
     wait, alter = plan.operations
     assert (wait.verb, alter.verb) == ("moves.await", "configs.alter")
-    assert wait.id in alter.needs  # kdeclare's own move: what needs it over waits for it
+    assert wait.id in alter.needs  # kdeclare's own move: operations that depend on its end wait for it.
     assert world.run(plan).complete
     assert world.overrides("x") == {"min.insync.replicas": "3"}
     assert not world.cluster.moves()

@@ -41,11 +41,11 @@ def test_room_enough_unknown_room_and_no_copies_are_no_reason() -> None:
     assert codes(world, move([3, 2])) == []
     world.cluster.usable.update({3: 2 * GIB, 1: 0})
     assert codes(world, move([3, 2])) == []
-    assert codes(world, move([2, 1])) == []  # a new order copies nothing
+    assert codes(world, move([2, 1])) == []  # reordering copies nothing
 
 
 def swap() -> DesiredResource:
-    """t goes from 1 to 3, and u from 3 to 1."""
+    """t moves from 1 to 3, and u from 3 to 1."""
     return desired(
         "Reassignment",
         "swap",

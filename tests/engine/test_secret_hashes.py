@@ -1,4 +1,4 @@
-"""Hashes of secrets: their salts, their keys, and what happens to those of earlier versions."""
+"""Hashes of secrets: their salts, their keys, and the migration of earlier versions."""
 
 import json
 import os
@@ -40,21 +40,21 @@ OF_0_1 = "pbkdf2$9cb5b986bb78112b$"
 
 
 def hashed_as_in_0_1(value: str) -> str:
-    """With a salt that followed from the resource and the key alone."""
+    """With a salt that depends only on the resource and the key."""
     found = hash_like(f"{OF_0_1}00", value)
     assert found is not None
     return found
 
 
 def have_stored(case: Case, known: str) -> None:
-    """Put another hash into the state."""
+    """Replace the hash in the state."""
     file = case.folder / "state" / "state.json"
     text = file.read_text()
     file.write_text(text.replace(case.record().secret, known))
     assert case.record().secret == known
 
 
-# salts
+# Salts.
 
 
 def test_equal_secrets_of_two_projects_have_different_hashes(case: Case) -> None:
@@ -109,7 +109,7 @@ def test_one_value_under_two_keys_or_resources_has_two_hashes() -> None:
     assert len({hasher.make_hash(*place, OLD) for place in places}) == 3
 
 
-# hashes of 0.1
+# Hashes of 0.1.
 
 
 def test_hash_of_0_1_stays_until_the_next_apply_and_is_no_change(case: Case) -> None:
@@ -143,7 +143,7 @@ def test_rollback_reaches_behind_a_hash_of_0_1(case: Case) -> None:
     case.nothing_leaked()
 
 
-# keys
+# Keys.
 
 
 def test_with_a_key_hashes_are_keyed(case: Case) -> None:
@@ -170,7 +170,7 @@ def test_without_the_key_planning_and_rolling_back_stop(case: Case, monkeypatch:
 
 
 def forget(case: Case, monkeypatch: pytest.MonkeyPatch, **environ: str) -> None:
-    """As in another process, with other keys."""
+    """Simulate another process with other keys."""
     for name in ("KDECLARE_SECRET_KEY", "KDECLARE_OLD_SECRET_KEY"):
         case.environ.pop(name, None)
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
@@ -315,7 +315,7 @@ def _of_key(key: str) -> str:
     return SecretHasher("x", read_keys({"KDECLARE_SECRET_KEY": key})).make_hash("r", "k", OLD)
 
 
-# workers, whose overrides are told as they are
+# Workers, whose overrides are returned in plain text.
 
 
 @pytest.mark.parametrize("key", [None, FIRST])
@@ -326,7 +326,7 @@ def test_worker_password_is_planned_changed_and_rolled_back(
         world.key_id = read_keys({"KDECLARE_SECRET_KEY": key})
     world.secrets.values = {"${env.ONE}": "s3cret-one", "${env.TWO}": "s3cret-two"}
     one, two = secret(workers, "s3cret-one", "${env.ONE}"), secret(workers, "s3cret-two", "${env.TWO}")
-    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     assert world.apply(one).complete
     assert not world.plan(one).has_changes
     assert world.apply(two).complete
@@ -345,7 +345,7 @@ def test_worker_password_is_not_compared_without_the_key(
 ) -> None:
     world.key_id = read_keys({"KDECLARE_SECRET_KEY": FIRST})
     world.secrets.values = {"${env.ONE}": "s3cret-one"}
-    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     world.apply(secret(workers, "s3cret-one", "${env.ONE}"))
     monkeypatch.setattr(secret_hashes, "_KEYS", type(secret_hashes._KEYS)())
     with pytest.raises(KdeclareError) as problem:
@@ -369,7 +369,7 @@ def test_worker_password_can_be_replaced_although_the_key_is_lost(
 
 
 def test_worker_password_hashed_in_0_1_is_no_drift(world: World, workers: MemoryWorkers) -> None:
-    workers.files["/old"] = Keystore(CERTIFICATE)  # under any password
+    workers.files["/old"] = Keystore(CERTIFICATE)  # with any password
     world.secrets.values = {"${env.ONE}": "s3cret-one"}
     one = secret(workers, "s3cret-one", "${env.ONE}")
     world.apply(one)
@@ -382,7 +382,7 @@ def test_worker_password_hashed_in_0_1_is_no_drift(world: World, workers: Memory
 
 
 def rewrite(world: World, known: str) -> None:
-    """Put another hash of the workers' password into the state."""
+    """Replace the hash of the workers' password in the state."""
     state = world.store.read()
     assert state is not None
     resources = json.loads(json.dumps(world.owned()))
@@ -391,7 +391,7 @@ def rewrite(world: World, known: str) -> None:
         world.store.write(replace(state, serial=state.serial + 1, resources=resources))
 
 
-# sealing
+# Sealing.
 
 
 def test_sealing_tells_how_far_it_is() -> None:

@@ -1,4 +1,4 @@
-"""Sensitive configs: planned, applied, remembered, rolled back; their value never leaves the process."""
+"""Sensitive configs: planned, applied, recorded, rolled back; their value never leaves the process."""
 
 import json
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ ADOPT = PlanScope(adopt=True, visibility_timeout_s=0.2)
 
 @dataclass
 class Case:
-    """A project on disk with one secret, and all that kdeclare says about it."""
+    """A project on disk with one secret, and all output of kdeclare about it."""
 
     folder: Path
     environ: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Case:
     said: list[str] = field(default_factory=list)
 
     def declare(self, value: str | list[str] | None = REFERENCE, key: str = KEY, **environ: str) -> None:
-        """What the one manifest says from now on; None declares nothing about the key."""
+        """Write the only manifest; None declares no value for the key."""
         self.environ |= environ
         configs = {"log.cleaner.threads": 2} | ({} if value is None else {key: value})
         manifest = {
@@ -96,7 +96,7 @@ class Case:
         return found
 
     def record(self, key: str = KEY) -> SecretRef:
-        """What the state remembers of the secret."""
+        """Return the record of the secret in the state."""
         state = self.workspace.store.read()
         assert state is not None
         record = narrow_record(state.resources["BrokerConfig/1"], BrokerConfigRecord)
@@ -105,7 +105,7 @@ class Case:
         return found
 
     def nothing_leaked(self) -> None:
-        """No value in any file but the manifests, nor in anything that was said."""
+        """Check that the value is in no file except the manifests, and in no output."""
         files = [p for p in self.folder.rglob("*") if p.is_file() and p.suffix != ".yaml"]
         texts = [*self.said, *(p.read_text() for p in files)]
         assert [t for t in texts if OLD in t or NEW in t] == []
@@ -269,14 +269,14 @@ def test_rolling_back_sets_the_earlier_secret_where_its_reference_still_stands_f
     assert run_outcome(case.rollback()).exit_code is ExitCode.OK
     assert case.overrides()[KEY] == OLD
     assert case.record().reference == REFERENCE
-    assert run_outcome(case.rollback()).exit_code is ExitCode.OK  # and that rollback rolled back
+    assert run_outcome(case.rollback()).exit_code is ExitCode.OK  # and that rollback was rolled back
     assert case.overrides()[KEY] == NEW
     case.nothing_leaked()
 
 
 def test_rolling_back_says_beforehand_that_an_earlier_secret_cannot_be_had(case: Case) -> None:
     case.apply()
-    case.declare(KEYSTORE_PASSWORD=NEW)  # the same reference: what it stood for is gone
+    case.declare(KEYSTORE_PASSWORD=NEW)  # the same reference: its earlier value is gone
     case.apply()
     before = len(case.said)
     result = case.rollback()
@@ -326,7 +326,7 @@ CUSTOM = "my.plugin.token"
 
 
 def test_a_key_that_only_the_cluster_knows_to_be_sensitive_is_a_secret_too(case: Case) -> None:
-    """A key of a plug-in's: Kafka hides what it does not know."""
+    """A plug-in's key: Kafka hides values of keys that it does not know."""
     case.cluster.set_overrides(BROKER, {CUSTOM: "somebody-elses"})
     case.declare(key=CUSTOM)
     plan = case.plan()
@@ -351,7 +351,7 @@ def test_a_literal_for_such_a_key_is_applied_and_not_saved(case: Case) -> None:
 
 @pytest.mark.parametrize("value", [REFERENCE, OLD, [OLD, "other"]])
 def test_such_a_key_that_is_set_elsewhere_only_is_a_secret_too(case: Case, value: str | list[str]) -> None:
-    """It is in use on another broker, so the cluster knows it, and hides it wherever it is set."""
+    """The key is in use on another broker, so the cluster knows it and hides it everywhere."""
     case.cluster.set_overrides(broker_resource(2), {CUSTOM: "somebody-elses"})
     case.declare(value, key=CUSTOM)
     plan = case.plan()

@@ -1,4 +1,4 @@
-"""Saved plans and runs that meet trouble: what is refused, what is left out, what goes on."""
+"""Saved plans and runs with conflicts and failures: what is refused, skipped and continued."""
 
 from dataclasses import replace
 from typing import cast
@@ -50,7 +50,7 @@ def small(name: str, **configs: str) -> DesiredResource:
 
 
 def growing(name: str, *, grown: bool) -> DesiredResource:
-    """Grown, it needs a chain: partitions, then the factor, then min.insync.replicas."""
+    """Growing it needs a chain: partitions, then the factor, then min.insync.replicas."""
     count, factor, in_sync = (4, 3, "2") if grown else (2, 2, "1")
     configs = {"min.insync.replicas": in_sync}
     return topic(name, partitions=count, replicationFactor=factor, configs=configs)
@@ -72,13 +72,13 @@ def edits() -> tuple[DesiredResource, ...]:
 
 
 def saved(plan: Plan) -> tuple[Plan, str]:
-    """The plan as a file gives it back, and its id."""
+    """Return the plan as loaded from a file, and its id."""
     text, identity = render_plan_file(plan, None)
     return parse_plan(text, "it.plan"), identity
 
 
 def refusal(world: World, plan: Plan, identity: str | None = None) -> KdeclareError:
-    """Applying is refused as a whole: no request that changes anything, no run, no new state."""
+    """Check that apply is refused completely: no change request, no run, no new state."""
     runs, state, sent = world.store.runs(), world.store.read(), len(world.cluster.requests())
     with pytest.raises(KdeclareError) as refused:
         world.run(plan, identity=identity)
@@ -102,7 +102,7 @@ def exit_code(result: ApplyResult) -> ExitCode:
     return run_outcome(result).exit_code
 
 
-# what makes a saved plan stale
+# What makes a saved plan stale.
 
 
 def test_every_expectation_that_no_longer_holds_is_named_and_nothing_is_applied() -> None:
@@ -174,7 +174,7 @@ def test_changes_elsewhere_do_not_matter() -> None:
     World(world.cluster).apply(small("c"))
     state = world.store.read()
     assert state is not None
-    world.store.write(replace(state, serial=state.serial + 1))  # the serial is information only
+    world.store.write(replace(state, serial=state.serial + 1))  # the serial is only informative
     assert exit_code(world.run(plan, identity=identity)) is ExitCode.OK
     assert world.overrides("a") == {"retention.ms": "2", "flush.ms": "9"}
 
@@ -221,7 +221,7 @@ def test_a_saved_plan_is_applied_once() -> None:
 
 
 def test_the_same_drift_once_more_is_another_plan() -> None:
-    """What was mended is in the cluster only: nothing else in the state says that it was."""
+    """The run corrected only the cluster, so nothing else in the state shows it."""
     world = two_topics()
     ids = []
     for _ in range(3):
@@ -324,7 +324,7 @@ def test_skip_stale_leaves_out_a_resource_whose_ownership_changed() -> None:
 def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
     world = two_topics()
     World(world.cluster).apply(small("c"))
-    plan = world.plan(*edits(), small("c"))  # of c only the ownership is taken
+    plan = world.plan(*edits(), small("c"))  # for c, only ownership is taken
     state = world.store.read()
     assert state is not None
     record = TopicRecord(preventDestroy=True)
@@ -339,7 +339,7 @@ def test_skip_stale_takes_nothing_over_whose_ownership_changed() -> None:
 
 
 def test_skip_stale_leaves_out_what_would_tidy_up_after_nothing() -> None:
-    """Somebody else has begun the same with the same throttle: nothing of theirs is taken away."""
+    """Another client has begun the same with the same throttle: none of its entries is removed."""
     world = Moving()
     kept = existing(world, t=[[1, 2]])
     plan = world.plan(*kept, reassignment(("t-0", [3, 4]), throttle=1000))
@@ -376,7 +376,7 @@ def test_skip_stale_tidies_up_after_what_was_not_left_out() -> None:
     assert not world.left
 
 
-# what is found changed later
+# Changes detected during the run.
 
 
 def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
@@ -396,7 +396,7 @@ def test_what_is_found_changed_during_the_run_is_refused_alone() -> None:
     assert world.overrides("t") == {"min.insync.replicas": "3"}
     assert world.overrides("u") == {"min.insync.replicas": "2"}
     owned = world.owned()["Topic/t"]
-    assert owned["replicationFactor"] == 3  # what was done is owned, what was refused is as before
+    assert owned["replicationFactor"] == 3  # what was done is owned, and what was refused is as before
     assert owned["configs"]["min.insync.replicas"] == {"value": "1"}
 
 
@@ -411,7 +411,7 @@ def test_a_topic_that_vanishes_during_the_run_fails_alone() -> None:
     assert done.status is Status.DONE
 
 
-# trouble during the run
+# Failures during the run.
 
 
 def test_dependents_are_skipped_with_the_cause_and_other_branches_go_on() -> None:
@@ -447,7 +447,7 @@ def test_fail_fast_begins_nothing_more() -> None:
     result = world.run(plan, fail_fast=True)
     assert exit_code(result) is ExitCode.PARTIAL
     by_verb = {op.verb: result.results[op.id].status for op in plan.operations if op.resource.name == "t"}
-    # the first launch sends all that is ready; what needs it is not begun any more
+    # The first launch sends all ready operations; their dependents are not begun anymore.
     assert by_verb == {
         "partitions.increase": Status.DONE,
         "partitions.reassign": Status.INTERRUPTED,
@@ -538,7 +538,7 @@ def test_a_cluster_that_is_lost_during_the_run_leaves_what_was_sent_to_be_settle
     plan = world.plan(*edits())
     gone = Fault("NETWORK_EXCEPTION", "socket disconnected", FaultKind.UNKNOWN)
     world.cluster.faults.time_out(after_effect=True, method="alter_configs", fault=gone)
-    # from the request on, nothing can be observed either
+    # After the request, nothing can be observed either.
     world.cluster.faults.run_before(
         lambda _: world.cluster.faults.fail(gone, nth=None, method="describe"), method="alter_configs"
     )
@@ -591,11 +591,11 @@ def test_a_plan_with_errors_is_never_applied() -> None:
     assert (problem.exit_code, codes(problem)) == (ExitCode.ERROR, ["unknown-broker"])
 
 
-# two applies from two copies of a state
+# Two applies from two copies of a state.
 
 
 def created_by_the_other(world: World, *, nth: int) -> None:
-    """Another apply creates the topic right before the n-th CreateTopics of this one."""
+    """Let another apply create the topic right before the n-th CreateTopics of this one."""
     new = NewTopic("t", 1, 1, None, {})
     world.cluster.faults.run_before(lambda other: other.create_topics([new]), nth=nth, method="create_topics")
 

@@ -1,4 +1,4 @@
-"""Throttles of moves: there while replicas are copied, gone afterwards, and nobody else's is touched."""
+"""Throttles of moves: set while replicas are copied, then removed; other clients' entries are kept."""
 
 from collections.abc import Callable
 from typing import Any
@@ -52,7 +52,7 @@ from tests.engine.world import desired, topic
 from tests.jsontypes import dump_args
 
 T0: Throttles = {"TOPIC/t": {LEADERS: "0:1,0:2,0:3", FOLLOWERS: "0:4"}, **rates(1000, 1, 2, 3, 4)}
-"""What throttles a move of t-0 from [1, 2, 3] to [1, 2, 4] at 1000 bytes a second."""
+"""The throttle configs for a move of t-0 from [1, 2, 3] to [1, 2, 4] at 1000 bytes per second."""
 
 
 def to_four(**more: Any) -> DesiredResource:
@@ -66,11 +66,11 @@ def world_with_t() -> tuple[Moving, list[DesiredResource]]:
 
 
 def alterations(world: Moving) -> list[str]:
-    """What configs were changed on, request by request."""
+    """Return the resources of config changes, request by request."""
     return [item for call in world.cluster.requests("alter_configs") for item in call.items]
 
 
-# what is set, and for how long
+# What is set, and for how long.
 
 
 def test_there_during_the_move_and_gone_after_it() -> None:
@@ -194,7 +194,7 @@ def test_a_very_large_topic_is_throttled_whole() -> None:
     assert not world.left
 
 
-# other people's
+# Throttles of other clients.
 
 
 OTHERS: Throttles = {
@@ -341,7 +341,7 @@ def test_an_element_that_somebody_adds_after_the_plan_is_no_reason_to_stop() -> 
     assert throttles(world.cluster) == {"TOPIC/t": {LEADERS: "1:1"}}
 
 
-# when the move does not come, or goes on
+# When the move is refused, or continues.
 
 
 @case("THR-08")
@@ -353,7 +353,7 @@ def test_a_move_that_is_refused_leaves_no_throttle() -> None:
     world.cluster.calls.clear()
     run = world.run(plan)
     assert result(run, "partitions.reassign").error == "INVALID_REPLICATION_FACTOR"
-    assert "TOPIC/t" in alterations(world)  # it was there, for a moment
+    assert "TOPIC/t" in alterations(world)  # it was set for a moment
     assert result(run, "throttle.clear").status is Status.DONE
     assert throttles(world.cluster) == {}
     assert world.left.throttles == {}
@@ -377,7 +377,7 @@ def test_a_throttle_that_cannot_be_set_whole_is_taken_away_and_nothing_moves() -
 
 
 def test_after_fail_fast_it_stays_as_long_as_the_rest_moves() -> None:
-    """Of a refused request, other partitions are on their way (KIP-455)."""
+    """If a request is refused, other partitions may still be moving (KIP-455)."""
     world, kept = world_with_t()
     world.slow()
     wanted = reassignment(("t-0", [1, 2, 4]), ("t-1", [1, 2, 4]), throttle=1000)
@@ -462,7 +462,7 @@ def test_after_a_time_out_it_stays_as_long_as_the_move() -> None:
     run = times_out(world, kept)
     assert result(run, "partitions.reassign").error == "move-timeout"
     assert result(run, "throttle.clear").status is Status.STARTED
-    assert world.clock.monotonic() < 60  # and what tidies up does not wait for another hour
+    assert world.clock.monotonic() < 60  # and the cleanup does not wait for another hour
     assert throttles(world.cluster) == T0
     world.finish()
     world.recover()
@@ -472,7 +472,7 @@ def test_after_a_time_out_it_stays_as_long_as_the_move() -> None:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [2, 3])
 def test_a_time_out_while_it_is_taken_away_leaves_no_empty_list(nth: int, after: bool) -> None:
-    """SUBTRACT leaves an empty override, and a second request takes that away."""
+    """SUBTRACT leaves an empty override, and a second request removes it."""
     world, kept = world_with_t()
     plan = world.plan(*kept, to_four())
     world.cluster.faults.time_out(after_effect=after, nth=nth, method="alter_configs")
@@ -493,7 +493,7 @@ def test_a_topic_that_is_deleted_during_its_move_needs_no_throttle() -> None:
     assert not world.left
 
 
-# several
+# Several moves.
 
 
 def two(rate_of_b: int = 2000) -> list[DesiredResource]:
@@ -540,7 +540,7 @@ def test_the_second_throttle_gets_no_turn_while_the_first_move_goes_on(how: dict
 
 @pytest.mark.parametrize("rate_of_b", [1000, 2000])
 def test_the_second_group_moves_where_the_first_throttle_cannot_be_taken_away(rate_of_b: int) -> None:
-    """What the run itself has left on the brokers of both is no change by somebody else."""
+    """Settings that the run itself left on the brokers of both moves are not changes by another client."""
     world, kept = world_with_t()
     world.slow()
     plan = world.plan(*kept, *two(rate_of_b))
@@ -573,7 +573,7 @@ def test_what_an_earlier_run_has_set_is_not_set_again_and_not_taken_from_it() ->
         **rates(1000, 1, 2, 3, 4, 5),
     }
     assert throttles(world.cluster) == both
-    someone_moves(world, "t-1", None)  # the second is over, the first is not
+    someone_moves(world, "t-1", None)  # the second has ended, the first has not
     world.recover()
     assert throttles(world.cluster) == T0
     world.finish()
@@ -616,7 +616,7 @@ def test_a_rate_that_is_raised_holds_for_the_earlier_move_and_stays_as_long() ->
     assert not world.left
 
 
-# brokers that are down
+# Brokers that are down.
 
 
 def test_a_broker_that_is_down_is_given_no_rate() -> None:
@@ -654,7 +654,7 @@ def test_a_broker_that_goes_down_meanwhile_is_freed_once_it_is_back() -> None:
     assert not world.left
 
 
-# undoing
+# Undoing.
 
 
 def test_the_way_back_is_throttled_as_the_way_there_was() -> None:
@@ -674,7 +674,7 @@ def test_the_way_back_is_throttled_as_the_way_there_was() -> None:
 
 
 def test_a_throttled_list_in_a_topic_manifest_is_nobody_elses() -> None:
-    """Parts that a manifest declares stay, whatever moves come and go."""
+    """Parts that a manifest declares stay, whatever moves begin and end."""
     world = Moving(MemoryCluster(RACKS))
     parts = {LEADERS: {"append": ["1:1"]}}
     world.apply(assigned("t", [1, 2, 3], [1, 2, 3], configs=parts))
@@ -699,23 +699,23 @@ def test_moves_of_rules_are_throttled_as_well() -> None:
     assert throttles(world.cluster) == {}
 
 
-# rates that are relied on
+# Rates that others rely on.
 
 
 def one_of_ours(world: Moving, kept: list[DesiredResource]) -> None:
-    """An earlier move goes on under the very rate."""
+    """An earlier move continues with exactly this rate."""
     world.hold()
     world.apply(*kept, reassignment(("t-1", [1, 2, 4]), name="earlier", throttle=1000), wait=False)
 
 
 def somebodys_equal(world: Moving, kept: list[DesiredResource]) -> None:
-    """Somebody else has set it."""
+    """Another client has set it."""
     for entity, values in rates(1000, 1, 2, 3, 4).items():
         set_on(world, entity, values)
 
 
 def somebodys_other(world: Moving, kept: list[DesiredResource]) -> None:
-    """Somebody else has set another one."""
+    """Another client has set a different one."""
     for entity, values in rates(500, 1, 2, 3, 4).items():
         set_on(world, entity, values)
 
@@ -724,7 +724,7 @@ RATES_THERE = [one_of_ours, somebodys_equal, somebodys_other]
 
 
 def rates_go(world: Moving) -> None:
-    """Whatever they were for is over."""
+    """Their moves have ended, whatever they were."""
     world.finish()
     world.recover()
     for broker in RACKS:
@@ -769,7 +769,7 @@ def test_from_manifests_a_rate_that_is_gone_is_set(
 
 @pytest.mark.parametrize("broker", [1, 5])
 def test_the_second_throttle_leaves_a_rate_that_somebody_sets_while_the_first_moves(broker: int) -> None:
-    """Broker 1 is in both groups, broker 5 in the second one only."""
+    """Broker 1 is in both groups, broker 5 only in the second one."""
     world, kept = world_with_t()
     world.slow()
     theirs = rates(77, broker)[f"BROKER/{broker}"]
@@ -783,7 +783,7 @@ def test_the_second_throttle_leaves_a_rate_that_somebody_sets_while_the_first_mo
 
 
 def test_an_equal_rate_of_somebody_elses_is_told() -> None:
-    """It may go with their move, in the middle of ours."""
+    """It may be removed after their move, in the middle of ours."""
     world, kept = world_with_t()
     somebodys_equal(world, kept)
     plan = world.plan(*kept, to_four())
@@ -811,7 +811,7 @@ def test_a_cluster_wide_rate_holds_and_is_told() -> None:
 
 
 def begun_and_crashed() -> tuple[Moving, list[DesiredResource]]:
-    """The request for the throttle was sent, and nothing shows yet."""
+    """The request for the throttle was sent, but shows no effect yet."""
     world, kept = world_with_t()
     world.cluster.faults.crash(after_effect=False, method="alter_configs")
     with pytest.raises(Crash):
@@ -821,7 +821,7 @@ def begun_and_crashed() -> tuple[Moving, list[DesiredResource]]:
 
 
 def takes_effect_late(world: Moving) -> None:
-    """The request of a process that is no more."""
+    """The request of a process that has died."""
     for entity, values in T0.items():
         set_on(world, entity, values)
 
@@ -831,7 +831,7 @@ def test_a_throttle_that_takes_effect_after_the_crash_was_settled_is_taken_away(
     with world.store.lock("test"):
         recover_runs(
             world.store, connections_to(world.cluster), world.clock
-        )  # as status does, which takes nothing away
+        )  # as status does, which removes nothing
     assert set(world.left.throttles) == set(T0)
     takes_effect_late(world)
     assert world.apply(*kept, to_four()).complete

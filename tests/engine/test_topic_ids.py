@@ -1,4 +1,4 @@
-"""Deletions go by topic id: a topic that was created again under the same name is never deleted."""
+"""Deletions use topic ids: a topic that was created again under the same name is never deleted."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ QUOTA = Fault("THROTTLING_QUOTA_EXCEEDED", "quota", FaultKind.RETRIABLE)
 
 
 def create_again(other: MemoryCluster) -> None:
-    """Another client deletes a topic, if it is there, and creates it again in the same shape."""
+    """Delete a topic, if it exists, and create it again in the same shape, as another client."""
     other.delete_topics({"x": None})
     other.create_topics([NewTopic("x", 1, 1, None, {})])
     other.produce("x", 7)

@@ -1,4 +1,4 @@
-"""A request without an answer: nothing is said of its outcome before brokers have stopped working on it."""
+"""An unanswered request has no known outcome until brokers have stopped working on it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from tests.jsontypes import untyped
 CONFIGS_S = 90.0
 """The default for requests that carry no timeout."""
 TOPICS_S = 27.0
-"""What the in-memory cluster says of those that do."""
+"""The deadline that the in-memory cluster states for requests with a timeout."""
 
 
 UNCHECKED = PlanScope(preflight=False)
@@ -37,7 +37,7 @@ RATE = "leader.replication.throttled.rate"
 
 
 class Schedule(TestClock):
-    """A clock at which something happens elsewhere after some seconds."""
+    """A clock that triggers something elsewhere after some seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Schedule(TestClock):
 
 @dataclass
 class Silent(World):
-    """A topic `t` whose configs nobody answers about."""
+    """A topic `t`, and no response to requests about its configs."""
 
     clock: Schedule = field(default_factory=Schedule)
     told: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Silent(World):
         self.apply(topic("t", partitions=1, replicationFactor=1))
 
     def takes_effect(self) -> None:
-        """Brokers do now what was asked for."""
+        """Let brokers execute the request now."""
         self.set("t", retention_ms="5")
 
     def record(self) -> Any:
@@ -86,7 +86,7 @@ def silent(*, crash: bool = False) -> Silent:
 
 
 def test_second_send_that_never_left_does_not_settle_the_first() -> None:
-    """The first request had no answer; that the second one found no connection says nothing about it."""
+    """The first request had no response; the failed connection of the second one reveals nothing about it."""
     world = Silent()
     faults = world.cluster.faults
     faults.time_out(after_effect=False, nth=1, method="alter_configs")
@@ -248,7 +248,7 @@ def test_killed_run_of_an_earlier_version_has_the_default_deadline() -> None:
 def test_only_a_throttle_that_sets_something_is_looked_for_later(
     entries: dict[str, dict[str, str]], status: Status
 ) -> None:
-    """One that relies on what is there has no effect that could come late."""
+    """An operation that relies on existing values has no effect that could come late."""
     cluster, clock = MemoryCluster(), TestClock()
     cluster.set_overrides(ConfigResource(ConfigScope.BROKER, "2"), {RATE: "500"})
     relies_on = {"BROKER/2": {RATE: "500"}}

@@ -1,4 +1,4 @@
-"""Topics that exist and that brokers show late are pending: never absent, never someone else's."""
+"""Topics that exist but that brokers show late are pending: never absent, never another client's."""
 
 import math
 
@@ -27,7 +27,7 @@ def created(lag: float, *, names: int = 10) -> World:
 
 
 def real(world: World) -> list[str]:
-    """The topics that there really are."""
+    """Return the topics that really exist."""
     return sorted(world.cluster.dump()["topics"])
 
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster, one store and the engine between them, without files or a command line."""
+"""A Kafka cluster, a store and the engine between them, without files or a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,18 +27,18 @@ __all__ = ["Secrets", "TestClock", "World", "consistent", "desired", "nothing", 
 
 
 def desired(kind: str, name: str, labels: Mapping[str, str] | None = None, **spec: Any) -> DesiredResource:
-    """A declared resource as the loader would make it; the spec must be a good one."""
+    """Build a declared resource as the loader would; the spec must be valid."""
     return declare(kind, name, spec, labels)
 
 
 def topic(name: str, **spec: Any) -> DesiredResource:
-    """A declared topic."""
+    """Build a declared topic."""
     return desired("Topic", name, **spec)
 
 
 @dataclass
 class World(world.World):
-    """A project's engine at work on a cluster in memory. workers: Connect workers by their URLs."""
+    """A project's engine with an in-memory cluster. workers: Connect workers by their URLs."""
 
     cluster: MemoryCluster = field(default_factory=MemoryCluster)
     workers: dict[tuple[str, ...], ConnectWorkers] = field(default_factory=dict, kw_only=True)
@@ -46,27 +46,27 @@ class World(world.World):
     policies: tuple[ConfiguredPolicy, ...] = field(default=(), kw_only=True)
 
     def connect(self) -> Connections:
-        """To the cluster, whichever one it is by now."""
+        """Return connections to the current cluster."""
         return connections_to(self.cluster, self.workers)
 
     def find_policy_gate(self) -> PolicyGate:
-        """The policies of the project."""
+        """Return the policies of the project."""
         return ProjectPolicyGate(self.policies)
 
     def plan_rollback(
         self, run_id: str | None = None, *, delete_by_name: bool = False, **options: Any
     ) -> Plan:
-        """What undoes a run (default: the last)."""
+        """Plan the rollback of a run (default: the last one)."""
         kafka = KafkaPlanOptions(delete_by_name=delete_by_name)
         return super().plan_rollback(run_id, options=PlanOptions(kafka, self.pace), **options)
 
     def overrides(self, name: str) -> dict[str, str]:
-        """What is set on a topic."""
+        """Return the overrides of a topic."""
         found: dict[str, str] = self.cluster.overrides(ConfigResource(ConfigScope.TOPIC, name))
         return found
 
     def set(self, name: str, **values: str) -> None:
-        """Somebody else sets configs on a topic; underscores stand for dots."""
+        """Set configs on a topic as another client; underscores represent dots."""
         resource = ConfigResource(ConfigScope.TOPIC, name)
         given = {key.replace("_", "."): value for key, value in values.items()}
         self.cluster.set_overrides(resource, {**self.overrides(name), **given})

@@ -14,7 +14,7 @@ _JAVA = """echo 'openjdk version "21"' >&2"""
 
 
 def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
-    """The one diagnostic of a build that fails."""
+    """Return the only diagnostic of a failed build."""
     with pytest.raises(KdeclareError) as failed:
         connect_jars.build(out, environment=environment)
     (only,) = failed.value.diagnostics
@@ -22,7 +22,7 @@ def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
 
 
 def compiler(folder: Path, script: str) -> dict[str, str]:
-    """An environment whose javac is that shell script, with a Connect to compile against."""
+    """Return an environment with that shell script as javac, and with a Connect to compile against."""
     environment = java_home(folder / "jdk", _JAVA)
     javac = folder / "jdk" / "bin" / "javac"
     javac.write_text(f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo 'javac 21.0.1'; exit; fi\n{script}\n")

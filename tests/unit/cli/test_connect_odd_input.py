@@ -1,4 +1,4 @@
-"""URLs of Connect workers that cannot be, and numbers that are none: said as a mistake, never a bug."""
+"""Impossible URLs of Connect workers and invalid numbers are reported as usage errors, not as bugs."""
 
 import json
 
@@ -87,7 +87,7 @@ def test_what_can_be(url: str) -> None:
 
 @given(st.text("a-_.1:[]", max_size=70))
 def test_whatever_passes_can_be_looked_up(text: str) -> None:
-    """The way of socket.getaddrinfo: it raises UnicodeError for what it cannot look up."""
+    """Simulate socket.getaddrinfo, which raises UnicodeError for names that it cannot look up."""
     if not explain_url_problem(f"https://{text}"):
         host = text.rstrip("/").rpartition(":")[0] or text.rstrip("/")
         host.strip("[]").encode("idna")

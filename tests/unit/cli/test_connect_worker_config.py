@@ -1,4 +1,4 @@
-"""`kdeclare connect worker-config`, and manifests of its kind, at workers in this process."""
+"""`kdeclare connect worker-config`, and manifests of its kind, with in-process workers."""
 
 import json
 import time
@@ -60,7 +60,7 @@ def change(location: str, password: str = PLACEHOLDER) -> tuple[str, str]:
     return f"{LOCATION}={location}", f"{PASSWORD}={password}"
 
 
-# by hand
+# Ad hoc commands.
 
 
 def test_patch_shows_asks_changes_and_waits(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -238,7 +238,7 @@ def test_what_the_workers_refuse_is_said_in_their_words(
     assert not workers.log
 
 
-# answers that do not come
+# Missing responses.
 
 
 def test_a_change_without_an_answer_is_looked_for(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -279,7 +279,7 @@ def test_others_who_change_other_keys_meanwhile_do_not_hide_it(
 def test_of_a_change_that_never_shows_nobody_says_that_it_was_not_made(
     typed: CommandLine, workers: MemoryWorkers, form: str, *, known: bool
 ) -> None:
-    """known: its values are there already, and only an update that is newer would show it."""
+    """known: its values are already set, so only a newer update proves the change."""
     if known:
         workers.patch(URLS[0], {LOCATION: "/old", PASSWORD: PLACEHOLDER})
     workers.lose_requests = 1
@@ -314,7 +314,7 @@ def test_during_a_rebalance_the_change_is_sent_again(typed: CommandLine, workers
     assert [call for call, _ in workers.calls].count("patch") == 3
 
 
-# which workers
+# Which workers.
 
 
 def test_without_urls_the_manifest_names_the_workers(typed: CommandLine) -> None:
@@ -365,7 +365,7 @@ def test_wrong_usage(typed: CommandLine, words: tuple[str, ...], said: str) -> N
     assert said.lower() in " ".join(err.lower().split())
 
 
-# as a manifest
+# As a manifest.
 
 
 def test_a_manifest_from_plan_to_rollback(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -498,7 +498,7 @@ def test_schema_and_target_know_the_kind(typed: CommandLine) -> None:
     assert typed("plan", "--target", "ConnectWorkerConfig/eu").code == 0
 
 
-# logins without encryption
+# Credentials without encryption.
 
 
 def test_validate_warns_of_headers_that_go_out_unencrypted(
@@ -527,7 +527,7 @@ def test_a_command_warns_of_a_header_that_goes_out_unencrypted(
     assert "can be read" not in worker_config(typed, *words)[2]
 
 
-# policies
+# Policies.
 
 
 def test_policies_judge_worker_configs(typed: CommandLine, workers: MemoryWorkers) -> None:
@@ -544,7 +544,7 @@ def test_policies_judge_worker_configs(typed: CommandLine, workers: MemoryWorker
     declare(typed, config={LOCATION: "/new", PASSWORD: PLACEHOLDER})
     assert typed("policy", "check").code == 0
     assert typed("plan", "--out", "saved.json").code == 0
-    assert typed("apply", "saved.json", "--yes").code == 0  # judged on the workers as they are now
+    assert typed("apply", "saved.json", "--yes").code == 0  # evaluated against the current workers
     assert typed("policy", "check", "--live").code == 0
     rule(f"before.configs['{LOCATION}'] != '/new' || after.workers.size() != 3", "MODIFY")
     assert typed("policy", "check", "--live").code == 3

@@ -1,4 +1,4 @@
-"""A worker's REST interface that answers what a test says, over TLS."""
+"""A stub of a worker's REST interface over TLS, with responses defined by tests."""
 
 import http.server
 import json
@@ -28,9 +28,10 @@ class Asked:
 
 @dataclass
 class Stub:
-    """Answers by method and path: a status, and a body (bytes, or what becomes JSON).
+    """Responses by method and path: a status, and a body (bytes, or a value to encode as JSON).
 
-    Without an answer it is silent for ``silence_s`` and hangs up. drip_s: between two bytes of a body.
+    Without a response, it is silent for ``silence_s`` and closes the connection. drip_s: the pause between
+    two bytes of a body.
     """
 
     url: str = ""
@@ -41,7 +42,7 @@ class Stub:
 
 
 def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key."""
+    """Create a self-signed certificate, and its key."""
     tool = shutil.which("openssl")
     if tool is None:
         pytest.skip("needs openssl")
@@ -55,7 +56,7 @@ def pair(folder: Path, name: str, host: str = "localhost") -> tuple[Path, Path]:
 
 @contextmanager
 def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
-    """A running stub. clients: whose certificates it asks for."""
+    """Run a stub. clients: the certificates of which clients it requires."""
     stub = Stub()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -79,7 +80,7 @@ def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
         do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Nobody reads it."""
+            """Discard log messages."""
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
@@ -95,7 +96,7 @@ def https(cert: Path, key: Path, clients: Path | None = None) -> Iterator[Stub]:
             return context.wrap_socket(plain, server_side=True), address
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """A handshake that fails is the client's business."""
+            """Ignore failed handshakes; they are the client's concern."""
 
     with Server(("localhost", 0), Handler) as server:
         stub.url = f"https://localhost:{server.server_address[1]}"

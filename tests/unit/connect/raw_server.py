@@ -1,4 +1,4 @@
-"""A server that answers with bytes at its own pace, over plain HTTP."""
+"""A server that sends bytes at its own pace, over plain HTTP."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
-    """The URL of a server that sends ``parts`` one after the other to each client, until it hangs up."""
+    """Yield the URL of a server that sends ``parts`` to each client one by one, then disconnects."""
     over = threading.Event()
 
     def serve(peer: socket.socket) -> None:
@@ -21,7 +21,7 @@ def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
                 if over.wait(pause_s) if pause_s else over.is_set():
                     return
             peer.shutdown(socket.SHUT_WR)
-            while peer.recv(1 << 16):  # to hang up with something unread would cut the answer off
+            while peer.recv(1 << 16):  # closing the connection with unread data would truncate the response
                 pass
 
     def accept() -> None:
@@ -39,10 +39,10 @@ def answering(parts: Iterable[bytes], pause_s: float = 0.0) -> Iterator[str]:
 
 
 def drip(text: bytes, times: int) -> list[bytes]:
-    """Text one byte at a time, then blanks."""
+    """Yield a text byte by byte, then spaces."""
     return [bytes([byte]) for byte in text] + [b" "] * times
 
 
 def took(begun: float) -> float:
-    """Seconds since then."""
+    """Return the seconds since then."""
     return time.monotonic() - begun

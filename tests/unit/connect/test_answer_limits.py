@@ -1,4 +1,4 @@
-"""Answers of workers that never end, come byte by byte, or are too large."""
+"""Responses of workers that never end, arrive byte by byte, or are too large."""
 
 import gzip
 import itertools

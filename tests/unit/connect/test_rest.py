@@ -1,4 +1,4 @@
-"""The adapter at a stub over HTTPS: what it sends, and what it makes of answers and of none."""
+"""`RestWorkers` with an HTTPS stub: the requests, and the handling of responses and failures."""
 
 import json
 import socket
@@ -85,7 +85,7 @@ def fault(call: Any) -> Fault:
     return raised.value
 
 
-# what is sent, and read
+# Requests and parsed responses.
 
 
 def test_a_status_as_the_plug_in_writes_it(stub: Stub, certs: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_key_off_the_whitelist_is_what_the_worker_says_of_a_proposal(stub: Stu
     assert (found.valid, found.errors) == (False, {"": ("x is not dynamic",)})
 
 
-# refusals
+# Refusals.
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_change_whose_answer_is_odd_may_have_been_made(stub: Stub, certs: Path
     assert (found.error, found.kind) == (port.BAD_ANSWER, FaultKind.UNKNOWN)
 
 
-# answers that do not come
+# Missing responses.
 
 
 def test_a_change_without_an_answer_may_have_been_made(stub: Stub, certs: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_host_that_cannot_be_looked_up(certs: Path, host: str) -> None:
         assert fault(call).error == port.UNREACHABLE
 
 
-# TLS
+# TLS.
 
 
 def test_a_handshake_shows_what_is_served_trusted_or_not(stub: Stub, certs: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_key_under_a_password_is_said_and_not_asked_for(certs: Path, pems: Pat
     assert "its key is encrypted" in str(raised.value)
 
 
-# all workers at once
+# All workers at once.
 
 
 def test_what_one_worker_keeps_to_itself_is_its_trouble(stub: Stub, certs: Path) -> None:

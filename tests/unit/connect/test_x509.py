@@ -1,4 +1,4 @@
-"""Certificates read from their DER, held against what OpenSSL says of them."""
+"""Certificates parsed from DER, compared with OpenSSL's output."""
 
 import re
 import shutil
@@ -30,7 +30,7 @@ def openssl(folder: Path, *words: str) -> str:
 
 
 def parts(name: str) -> list[list[str]]:
-    """The parts of a name; of what stands together, the order says nothing."""
+    """Return the parts of a name; the order of parts that belong together is arbitrary."""
     return [sorted(part.split("+")) for part in re.split(r"(?<!\\),", name)]
 
 
@@ -38,7 +38,7 @@ def parts(name: str) -> list[list[str]]:
 def der(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     folder = tmp_path_factory.mktemp("x509")
     words = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-utf8")
-    ends = "30" if request.param == SUBJECTS[0] else "20000"  # beyond 2049 the form of times is another
+    ends = "30" if request.param == SUBJECTS[0] else "20000"  # after 2049, times have another format
     out = ("-multivalue-rdn", "-days", ends, "-subj", request.param, "-keyout", "key", "-out", "cert")
     openssl(folder, *words, *out)
     return folder, ssl.PEM_cert_to_DER_cert((folder / "cert").read_text())

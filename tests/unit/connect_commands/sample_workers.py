@@ -1,4 +1,4 @@
-"""Connect workers in all conditions, for texts and documents."""
+"""Connect workers in all states, for text and document output."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

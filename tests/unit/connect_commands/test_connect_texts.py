@@ -1,4 +1,4 @@
-"""What `connect worker-config` shows: to people, in a terminal and without one, and to scripts."""
+"""The output of `connect worker-config`: for people, with and without a terminal, and for scripts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A journal after crashes and damage: the last line may be torn, no other."""
+"""A journal after crashes and damage: only the last line may be torn."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
     for cut in range(ENDS[1], ENDS[2]):
         path.write_bytes(DATA[:cut])
         with store.open_run("r1") as journal:
-            assert path.stat().st_size == cut  # looking changes nothing
+            assert path.stat().st_size == cut  # reading changes nothing
             journal.append("x")
         assert store.entries("r1") == (ENTRIES[0], "x")
 
@@ -38,10 +38,10 @@ def test_after_a_cut_it_goes_on_cleanly(tmp_path: Path) -> None:
 @example(ENDS[2] + 4, DATA[ENDS[2] + 4] ^ 0x0A)
 def test_no_flipped_byte_goes_unnoticed(at: int, mask: int) -> None:
     damaged = DATA[:at] + bytes([DATA[at] ^ mask]) + DATA[at + 1 :]
-    if at >= ENDS[2] and damaged[at] == 0x0A:  # a line end in the last line: its first half is no longer last
+    if at >= ENDS[2] and damaged[at] == 0x0A:  # a line break splits the last line: its first half is not last
         with pytest.raises(KdeclareError, match=r"j, line 3: it is not a journal line"):
             parse_journal(damaged, "j")
-    elif at >= ENDS[2] - 1:  # in the last line, or the line end that makes it one with the line before
+    elif at >= ENDS[2] - 1:  # in the last line, or the line break that joins it with the previous line
         whole = 2 if at >= ENDS[2] else 1
         assert parse_journal(damaged, "j") == (ENTRIES[:whole], ENDS[whole])
     else:

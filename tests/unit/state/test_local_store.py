@@ -1,4 +1,4 @@
-"""The local folder: its files, what is damaged in them, and a disk that refuses."""
+"""The local folder: its files, damage to them, and a failing disk."""
 
 import errno
 import json
@@ -134,7 +134,7 @@ def test_a_full_disk_leaves_no_half_written_file(
 
 
 def half_then(number: int) -> object:
-    """An os.write that takes half of what it is given, and next time fails."""
+    """Simulate an os.write that writes half of its data, and then fails."""
     original = os.write
     calls = 0
 
@@ -205,7 +205,7 @@ def test_5000_resources_are_read_and_written_fast(store: LocalStore) -> None:
         start = time.process_time()
         store.write(replace(state, serial=serial))
         writes.append(time.process_time() - start)
-    # CPU time, as others may keep the machine busy; the targets are 50 and 150 ms
+    # CPU time, because other processes may use the machine; the targets are 50 and 150 ms.
     assert min(reads) < 0.05
     assert min(writes) < 0.15
 
@@ -226,7 +226,7 @@ def test_same_state_is_decoded_once_and_another_one_is_seen(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["plan.json", "journal.jsonl"])
 def test_run_that_lacks_a_file_is_damaged(tmp_path: Path, name: str) -> None:
-    """It is written as a whole, so that someone has removed the file: other runs can still be read."""
+    """Runs are written atomically, so the file was removed. Other runs can still be read."""
     store = LocalStore(tmp_path)
     with store.lock("test"), store.begin_run("r1", "{}"):
         pass

@@ -1,4 +1,4 @@
-"""The lock between processes: who holds it, who dies with it, who breaks it."""
+"""The lock between processes: its holder, the death of its holder, and breaking it."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ with LocalStore(Path(sys.argv[1])).lock("kdeclare apply"):
     sys.stdin.readline()
 """
 
-# every process adds to a number in a file, which loses nothing only if the lock excludes
+# Every process increments a number in a file; no increment is lost only if the lock excludes others.
 COUNT = """
 import sys, time
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_kill_frees_the_lock_at_once(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         process.kill()
         process.wait(timeout=10)
-        assert (tmp_path / "lock").read_text() != ""  # what it wrote about itself is still there
+        assert (tmp_path / "lock").read_text() != ""  # the info that it wrote is still there
         assert store.read_holder() is None
         with store.lock("mine"):
             pass

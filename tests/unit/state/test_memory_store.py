@@ -1,4 +1,4 @@
-"""The store in memory dies where it is told to, and stays dead until it is started again."""
+"""The in-memory store crashes where it is configured to, and stays dead until it is restarted."""
 
 from dataclasses import replace
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What every store promises: the same tests on the local folder and on memory."""
+"""The contract of all stores: the same tests for the local folder and for memory."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
