@@ -1,4 +1,4 @@
-"""A client of workers over HTTPS: requests, and handshakes that look at the certificate."""
+"""A client of workers over HTTPS: requests, and handshakes that read the certificate."""
 
 import hashlib
 import http.client
@@ -25,26 +25,26 @@ _TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker answered."""
+    """A worker's response."""
 
     status: int
     text: str
 
     @property
     def body(self) -> Any:
-        """The JSON in it."""
+        """The JSON in the body."""
         return json.loads(self.text)
 
     @property
     def message(self) -> str:
-        """Of Connect's error bodies."""
+        """The message in a Connect error body."""
         assert set(self.body) == {"error_code", "message"}, self.text
         assert self.body["error_code"] == self.status
         return str(self.body["message"])
 
 
 def trusting(certificates: Certificates, *, identified: bool = True) -> ssl.SSLContext:
-    """A client that trusts the workers' authority, with a certificate of its own or without."""
+    """A client that trusts the workers' authority, with or without its own certificate."""
     return _context(certificates.authority_pem, certificates.client_pem if identified else None)
 
 
@@ -58,13 +58,13 @@ def _context(authority: Path, client: Path | None) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Asking:
-    """Asks one port; ``tls`` is None where the listener has none."""
+    """Sends requests to one port; ``tls`` is None if the listener has none."""
 
     port: int
     tls: ssl.SSLContext | None
 
     def connection(self) -> http.client.HTTPConnection:
-        """A connection of its own, kept alive for as long as it is used."""
+        """Open a separate connection, kept alive while it is used."""
         if self.tls is None:
             return http.client.HTTPConnection(HOST, self.port, timeout=_TIMEOUT_SECONDS)
         return http.client.HTTPSConnection(HOST, self.port, timeout=_TIMEOUT_SECONDS, context=self.tls)
@@ -72,7 +72,7 @@ class Asking:
     def __call__(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """One request on a connection of its own. A body that is not text or bytes is sent as JSON."""
+        """Send one request on a new connection. A body that is not text or bytes is sent as JSON."""
         connection = self.connection()
         try:
             return send(connection, method, path, body, headers)
@@ -106,7 +106,7 @@ class Asking:
         return found
 
     def served(self) -> str:
-        """The SHA-256, in hex, of the certificate that a new handshake gets."""
+        """Return the SHA-256, in hex, of the certificate that a new handshake receives."""
         assert self.tls is not None
         with (
             socket.create_connection((HOST, self.port), _TIMEOUT_SECONDS) as plain,
@@ -122,7 +122,7 @@ def send(
     body: object = None,
     headers: dict[str, str] | None = None,
 ) -> Answer:
-    """One request on a connection that is there."""
+    """Send one request on an existing connection."""
     data = body if isinstance(body, bytes | str | None) else json.dumps(body)
     kind = {} if data is None else {"Content-Type": "application/json"}
     connection.request(method, path, data, {**kind, **(headers or {})})
@@ -131,7 +131,7 @@ def send(
 
 
 def sha256_of(secure: ssl.SSLSocket) -> str:
-    """Of the certificate that the other side has shown."""
+    """Return the SHA-256, in hex, of the certificate that the other side has sent."""
     der = secure.getpeercert(binary_form=True)
     assert der is not None
     return hashlib.sha256(der).hexdigest()

@@ -1,4 +1,4 @@
-"""Certificates made on the spot with Java's keytool: two authorities, and what they issue."""
+"""Certificates created with Java's keytool at runtime: two authorities, and what they issue."""
 
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ _NAMES = "san=ip:127.0.0.1,dns:localhost"
 _OTHER_NAMES = "san=dns:elsewhere.example"
 _KEY = ("-keyalg", "EC", "-groupname", "secp256r1")
 _PAST = ("-startdate", "-10d", "-validity", "1")
-# What the authority of the workers issues. The first is for clients; keys and dates differ.
+# What the workers' authority issues. The first is for clients; keys and dates differ.
 _ISSUED = {
     "client": (),
     "a": (),
@@ -38,46 +38,46 @@ class Certificates:
     sha256: dict[str, str]
 
     def store(self, name: str) -> Path:
-        """``static``, ``a``, ``b``, ``expired``, ``foreign``.
+        """Return the store ``static``, ``a``, ``b``, ``expired`` or ``foreign``, or one of the following.
 
-        ``elsewhere``: of another host; ``signing``: of one that may sign others; ``mixed``: a key that does
-        not match.
+        ``elsewhere``: for another host; ``signing``: a CA certificate; ``mixed``: with a key that does not
+        match.
         """
         return self.folder / f"{name}.p12"
 
     @property
     def odd(self) -> Path:
-        """``a`` as JKS, with a password of the store and another of the key."""
+        """``a`` as JKS, with different passwords for the store and the key."""
         return self.folder / "odd.jks"
 
     @property
     def trust(self) -> Path:
-        """A truststore that holds the workers' authority only."""
+        """A truststore with only the workers' authority."""
         return self.folder / "trust.p12"
 
     @property
     def foreign_trust(self) -> Path:
-        """A truststore that holds the other authority only."""
+        """A truststore with only the other authority."""
         return self.folder / "foreign-trust.p12"
 
     @property
     def fast_trust(self) -> Path:
-        """`trust`, opened in no time; ``fast`` is the same of ``a``."""
+        """`trust` with few iterations, so that it opens fast; ``fast`` is the same for ``a``."""
         return self.folder / "fast-trust.p12"
 
     @property
     def authority_pem(self) -> Path:
-        """What clients verify the workers with."""
+        """The certificates with which clients verify the workers."""
         return self.folder / "ca.pem"
 
     @property
     def client_pem(self) -> Path:
-        """What clients show of themselves: key and chain."""
+        """The client's key and chain."""
         return self.folder / "client.pem"
 
 
 def make(folder: Path) -> Certificates:
-    """Make all of them."""
+    """Create all of them."""
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda name: _authority(folder, name), ("ca", "other-ca")))
         trusts = ((folder / "trust.p12", "ca"), (folder / "foreign-trust.p12", "other-ca"))
@@ -106,7 +106,7 @@ def _trust(store: Path, pem: Path) -> None:
 
 
 def _issue(folder: Path, authority: str, name: str, options: Sequence[str]) -> None:
-    # keytool signs with a key of the same store; Stores.java takes it out again.
+    # keytool signs with a key of the same store; Stores.java removes it afterwards.
     store = folder / f"{name}.p12"
     shutil.copyfile(folder / f"{authority}.p12", store)
     names = ("-dname", f"CN={name}", "-ext", _OTHER_NAMES if name == "elsewhere" else _NAMES)

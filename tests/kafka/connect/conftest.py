@@ -20,7 +20,7 @@ from tests.kafka.connect.workers import PLAIN, Crew, Workshop, started
 
 @pytest.fixture(scope="package")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A broker that makes topics for whoever asks, as by default; by TLS it wants a password and rights."""
+    """A broker that creates topics on request, the default; its TLS listener requires a password and ACLs."""
     folder = tmp_path_factory.mktemp("connect")
     plugins = folder / "plugins"
     settings = SandboxSettings(folder / "sandbox", brokers=1, racks=1, port=free_port(2))
@@ -48,7 +48,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 @pytest.fixture(scope="package")
 def three(workshop: Workshop) -> Iterator[Crew]:
-    """Three workers of one group; the third has an admin listener with a certificate of its own."""
+    """Three workers of one group; the third has an admin listener with its own certificate."""
     admin = next(workshop.ports)
     own = {
         f"admin.listeners.https.ssl.{key}": value
@@ -71,7 +71,7 @@ def three(workshop: Workshop) -> Iterator[Crew]:
 
 @pytest.fixture
 def crew(three: Crew) -> Iterator[Crew]:
-    """The three workers without overrides, before and after."""
+    """The three workers without overrides, before and after the test."""
     yield three
     three.clean()
 

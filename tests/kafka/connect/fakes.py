@@ -1,4 +1,4 @@
-"""Classes under names that the plug-in knows, as another version of Connect might have them."""
+"""Classes with names that the plug-in knows, as another version of Connect might have them."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ _SOURCES = {
 
 
 def fake_jetty(jars: ConnectJars, folder: Path) -> dict[str, bytes]:
-    """The class files of a Jetty without the two ways to its server, by name in a jar."""
+    """Return the class files of a Jetty without the two ways to its server, by name in a jar."""
     classes, sources = folder / "classes", []
     for package, text in _SOURCES.items():
         source = folder / f"{text.split()[2]}.java"

@@ -1,4 +1,4 @@
-"""Who may use the plug-in's endpoints, and which files it opens for them."""
+"""Access to the plug-in's endpoints, and the files that it opens for clients."""
 
 import os
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ _REQUESTS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The only folder of which the worker `limited` may open key stores."""
+    """The only folder in which the worker `limited` may open key stores."""
     return tmp_path_factory.mktemp("allowed")
 
 
 @pytest.fixture(scope="module")
 def workers(workshop: Workshop, folder: Path) -> Iterator[dict[str, Worker]]:
-    """Workers that differ in whom they admit; `limited` admits everybody, and opens files in one folder."""
+    """Workers with different access settings; `limited` admits all clients, and opens files in one folder."""
     admins = folder / "admins.properties"
     admins.write_text("ada=lovelace\n")
     file = {f"{_PREFIX}admins.file": str(admins)}
@@ -106,7 +106,7 @@ def test_a_mistake_in_other_settings_opens_nothing(workers: dict[str, Worker]) -
 
 @pytest.mark.parametrize("key", [KEYSTORE, TRUSTSTORE])
 def test_what_is_no_regular_file_is_not_opened(workers: dict[str, Worker], folder: Path, key: str) -> None:
-    """A pipe that nobody writes to would hold the worker up for ever."""
+    """A pipe without a writer would block the worker forever."""
     pipe = folder / "stores" / f"pipe-{key}"
     os.mkfifo(pipe)
     ask = workers["limited"].ask
@@ -134,7 +134,7 @@ def test_key_stores_outside_of_the_allowed_folders_are_refused(
         store,
         folder / "stores" / "leads-out.p12",
         folder / "stores" / ".." / "admins.properties",
-        folder / "missing.p12",  # whether it exists is not told
+        folder / "missing.p12",  # whether it exists is not revealed
         Path("/dev/zero"),
     )
     for path in outside:
@@ -149,5 +149,5 @@ def test_key_stores_outside_of_the_allowed_folders_are_refused(
     for path in (folder / "link" / "a.p12", folder / "stores" / "a.p12"):
         assert ask.patch({KEYSTORE: str(path)}).status == 200
     assert ask.served() == workshop.certificates.sha256["a"]
-    # what the worker's own file names is the operator's choice
+    # the operator chooses what the worker's own file names
     assert ask.patch({KEYSTORE: None}).status == 200

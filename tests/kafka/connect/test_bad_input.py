@@ -1,4 +1,4 @@
-"""Bad input at real workers: 400 with a message that helps, nothing written, the listener alive."""
+"""Bad input for real workers: 400 with a helpful message, nothing written, the listener still works."""
 
 from collections.abc import Callable
 

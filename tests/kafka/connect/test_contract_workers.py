@@ -1,4 +1,4 @@
-"""What the port `ConnectWorkers` promises, of workers in this process and of real ones; and runs at both."""
+"""The contract of `ConnectWorkers`, for in-process and real workers; and runs with both."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ TYPE = "listeners.https.ssl.keystore.type"
 
 @dataclass
 class Bed:
-    """Three workers, two keystores that all of them have, and one that the last of them lacks."""
+    """Three workers, two keystores that all of them have, and one that the last worker lacks."""
 
     workers: ConnectWorkers
     a: str
@@ -51,7 +51,7 @@ class Bed:
         return {LOCATION: location, PASSWORD: self.password, TYPE: "PKCS12"}
 
     def settled(self, wanted: dict[str, str]) -> GroupSnapshot:
-        """All workers once they have followed."""
+        """Return all workers once they have applied the change."""
         deadline = time.monotonic() + 15
         while True:
             seen = read_workers(self.workers)
@@ -119,7 +119,7 @@ def test_without_overrides_all_are_in_step_and_show_what_they_say(bed: Bed) -> N
 @case("CON-01")
 def test_a_patch_merges_and_every_worker_comes_to_run_on_it(bed: Bed) -> None:
     after = dict(patch_through_any(bed.workers, bed.rotated(bed.a)))
-    assert after == bed.rotated(bed.a)  # placeholders as they are
+    assert after == bed.rotated(bed.a)  # placeholders are unchanged
     seen = bed.settled(after)
     assert seen.overrides == after
     first = {worker.served for worker in seen.workers}
@@ -180,7 +180,7 @@ def test_a_key_is_taken_away_and_is_not_there_then(bed: Bed) -> None:
     assert bed.settled(after).overrides == after
 
 
-# through the engine
+# Through the engine.
 
 
 def declared(bed: Bed, location: str) -> DesiredResource:

@@ -1,4 +1,4 @@
-"""Overrides that a worker cannot do with: records that cannot be read, and a worker without HTTPS."""
+"""Overrides that a worker cannot use: unreadable records, and a worker without HTTPS."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture(scope="module")
 def two(workshop: Workshop) -> Iterator[tuple[Worker, Worker]]:
-    """A worker as usual, and one with plain HTTP only; each leads its own group."""
+    """A normal worker, and one with plain HTTP only; each leads its own group."""
     usual = workshop.worker("damaged", "damaged")
     plain = workshop.worker("plain", "plain")
     plain.properties["listeners"] = f"http://{HOST}:{plain.port}"
@@ -25,14 +25,14 @@ def two(workshop: Workshop) -> Iterator[tuple[Worker, Worker]]:
 
 
 def put(workshop: Workshop, topic: str, value: bytes | None) -> None:
-    """Write a record of overrides past all workers."""
+    """Write a record of overrides without going through a worker."""
     producer = KafkaProducer(bootstrap_servers=workshop.bootstrap)
     producer.send(topic, key=b"worker-config", value=value, partition=0).get(10)
     producer.close()
 
 
 def error_of(worker: Worker) -> str:
-    """What its status complains of; empty: nothing."""
+    """Return the error in its status; empty if there is none."""
     error = worker.ask.status()["error"]
     return "" if error is None else str(error["message"])
 

@@ -1,4 +1,4 @@
-"""The endpoints of KIP-1185 at real workers: the seed's test plan, and what a feasibility build showed."""
+"""The endpoints of KIP-1185 on real workers: the KIP's test plan, and findings of a feasibility build."""
 
 import json
 import shutil
@@ -26,12 +26,12 @@ _CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 def to(crew: Crew, name: str) -> dict[str, str]:
-    """The change that rotates to a certificate."""
+    """Return the change that rotates to a certificate."""
     return {KEYSTORE: str(crew.certificates.store(name)), KEYSTORE_PASSWORD: PASSWORD}
 
 
 def records(workshop: Workshop, topic: str) -> list[tuple[str, str]]:
-    """Key and value of all records of a topic with one partition; ``null`` for a tombstone."""
+    """Return key and value of all records of a topic with one partition; ``null`` for a tombstone."""
     said = run_kafka_tool(
         _CONSUMER,
         *("--bootstrap-server", workshop.bootstrap, "--topic", topic, "--from-beginning"),
@@ -152,7 +152,7 @@ def test_a_follower_that_cannot_says_so_and_keeps_what_it_had(crew: Crew) -> Non
     assert refused["message"] == f"{KEYSTORE}: There is no file {raw[KEYSTORE]} on this worker."
     assert lacking.ask.served() == crew.certificates.sha256["static"]
     assert refused["message"] in lacking.said()
-    # What it lacked is there now: the same once more, and all is well.
+    # The missing file exists now: the same change succeeds on retry.
     shutil.copy(crew.certificates.store("a"), lacking.folder / "own.p12")
     assert crew.leader().ask.patch({}).status == 200
     crew.await_served(crew.certificates.sha256["a"])
@@ -172,7 +172,7 @@ def test_overrides_are_in_force_before_a_restarted_worker_serves_its_first_reque
 
 @pytest.fixture
 def source(crew: Crew, tmp_path: Path) -> str:
-    """A connector that copies lines of a file, running."""
+    """A running connector that copies lines of a file."""
     lines = tmp_path / "lines"
     lines.write_text("one\n")
     config = {
@@ -187,7 +187,7 @@ def source(crew: Crew, tmp_path: Path) -> str:
 
 
 def running(worker: Worker) -> object:
-    """Where the connector and its task run, once both do; else nothing."""
+    """Return where the connector and its task run, once both do; otherwise nothing."""
     answer = worker.ask("GET", "/connectors/lines/status")
     if answer.status != 200:
         return None
@@ -205,7 +205,7 @@ def test_no_rebalance_and_no_task_restart_and_a_worker_without_the_plug_in_goes_
     plain = workshop.worker("plain", "three", {"rest.extension.classes": ""})
     with started([plain]):
         everybody = [*crew.workers, plain]
-        # The newcomer has its share of the work when the delayed rebalance is over.
+        # The new worker has its share of the work when the delayed rebalance has ended.
         eventually(lambda: all("Joined group" in w.said() for w in everybody), 30)
         eventually(lambda: running(plain), 30)
         before = [len(w.said()) for w in everybody]

@@ -1,4 +1,4 @@
-"""The plug-in itself: it compiles without a warning, and the same sources make the same jar."""
+"""The plug-in itself: it compiles without warnings, and the same sources produce the same jar."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kafka
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    """One command line."""
+    """Run one command line."""
     command = [sys.executable, "-c", "from kdeclare.cli.main import run; run()", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 

@@ -1,4 +1,4 @@
-"""Rotation after rotation, with clients that must not notice."""
+"""Repeated rotations, with clients that must not notice."""
 
 import http.client
 import threading
@@ -17,12 +17,12 @@ _PAUSE_SECONDS = 1.0
 
 
 def to(crew: Crew, number: int) -> dict[str, str]:
-    """The change of a rotation; every one of them is to another certificate."""
+    """Return the change of a rotation, each to a different certificate."""
     return {KEYSTORE: str(crew.certificates.store("ab"[number % 2])), KEYSTORE_PASSWORD: PASSWORD}
 
 
 class Client(threading.Thread):
-    """Asks a worker again and again; every second one keeps one connection all the time."""
+    """Sends requests to a worker repeatedly; every second client keeps one connection open."""
 
     def __init__(self, ask: Asking, keeps: bool, over: threading.Event) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Client(threading.Thread):
         self.wrong: list[str] = []
 
     def run(self) -> None:
-        """Until it is over."""
+        """Run until the test ends."""
         connection = self._ask.connection()
         while not self._over.wait(_PAUSE_SECONDS):
             try:

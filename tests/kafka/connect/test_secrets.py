@@ -1,4 +1,4 @@
-"""A placeholder leads a worker to a secret: no answer, status or log of the worker may repeat it."""
+"""A placeholder leads a worker to a secret: no response, status or log of the worker may repeat it."""
 
 import json
 import re
@@ -63,13 +63,13 @@ _SECRETS = {
     "listed": "TLSv1.3,l1sted-s3cret",
     "pattern": "(p4ttern-s3cret",
     "placeholder": "${file:s3cret-in-braces:x}",
-    # a secret that is a folder's path, and one that is a key store under another password
+    # a secret that is a folder's path, and one that is a key store with another password
     "folder": "{folder}/f0lder-s3cret",
     "store": "{folder}/st0re-s3cret.jks",
 }
-# A setting that Connect does not know, and so ignores: where this worker's placeholders lead.
+# A setting that Connect does not know and ignores: the targets of this worker's placeholders.
 _FILE = "kdeclare.test.placeholders"
-# what no text may hold; the token is a parameter of a config provider
+# texts that must not appear anywhere; the token is a parameter of a config provider
 _NEVER = re.compile(r"s3cret|t0ken-of-the-provider")
 
 
@@ -89,7 +89,7 @@ def install_provider(jars: ConnectJars, plugins: Path, scratch: Path) -> None:
 
 @pytest.fixture(scope="module")
 def keeper(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """A worker where everything can be overridden, with providers that fail loudly."""
+    """A worker where every key can be overridden, with providers that fail with detailed errors."""
     folder = tmp_path_factory.mktemp("hidden")
     install_provider(workshop.jars, workshop.plugins / "talkative", folder)
     lines = [f"{name}={value.replace('{folder}', str(folder))}\n" for name, value in _SECRETS.items()]
@@ -98,7 +98,7 @@ def keeper(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iter
     (folder / "st0re-s3cret.jks").write_bytes(workshop.certificates.odd.read_bytes())
     properties = {
         "kdeclare.worker.config.whitelist": ",".join(_KEYS),
-        # Connect makes those that are named here when it starts, and would not start with one that fails.
+        # Connect creates these providers when it starts, and would not start if one of them failed.
         "config.providers": "file,env,loud",
         "config.providers.loud.class": "io.example.Talkative",
         "config.providers.loud.param.token": "t0ken-of-the-provider",
@@ -113,12 +113,12 @@ def keeper(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def placeholder_of(worker: Worker, secret: str) -> str:
-    """What leads to one of the secrets."""
+    """Return a placeholder for one of the secrets."""
     return f"${{file:{worker.properties[_FILE]}:{secret}}}"
 
 
 def leaks(text: str) -> list[str]:
-    """Lines that hold a secret."""
+    """Return the lines that contain a secret."""
     return [line for line in text.splitlines() if _NEVER.search(line)]
 
 
@@ -132,7 +132,7 @@ def test_no_answer_repeats_what_a_placeholder_stands_for(keeper: Worker, key: st
     assert leaks(validated.text) == []
     assert not validated.body["valid"]
     (named,) = validated.body["errors"]
-    assert named in (*_KEYS, ""), validated.text  # where the password does not open a store, that one
+    assert named in (*_KEYS, ""), validated.text  # if the password does not open a store, its key
     patched = keeper.ask.patch({key: placeholder})
     assert patched.status == 400, patched.text
     assert leaks(patched.text + keeper.said()[before:]) == []
@@ -175,7 +175,7 @@ def test_an_error_of_a_config_provider_is_not_repeated(keeper: Worker, provider:
 def test_a_key_store_that_is_taken_leaves_no_path_in_the_log(
     keeper: Worker, workshop: Workshop, tmp_path: Path
 ) -> None:
-    """Jetty's own line about a certificate names the file that it was read from."""
+    """Jetty's own log line about a certificate names the file from which it was read."""
     store = tmp_path / "a-s3cret-path.p12"
     store.write_bytes(workshop.certificates.store("a").read_bytes())
     secrets = tmp_path / "paths.properties"

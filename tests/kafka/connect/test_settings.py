@@ -1,4 +1,4 @@
-"""Workers with settings of their own: administrators, another whitelist, mistakes; and standalone ones."""
+"""Workers with special settings: administrators, another whitelist, mistakes; and standalone workers."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ _PREFIX = "kdeclare.worker.config."
 
 Right = tuple[ResourceType, str, ACLOperation]
 _READ, _WRITE, _CREATE = ACLOperation.READ, ACLOperation.WRITE, ACLOperation.CREATE
-# What Connect needs anyway, and what the plug-in needs beside it (docs/connect-plugin.md).
+# The ACLs that Connect needs anyway, and those that the plug-in needs besides (docs/connect-plugin.md).
 _CONNECTS: list[Right] = [
     *((ResourceType.TOPIC, "guarded-", operation) for operation in (_READ, _WRITE, _CREATE)),
     (ResourceType.TOPIC, "guarded-", ACLOperation.DESCRIBE_CONFIGS),
@@ -39,7 +39,7 @@ _PLUG_INS: list[Right] = [(ResourceType.TRANSACTIONAL_ID, "connect-cluster-guard
 
 @contextmanager
 def administering(workshop: Workshop) -> Iterator[KafkaAdminClient]:
-    """Somebody who may do everything."""
+    """A user who may do everything."""
     admin = KafkaAdminClient(bootstrap_servers=workshop.bootstrap)
     try:
         yield admin
@@ -48,7 +48,7 @@ def administering(workshop: Workshop) -> Iterator[KafkaAdminClient]:
 
 
 def alices(rights: Sequence[Right]) -> list[ACL]:
-    """Rights of alice's, by prefix."""
+    """ACLs of alice, by prefix."""
     return [
         ACL(
             "User:alice",
@@ -62,13 +62,13 @@ def alices(rights: Sequence[Right]) -> list[ACL]:
 
 
 def basic(name: str, password: str) -> dict[str, str]:
-    """The header of HTTP Basic."""
+    """Return the header of HTTP Basic."""
     return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
 
 
 @pytest.fixture(scope="module")
 def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
-    """One that comes by TLS with a password and few rights, and has administrators; one with a mistake."""
+    """One worker with TLS, a password, few ACLs, and administrators; one with a mistake."""
     admins = workshop.certificates.folder / "admins.properties"
     admins.write_text("ada=lovelace\n")
     chosen = {
@@ -80,7 +80,7 @@ def guarded(workshop: Workshop) -> Iterator[list[Worker]]:
         OPEN: "",
         f"{_PREFIX}admins.file": str(admins),
         f"{_PREFIX}whitelist": f"{KEYSTORE}, listeners.https.ssl.client.auth",
-        # not among config.providers: Connect leaves it alone too
+        # not in config.providers, so Connect ignores it, too
         "config.providers.absent.class": "io.example.Absent",
     }
     workers = [
@@ -130,7 +130,7 @@ def test_without_the_right_to_write_a_change_says_so(guarded: list[Worker], work
 
 
 def _unless_done(answer: Answer) -> Answer | None:
-    """Brokers take new rights up on their own time."""
+    """Brokers apply new ACLs with a delay."""
     return None if answer.status == 200 else answer
 
 
@@ -162,7 +162,7 @@ def test_a_certificate_for_another_host_is_refused_all_the_same(guarded: list[Wo
     answer = guarded[0].ask("PATCH", PATH, change, basic("ada", "lovelace"))
     assert answer.status == 400
     assert "The certificate does not name 127.0.0.1, by which this worker is known" in answer.message
-    # which is what Jetty does to those who ask for a host that its certificate does not name
+    # Jetty responds like this to requests for a host that its certificate does not name
     assert guarded[0].ask("GET", "/", headers={"Host": "elsewhere.example"}).status == 400
 
 

@@ -1,4 +1,4 @@
-"""The eleven traps of dynamic worker configuration, a test each."""
+"""The eleven traps of dynamic worker configuration, one test per trap."""
 
 import shutil
 import socket
@@ -37,18 +37,18 @@ _FENCED = "Nothing was written; try again", "It is unknown whether the change wa
 
 @contextmanager
 def running(worker: Worker) -> Iterator[Worker]:
-    """This worker for a while."""
+    """Run this worker during the block."""
     with started([worker]):
         yield worker
 
 
 def topics(workshop: Workshop) -> str:
-    """All topics and their configuration, as Kafka's tool shows them."""
+    """Return all topics and their configuration, as Kafka's tool shows them."""
     return run_kafka_tool(_TOPICS, "--bootstrap-server", workshop.bootstrap, "--describe").stdout
 
 
 def odd(crew: Crew) -> dict[str, str]:
-    """The change to a store of another type, with passwords that nothing else has."""
+    """Return the change to a store of another type, with passwords that no other store has."""
     return {
         KEYSTORE: str(crew.certificates.odd),
         KEYSTORE_PASSWORD: ODD_STORE_PASSWORD,
@@ -58,7 +58,7 @@ def odd(crew: Crew) -> dict[str, str]:
 
 
 def test_trap_1_asking_for_the_topic_does_not_make_it(crew: Crew, workshop: Workshop) -> None:
-    """The brokers here make topics for whoever asks, with cleanup.policy=delete, as Kafka's default is."""
+    """These brokers create topics on request, with cleanup.policy=delete, which is Kafka's default."""
     asks = {"kdeclare.worker.config.topic": "never-made", "kdeclare.worker.config.replay.timeout.ms": "2000"}
     with running(workshop.worker("early", "early", asks)) as early:
         error = early.ask.status()["error"]
@@ -105,7 +105,7 @@ def test_trap_4_coupled_keys_go_together_with_null(crew: Crew) -> None:
 
 
 def test_trap_5_one_override_leaves_client_authentication_as_it_was(crew: Crew) -> None:
-    """The workers' files have plain ssl.* keys, ssl.client.auth=required among them."""
+    """The workers' files have plain ssl.* keys, including ssl.client.auth=required."""
     for changes in ({}, {KEYSTORE: str(crew.certificates.store("a"))}):
         assert crew.leader().ask.patch(changes).status == 200
         for worker in crew.workers:
@@ -151,7 +151,7 @@ def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_
 
 
 def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Workshop) -> None:
-    """Leading is a check and no fence: here three workers lead at once, each a group, over one record."""
+    """Leadership is a check, not a fence: three workers lead at once, each in its own group, over one record."""
     shared = {
         "kdeclare.worker.config.topic": "three-config",
         "kdeclare.worker.config.transactional.id": "connect-cluster-three-worker-config",
@@ -164,7 +164,7 @@ def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Wo
 
     def write(worker: Worker, key: str, prefix: str) -> None:
         for number in range(4):
-            for _ in range(50):  # who was fenced tries again: to merge the same once more is no other change
+            for _ in range(50):  # a fenced writer retries: merging again is harmless
                 answer = worker.ask.patch({key: f"${{file:{secrets}:{prefix}{number}}}"})
                 if answer.status != 500 or not any(words in answer.text for words in _FENCED):
                     break
@@ -192,7 +192,7 @@ def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Wo
 
 
 def keys_of(value: str) -> list[str]:
-    """The keys of a record that holds any."""
+    """Return the keys of a record that has any."""
     return [key for key in (KEYSTORE_PASSWORD, _KEYSTORE_TYPE, _TRUSTSTORE_TYPE) if key in value]
 
 
@@ -218,7 +218,7 @@ def test_trap_10_passwords_stand_in_the_topic_and_in_no_log_status_or_message(cr
 def test_trap_11_another_jetty_makes_503_with_the_reason_and_an_unharmed_worker(
     crew: Crew, workshop: Workshop, tmp_path: Path
 ) -> None:
-    """Beside the plug-in lie other classes under Jetty's names, without what it looks for."""
+    """Other classes with Jetty's names are next to the plug-in, without what it searches for."""
     installed = install(tmp_path / "plugins" / "with-another-jetty").jar
     with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
         for name, content in fake_jetty(workshop.jars, tmp_path).items():
@@ -239,7 +239,7 @@ def test_trap_11_another_jetty_makes_503_with_the_reason_and_an_unharmed_worker(
 def test_the_server_that_only_a_request_shows_takes_what_is_overridden_by_then(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    """Where Jetty keeps no list of servers: apply on registration."""
+    """If Jetty keeps no list of servers, apply on registration."""
     installed = install(tmp_path / "plugins" / "with-another-list").jar
     with zipfile.ZipFile(installed.with_name("jetty.jar"), "w") as jar:
         for name, content in fake_jetty(workshop.jars, tmp_path).items():

@@ -1,4 +1,4 @@
-"""Many writers at once, and a leader that dies while they write."""
+"""Many concurrent writers, and a leader that dies while they write."""
 
 import http.client
 import threading
@@ -13,7 +13,7 @@ from tests.kafka.connect.workers import Crew, Worker, eventually
 pytestmark = pytest.mark.kafka
 
 _TLS = "listeners.https.ssl"
-# What stands behind each key's placeholder, whatever its number.
+# The value of each key's placeholder, for any number.
 _KEYS = {
     f"{_TLS}.keystore.password": PASSWORD,
     f"{_TLS}.keystore.type": "PKCS12",
@@ -28,9 +28,9 @@ _GONE = (OSError, http.client.HTTPException)
 
 @pytest.fixture
 def values(crew: Crew) -> dict[str, list[str]]:
-    """For each key as many values as there are rounds: all different, all right.
+    """For each key, as many values as there are rounds: all different and all valid.
 
-    The stores are such as open in no time, so that writing is what takes it.
+    The stores open fast, so that writing takes most of the time.
     """
     assert crew.leader().ask.patch({TRUSTSTORE: str(crew.certificates.fast_trust)}).status == 200
     file = crew.certificates.folder / "numbered.properties"
@@ -41,7 +41,7 @@ def values(crew: Crew) -> dict[str, list[str]]:
 
 
 def together(crew: Crew, values: dict[str, list[str]], write: "Writer") -> None:
-    """One writer a key, over the workers in turn, until each has written all of its values."""
+    """Run one writer per key, using the workers in turn, until each has written all of its values."""
     threads = [
         threading.Thread(target=write.all, args=(crew.workers[number % 3], key, values[key]))
         for number, key in enumerate(values)
@@ -53,26 +53,26 @@ def together(crew: Crew, values: dict[str, list[str]], write: "Writer") -> None:
 
 
 class Writer:
-    """Writes values one after the other and keeps what went wrong."""
+    """Writes values one after the other and records errors."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
 
     def all(self, worker: Worker, key: str, values: list[str]) -> None:
-        """Write them all through one worker."""
+        """Write all values through one worker."""
         ask = worker.ask
         for value in values:
             self.one(ask, key, value)
 
     def one(self, ask: Asking, key: str, value: str) -> None:
-        """Every write is answered with a map that has it."""
+        """Every successful write returns a map that contains it."""
         answer = ask.patch({key: value})
         if answer.status != 200 or answer.body[key] != value:
             self.wrong.append(answer.text)
 
 
 class Insisting(Writer):
-    """Tries again until it is written; errors have to say what they are."""
+    """Retry until the value is written; errors must explain themselves."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Stock Connect workers with the plug-in, at one broker: started, killed and read."""
+"""Stock Connect workers with the plug-in, on one broker: started, killed and read."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 OPEN = "kdeclare.worker.config.open"
 
-# What each worker's environment calls its own folder: for placeholders that differ between workers.
+# Each worker's environment variable for its own folder, for placeholders that differ between workers.
 OWN_FOLDER = "KDECLARE_TEST_WORKER"
 
 _QUICK = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -36,7 +36,7 @@ _Found = TypeVar("_Found")
 
 
 def eventually(what: Callable[[], _Found], seconds: float = 30.0, every: float = 0.05) -> _Found:
-    """What it returns as soon as that is true, or an error with the last it returned."""
+    """Return the first true result of a function, or raise an error with its last result."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -44,7 +44,7 @@ def eventually(what: Callable[[], _Found], seconds: float = 30.0, every: float =
             if found:
                 return found
             last: object = found
-        except OSError as problem:  # not there yet, or gone for a moment
+        except OSError as problem:  # not available yet, or unavailable for a moment
             last = problem
         assert time.monotonic() < deadline, f"not within {seconds} s: {last}"
         time.sleep(every)
@@ -52,7 +52,7 @@ def eventually(what: Callable[[], _Found], seconds: float = 30.0, every: float =
 
 @dataclass
 class Worker:
-    """One worker: what it is configured with, and its process while it runs."""
+    """One worker: its configuration, and its process while it runs."""
 
     name: str
     port: int
@@ -66,21 +66,21 @@ class Worker:
 
     @property
     def ask(self) -> Asking:
-        """A client with a certificate."""
+        """Return a client with a certificate."""
         return Asking(self.port, trusting(self.certificates) if self.tls else None)
 
     @property
     def ask_unidentified(self) -> Asking:
-        """A client without a certificate."""
+        """Return a client without a certificate."""
         return Asking(self.port, trusting(self.certificates, identified=False))
 
     @property
     def log(self) -> Path:
-        """All that it has said in all its lives."""
+        """Return the log of all its processes."""
         return self.folder / "worker.log"
 
     def said(self) -> str:
-        """The text of its log."""
+        """Return the text of its log."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
     def spawn(self) -> None:
@@ -95,12 +95,12 @@ class Worker:
         self.running = processes.spawn(command, environment, self.log, mark)
 
     def await_ready(self) -> None:
-        """Return when it serves requests and has a leader, if it is of those that have one."""
+        """Return when it serves requests and has a leader, if it is a distributed worker."""
 
         def ready() -> bool:
             assert self.running is not None
             assert processes.is_alive(self.running), f"{self.name} ended: {self.said()[-3000:]}"
-            # A worker that is no member yet answers this with an error.
+            # A worker that is not a member yet responds with an error.
             return self.ask("GET", "/connectors").status == 200
 
         eventually(ready, _START_SECONDS, 0.2)
@@ -111,14 +111,14 @@ class Worker:
         self.await_ready()
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, as in a crash."""
         if self.running is not None:
             processes.send_signal(self.running, signal.SIGKILL)
             processes.await_exit([self.running], 10)
             self.running = None
 
     def stop(self) -> None:
-        """End it as an operator does."""
+        """Stop it, as an operator does."""
         if self.running is not None:
             processes.terminate([self.running], 20, 20)
             self.running = None
@@ -126,7 +126,7 @@ class Worker:
 
 @dataclass
 class Workshop:
-    """Makes workers at one broker; all that it has made end with it. ``login``: where it wants a password."""
+    """Creates workers on one broker, and ends them. ``login``: if the broker requires a password."""
 
     bootstrap: str
     login: str
@@ -138,16 +138,16 @@ class Workshop:
     made: list[Worker] = field(default_factory=list)
 
     def worker(self, name: str, group: str, more: Mapping[str, str] | None = None) -> Worker:
-        """A distributed worker with HTTPS and the plug-in, not started. ``more`` wins; "" removes a key."""
+        """Create a distributed worker with HTTPS and the plug-in. ``more`` wins; "" removes a key."""
         return self._worker(name, {**self._distributed(group), **(more or {})}, _DISTRIBUTED)
 
     def standalone(self, name: str, more: Mapping[str, str]) -> Worker:
-        """A standalone worker, not started."""
+        """Create a standalone worker. Not started."""
         own = {"offset.storage.file.filename": str(self.folder / name / "offsets")}
         return self._worker(name, {**own, **more}, _STANDALONE)
 
     def close(self) -> None:
-        """End all of them."""
+        """Stop all of them."""
         running = [w.running for w in self.made if w.running is not None]
         processes.terminate(running, 10, 5)
 
@@ -161,7 +161,7 @@ class Workshop:
         return made
 
     def _common(self, port: int) -> dict[str, str]:
-        # Plain ssl.* keys and required client certificates: what one careless override would undo.
+        # Plain ssl.* keys and required client certificates, which one careless override would undo.
         return {
             "bootstrap.servers": self.bootstrap,
             "key.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -211,22 +211,22 @@ class Crew:
     certificates: Certificates
 
     def leader(self) -> Worker:
-        """The one that leads."""
+        """Return the leader."""
         eventually(lambda: any(w.ask.status()["leader"] for w in self.workers))
         return next(w for w in self.workers if w.ask.status()["leader"])
 
     def followers(self) -> list[Worker]:
-        """The others."""
+        """Return the others."""
         leading = self.leader()
         return [w for w in self.workers if w is not leading]
 
     def await_served(self, sha256: str, seconds: float = 10.0) -> None:
-        """Return when a new handshake with each of them gets this certificate."""
+        """Return when a new handshake with each of them receives this certificate."""
         for worker in self.workers:
             eventually(lambda worker=worker: worker.ask.served() == sha256, seconds, 0.05)  # type: ignore[misc]
 
     def await_settled(self) -> None:
-        """Return when all of them have applied the last that any of them has seen."""
+        """Return when all of them have applied the last update that any of them has seen."""
 
         def settled() -> bool:
             statuses = [w.ask.status() for w in self.workers]
@@ -236,7 +236,7 @@ class Crew:
         eventually(settled, 10)
 
     def clean(self) -> None:
-        """No overrides any more, everywhere."""
+        """Remove all overrides, on all workers."""
         leading = self.leader()
         there = leading.ask.overrides()
         if there:
@@ -248,7 +248,7 @@ class Crew:
 
 @contextmanager
 def started(workers: Sequence[Worker]) -> Iterator[None]:
-    """These workers run for as long as the block lasts."""
+    """Run these workers during the block."""
     try:
         for worker in workers:
             worker.spawn()
