@@ -111,7 +111,7 @@ def test_mere_order_and_mentions_do_not_contradict_a_deletion() -> None:
     users = [op("set", a.value, touch("hall", a)) for a in (Access.AFTER, Access.MENTIONS)]
     said = link_operations([remove("hall"), *users])
     assert not said.diagnostics
-    assert said.operations[0].needs == {"set:after": "operations on what refers to the object run first"}
+    assert said.operations[0].needs == {"set:after": "operations on objects that refer to it run first"}
 
 
 @pytest.mark.parametrize("access", [Access.REQUIRES, Access.AFTER])
@@ -119,7 +119,7 @@ def test_what_goes_goes_before_what_it_needed(access: Access) -> None:
     said = link_operations([remove("hall"), remove("lamp", touch("hall", access), sort=LAMP)])
     assert not said.diagnostics
     hall, lamp = said.operations
-    assert hall.needs == {"remove:lamp": "operations on what refers to the object run first"}
+    assert hall.needs == {"remove:lamp": "operations on objects that refer to it run first"}
     assert order_operations(said.operations) == (lamp, hall)
 
 

@@ -310,7 +310,7 @@ def _report_pending(op: Operation) -> Diagnostic:
         PENDING,
         "Not visible yet",
         f"The run created {op.resource}, but the system does not show it yet. It is neither deleted nor "
-        "treated as absent, because it exists or the system could not tell.",
+        "treated as absent, because it exists or its existence is unknown.",
         hint="Roll back again once the system shows it, or wait longer with --visibility-timeout.",
         resource=str(op.resource),
     )

@@ -128,7 +128,7 @@ _HARD_ACCESS = frozenset({Access.UPDATE, Access.REQUIRES})
 _ORDERED_ACCESS = _HARD_ACCESS | {Access.AFTER}
 
 _CREATED_FIRST_REASON = "the object that it uses is created first"
-_RELEASED_FIRST_REASON = "operations on what refers to the object run first"
+_RELEASED_FIRST_REASON = "operations on objects that refer to it run first"
 
 
 def link_operations(operations: Sequence[Operation]) -> PlanStep:

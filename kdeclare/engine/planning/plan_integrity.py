@@ -297,7 +297,7 @@ def _check_summary(plan: Plan) -> Iterator[str]:
     }
     for action, count in stated_counts.items():
         if not counts[action] <= count <= acting_counts[action]:
-            yield f"the summary counts {count} of {action.value}, but there are {counts[action]} such changes"
+            yield f"the summary counts {count} {action.value} changes, but there are {counts[action]}"
     if summary.reassign != ongoing_count:
         yield (
             f"the summary counts {summary.reassign} parts of ongoing work, but "

@@ -200,7 +200,7 @@ def mark_secret(location: str, key: str, raw: str | None, known_hashes: Sequence
 
 
 def mark_new_value(value: str | SecretRef | None) -> JsonValue:
-    """Return the value for views of what an operation sets."""
+    """Return the view value of a value that an operation sets."""
     return mark_hash(value.secret) if isinstance(value, SecretRef) else value
 
 

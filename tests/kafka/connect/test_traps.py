@@ -151,7 +151,7 @@ def test_trap_8_the_same_path_with_another_file_is_loaded_again(crew: Crew, tmp_
 
 
 def test_trap_9_leaders_that_write_at_once_lose_nothing(crew: Crew, workshop: Workshop) -> None:
-    """Leadership is a check, not a fence: three workers lead at once, each in its own group, over one record."""
+    """Leadership is a check, not a fence: three workers lead at once, each in its group, over one record."""
     shared = {
         "kdeclare.worker.config.topic": "three-config",
         "kdeclare.worker.config.transactional.id": "connect-cluster-three-worker-config",

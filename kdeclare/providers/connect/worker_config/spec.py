@@ -65,7 +65,7 @@ class ConnectWorkerConfigSpec(BaseModel):
     ] = {}
     warnBeforeExpiry: Annotated[  # noqa: N815
         Duration | None,
-        Field(description="How long before a certificate expires kdeclare warns, such as 30d (the default)."),
+        Field(description="How long before the expiry of a certificate to warn, such as 30d (the default)."),
     ] = None
     lifecycle: Annotated[
         SettingsLifecycle, Field(description="How to treat existing settings that kdeclare does not own.")
