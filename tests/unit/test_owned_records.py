@@ -173,7 +173,7 @@ def test_malformed_record_in_a_state_is_reported_with_file_and_resource() -> Non
 def test_plan_with_a_record_that_cannot_be_read_is_not_applied() -> None:
     unreadable = bind_record("ClientQuota", {"limits": {}})
     (problem,) = find_inconsistencies(plan(None, unreadable))
-    assert problem == "the record of ownership of ClientQuota/x cannot be read (entity: Field required)"
+    assert problem == "the ownership record of ClientQuota/x cannot be read (entity: Field required)"
 
 
 def test_run_of_another_version_changes_no_record_that_it_cannot_read() -> None:
