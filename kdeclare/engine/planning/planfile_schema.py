@@ -100,7 +100,7 @@ class ChangeDocument(TypedDict):
     fields: list[FieldDocument]
     source: PlaceDocument | None
     blocked: NotRequired[
-        Annotated[str, Field(description="The code of the cause that blocks the change; absent if none does.")]
+        Annotated[str, Field(description="The code of the cause that blocks the change, if any.")]
     ]
 
 
