@@ -393,7 +393,7 @@ def test_a_policy_that_does_not_come_to_an_end_denies_all_the_rest(monkeypatch: 
     mine = {v.resource: v for v in plan.verdicts if v.policy == "test"}
     assert [mine[f"Topic/{n}"].outcome for n in "abc"] == ["allow", "deny", "deny"]
     assert "timed out after 0.2 s" in mine["Topic/b"].message
-    assert "not asked again" in mine["Topic/c"].message
+    assert "not called again" in mine["Topic/c"].message
     assert [v.outcome for v in plan.verdicts if v.policy == "other"] == ["allow"] * 3
 
 

@@ -249,7 +249,7 @@ def test_a_policy_that_cannot_be_asked_is_the_clusters_error(reach: ClusterLocat
     policies = "policies: [{name: m, class: 'no.such:Rule'}], env"
     Path("payments/kdeclare.yaml").write_text(PROJECT.replace("env", policies, 1))
     (row,) = rows(read_declared, reach, "eu-1").values()
-    assert "There is no module 'no'" in row["error"]
+    assert "The module 'no' does not exist" in row["error"]
 
 
 def test_a_state_for_all(reach: ClusterLocator) -> None:

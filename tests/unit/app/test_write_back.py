@@ -274,7 +274,7 @@ def test_a_reference_is_never_overwritten(here: Place) -> None:
         ("field-by-reference", "manifests/a.yaml:6:5"),
         ("field-by-reference", "manifests/b.yaml:5:3"),
     ]
-    assert "it is defined at kdeclare.yaml:9:19" in found[0].detail
+    assert "It is defined at kdeclare.yaml:9:19" in found[0].detail
     assert here.diff(changed("a", drop_key("retention.ms")))
 
 

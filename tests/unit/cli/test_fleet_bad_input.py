@@ -95,23 +95,23 @@ def files(folder: Path) -> dict[str, str]:
         (
             as_it_is,
             "--cluster-selector tier=silver",
-            ["No cluster of the fleet has the label tier=silver.", "Known here: canary, gold."],
+            ["No cluster of the fleet has the label tier=silver.", "Use one of canary, gold."],
         ),
         (
             changed("eu-2,", "eu-1,"),
             "",
-            ["fleet.yaml:8:14", "'eu-1' is the name of the cluster at fleet.yaml:7:14, too.", "of its own"],
+            ["fleet.yaml:8:14", "The cluster at fleet.yaml:7:14 is also named 'eu-1'.", "of its own"],
         ),
         (
             changed("'eu-2:9092', manifests: [manifests]", "'eu-2:9092', manifests: [manifest]"),
             "",
-            ["fleet.yaml:8:85", "'manifest' is not there.", "Correct the path, or create it."],
+            ["fleet.yaml:8:85", "'manifest' does not exist.", "Correct the path, or create it."],
         ),
         (as_it_is, "--cluster eu-3", ["The fleet 'shop' has no cluster 'eu-3'.", "Did you mean 'eu-"]),
         (
             as_it_is,
             "--cluster eu-1 --cluster-selector tier=gold",
-            ["None of eu-1 has the labels tier=gold."],
+            ["None of the clusters eu-1 has all of the labels tier=gold."],
         ),
         (lambda folder: (folder / "fleet.yaml").unlink(), "", ["'fleet.yaml' cannot be read"]),
     ],

@@ -239,7 +239,7 @@ class TestReading:
                 path = kdeclare.folder / f"manifests/{name}.yaml"
                 path.write_text(text.format(name, f"{{kind: Bridge, defaults: {given}}}"))
             said = kdeclare("validate")
-            contradicts = "Defaults contradict each other" in said.out
+            contradicts = "Conflicting defaults" in said.out
             assert said.code == contradicts, said.out
             return contradicts
 
@@ -361,7 +361,9 @@ def test_editors_get_its_own_words(kdeclare: CommandLine) -> None:
         if "PartitionSpec" in name and "replicas" not in model["properties"]
     ]
     assert [model["properties"]["topic"]["description"] for model in own] == ["What it is about."]
-    assert found["Bridge"]["properties"]["kind"]["description"] == "What the document declares."
+    assert found["Bridge"]["properties"]["kind"]["description"] == (
+        "The kind of the resource or rule that the document declares."
+    )
     alone = json.loads(kdeclare("schema", "--kind", "Bridge").out)["$defs"]
     assert alone["TlsSpec"]["properties"]["caFile"]["description"] == "Who signed the bridge."
     assert "description" not in alone["TlsSpec"]["properties"]["depth"]

@@ -197,17 +197,17 @@ def test_changed_of_a_case_follows_from_its_states(kdeclare: CommandLine) -> Non
 @pytest.mark.parametrize(
     ("request_", "at", "said"),
     [
-        ("{kind: Kettle, action: CREATE, name: k, topic: t}", "t}", "takes no 'topic'. Write 'name'."),
+        ("{kind: Kettle, action: CREATE, name: k, topic: t}", "t}", "does not take 'topic'. Use 'name'."),
         ("{kind: Kettel, action: CREATE, name: k}", "Kettel", "Did you mean 'Kettle'?"),
         ("{kind: Kettle, action: CREATE}", "{kind", "needs a field 'name'"),
         ("{kind: Kettle, action: CREATE, name: k, after: {heta: 1}}", "1}", "Did you mean 'heat'?"),
         (
             "{kind: Kettle, action: MODIFY, name: k, changed: [partitions]}",
             "partitions",
-            "never changed of Kettle",
+            "Kettle has no field 'partitions' that can change",
         ),
         ("{kind: Kettle, action: DELETE, name: k, after: {}}", "after", ""),
-        ("{action: CREATE, topic: k, name: k}", "k}", "takes no 'name'. Write 'topic'."),
+        ("{action: CREATE, topic: k, name: k}", "k}", "does not take 'name'. Use 'topic'."),
     ],
 )
 def test_what_is_wrong_with_a_case_is_said_at_its_place(
@@ -229,11 +229,11 @@ def test_what_is_wrong_with_a_case_is_said_at_its_place(
     ("selector", "at", "said"),
     [
         ("{kind: Kettel}", "Kettel", "Did you mean 'Kettle'?"),
-        ("{kind: Teapot}", "Teapot", "Policies cannot judge resources of kind Teapot"),
-        ("{kind: Reassignment}", "Reassignment", "Policies cannot judge resources of kind Reassignment"),
-        ("{kind: Kettle, topics: [a]}", "[a]", "Write 'names'."),
+        ("{kind: Teapot}", "Teapot", "Policies cannot check resources of kind Teapot"),
+        ("{kind: Reassignment}", "Reassignment", "Policies cannot check resources of kind Reassignment"),
+        ("{kind: Kettle, topics: [a]}", "[a]", "Use 'names' instead of 'topics'."),
         ("{kind: Kettle, names: ['/(/']}", "'/(/'", "missing ) in '('"),
-        ("{names: [a b]}", "a b", "no topic has this name"),
+        ("{names: [a b]}", "a b", "no topic can have this name"),
     ],
 )
 def test_what_is_wrong_with_a_selector_is_said_at_its_place(
@@ -302,15 +302,15 @@ def test_a_class_of_ones_own_judges_any_kind(kdeclare: CommandLine, kitchen: Kit
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({}, "'cool_kettles:Cool' is a ResourcePolicy, and these judge other kinds than topics."),
+        ({}, "'cool_kettles:Cool' is a ResourcePolicy, which checks kinds other than Topic."),
         (
             {"class": "kdeclare.policy.rules:NoDelete", "selector": {"kind": "Kettle"}},
-            "'kdeclare.policy.rules:NoDelete' judges topics, and the selector names Kettle.",
+            "'kdeclare.policy.rules:NoDelete' checks topics, but the selector names the kind Kettle.",
         ),
         ({"selector": {"kind": "Kettel"}}, "Did you mean 'Kettle'?"),
-        ({"selector": {"kind": "Teapot"}}, "Policies cannot judge resources of kind Teapot"),
-        ({"selector": {"kind": "Kettle", "names": ["/(/"]}}, "'/(/' is no regular expression"),
-        ({"class": "cool_kettles:Both"}, "is TopicActionsPolicy and ResourcePolicy"),
+        ({"selector": {"kind": "Teapot"}}, "Policies cannot check resources of kind Teapot"),
+        ({"selector": {"kind": "Kettle", "names": ["/(/"]}}, "'/(/' is not valid: missing )"),
+        ({"class": "cool_kettles:Both"}, "is both TopicActionsPolicy and ResourcePolicy"),
     ],
 )
 def test_a_class_goes_with_its_kind(kdeclare: CommandLine, entry: Mapping[str, Any], said: str) -> None:
@@ -329,7 +329,7 @@ def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLi
     rule(kdeclare, rule="true", selector={})
     ran = kdeclare("validate")
     assert ran.code == 1
-    assert "Deprecated and new policies together" in ran.out + ran.err
+    assert "Mixed policy interfaces" in ran.out + ran.err
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_deprecated_policies_go_with_rules_about_other_kinds(kdeclare: CommandLi
             "An extra name that contains dots is one key",
             "Write after.extras['a.b'].",
         ),
-        ("before == null || after == null || 1 < 'a'", "'<' does not take", ""),
+        ("before == null || after == null || 1 < 'a'", "'<' does not accept", ""),
     ],
 )
 def test_a_rule_is_checked_by_the_fields_of_its_kind(text: str, detail: str, hint: str) -> None:

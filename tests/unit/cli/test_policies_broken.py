@@ -107,13 +107,13 @@ UNUSABLE = {
     ),
     "kafkas-own": Broken(
         1,
-        (AT_CLASS, "'kafka' ", "another one of that name", "Rename the module next to the project file."),
+        (AT_CLASS, "'kafka' ", "a module of the same name", "Rename the module next to the project file."),
         "kafka:Mine",
         files={"kafka.py": "x = 1\n"},
     ),
     "an-int": Broken(
         1,
-        (AT_CLASS, "makes no policy"),
+        (AT_CLASS, "which is not a policy"),
         files={"mine.py": f"{written()['mine.py']}\n    def __new__(cls):\n        return 42\n"},
     ),
     "base-exception": Broken(
@@ -147,7 +147,7 @@ UNUSABLE = {
 FAILING = {
     "raises": Broken(
         3,
-        (AT_NAME, "ValueError: odd (mine.py:12)", "what cannot be judged is denied"),
+        (AT_NAME, "ValueError: odd (mine.py:12)", "failed, so the request is denied"),
         files=written(validate='raise ValueError("odd")'),
     ),
     "gives-up": Broken(

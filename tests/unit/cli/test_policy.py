@@ -295,7 +295,7 @@ def test_files_that_hold_no_cases(kdeclare: CommandLine) -> None:
     topic(kdeclare, "orders", partitions=1)
     (kdeclare.folder / "empty.yaml").write_text("# nothing\n")
     for file, said in (
-        ("nowhere.yaml", "'nowhere.yaml' is not there."),
+        ("nowhere.yaml", "'nowhere.yaml' does not exist."),
         ("empty.yaml", "empty.yaml:1:1"),
         ("manifests", "This is of kind Topic, and no test of a policy."),
     ):
@@ -319,7 +319,7 @@ def test_cases_among_the_manifests(kdeclare: CommandLine) -> None:
     (kdeclare.folder / "cases.yaml").rename(kdeclare.folder / "manifests" / "cases.yaml")
     ran = kdeclare("validate")
     assert ran.code == 1
-    assert "Keep tests of policies outside of the manifests" in ran.out + ran.err
+    assert "Move policy tests out of the manifests" in ran.out + ran.err
 
 
 @pytest.mark.parametrize("kind", [None, "PolicyTest"])

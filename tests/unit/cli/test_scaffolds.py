@@ -184,7 +184,7 @@ REFUSED = {
     "Invalid config value": "orders --config retention.ms=long",
     "Variable is not defined": "orders --config retention.ms=${var.none}",
     "Topic is declared already": "payments",
-    "Manifest is there already": "taken",
+    "Manifest file already exists": "taken",
     "Names collide": "pay.ments",
     "No such environment": "orders --env live",
 }

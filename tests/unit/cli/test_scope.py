@@ -140,7 +140,7 @@ def test_scope_names_kinds_and_patterns_that_exist(kdeclare: CommandLine) -> Non
     ran = kdeclare("validate")
     assert ran.code == 1
     told = said(ran.err)
-    assert "There is no kind 'Topics' whose names 'spec.scope' could limit." in told
+    assert "'spec.scope' has an entry for the kind 'Topics', which does not exist." in told
     assert "Did you mean 'Topic'?" in told
-    assert "'spec.scope.Topic' holds /(?=a)/" in told
+    assert "The entry /(?=a)/ of 'spec.scope.Topic' is not a regular expression" in told
     assert told.count("kdeclare.yaml:") == 2
