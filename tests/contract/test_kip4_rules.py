@@ -1,4 +1,4 @@
-"""KIP-4's rules through `kdeclare topic`, one by one, at both clusters ("Alter Topic Request", 1 to 3)."""
+"""KIP-4's rules in `kdeclare topic`, one by one, on both clusters ("Alter Topic Request", 1 to 3)."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.unit.cli.command_line import CommandLine, Ran
 
 
 class Kept:
-    """The bed's connection, which commands do not close."""
+    """The connection to the cluster under test, which commands do not close."""
 
     def __init__(self, bed: AnyBed) -> None:
         self._cluster = bed.cluster
@@ -33,21 +33,21 @@ class Typed:
         self.name = bed.name()
 
     def __call__(self, verb: str, *arguments: str, code: int = 0) -> Ran:
-        """Type it, with a yes."""
+        """Run a command with --yes."""
         ran = self.line("topic", verb, *arguments, "--yes")
         assert ran.code == code, ran.out + ran.err
         return ran
 
     def make(self, *partitions: tuple[int, ...]) -> None:
-        """The topic, placed so."""
+        """Create the topic with these replicas."""
         self.bed.create(dict(enumerate(partitions)), name=self.name)
 
     def alter(self, *arguments: str, code: int = 0) -> Ran:
-        """``topic alter`` of it."""
+        """Run ``topic alter`` for the topic."""
         return self("alter", self.name, *arguments, code=code)
 
     def eventually(self, check: Callable[[list[tuple[int, ...]]], bool]) -> None:
-        """The replicas of its partitions come to be so."""
+        """Wait until the replicas of its partitions satisfy a condition."""
 
         def seen() -> None:
             topic: Topic = self.bed.topic(self.name)
@@ -60,7 +60,7 @@ class Typed:
 def typed(
     bed: AnyBed, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Typed:
-    """A command line at the bed."""
+    """A command line connected to the cluster under test."""
     return Typed(bed, CommandLine(tmp_path, capsys, monkeypatch))
 
 

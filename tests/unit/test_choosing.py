@@ -1,4 +1,4 @@
-"""Which topics are meant: exact names, regular expressions, and what stands for none."""
+"""Selecting topics: exact names, regular expressions, and names without a match."""
 
 import pytest
 from hypothesis import given

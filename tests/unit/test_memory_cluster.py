@@ -1,4 +1,4 @@
-"""What only the in-process cluster has: explicit time, faults, a log, copies, stale answers."""
+"""Features of only the in-memory cluster: explicit time, faults, request log, copies, stale reads."""
 
 import copy
 import json
@@ -18,12 +18,12 @@ REFUSED = Fault("INVALID_REQUEST", "no")
 
 
 def new(name: str, *replicas: tuple[int, ...]) -> NewTopic:
-    """A topic by assignments, on broker 1 if none is given."""
+    """Create a topic by assignments, by default on broker 1."""
     return NewTopic(name, None, None, dict(enumerate(replicas or ((1,),))), {})
 
 
 def alteration(name: str, value: str = "7") -> ConfigAlteration:
-    """retention.ms of a topic."""
+    """Set retention.ms of a topic."""
     resource = ConfigResource(ConfigScope.TOPIC, name)
     return ConfigAlteration(resource, (ConfigOp("retention.ms", FieldOp.SET, value),))
 
@@ -166,7 +166,7 @@ def test_a_broker_that_is_away_is_not_elected(cluster: MemoryCluster) -> None:
     assert cluster.partition(where).leader == 1
 
 
-# stale answers
+# stale reads
 
 
 def test_topics_can_lag_behind(cluster: MemoryCluster) -> None:
@@ -283,7 +283,7 @@ def test_elections_and_directories_can_fail_by_item(cluster: MemoryCluster) -> N
     ]
 
 
-# the log
+# the request log
 
 
 def test_every_request_is_logged(cluster: MemoryCluster) -> None:

@@ -1,4 +1,4 @@
-"""The partition model against what Kafka's own classes decided (memory_data/PartitionChanges.java)."""
+"""The partition model compared with results of Kafka's classes (memory_data/PartitionChanges.java)."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ ROWS = (Path(__file__).parent / "memory_data" / "partition_changes.jsonl").read_
 
 
 def state(row: dict[str, Any]) -> PartitionState:
-    """A partition as Kafka wrote it down; leader -1 is none."""
+    """Parse a partition as Kafka printed it; leader -1 means none."""
     return PartitionState(
         tuple(row["replicas"]),
         tuple(row["isr"]),

@@ -1,4 +1,4 @@
-"""Rates and durations as people write them, and paces that say some things and leave others."""
+"""Rates and durations in manifests, and paces with some fields unset."""
 
 import math
 

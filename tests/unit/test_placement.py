@@ -1,4 +1,4 @@
-"""Placement: examples, what always holds, and that small inputs are as even as can be."""
+"""Placement: examples, invariants, and optimal results for small inputs."""
 
 import time
 from collections import Counter
@@ -24,7 +24,7 @@ def place(
     factor: int,
     load: Mapping[int, int] | None = None,
 ) -> tuple[Replicas, ...]:
-    """One topic, and nothing but its numbers."""
+    """Return the placement of one topic."""
     return place_topics(brokers, {"t": current}, PlacementRequest(partitions, factor), Load(load or {}))["t"]
 
 
@@ -97,7 +97,7 @@ def test_equal_brokers_do_not_form_cliques() -> None:
         pair for r in place(cluster(*[None] * 9), [], 90, 3) for pair in combinations(sorted(r), 2)
     )
     assert len(shared) == 36  # every two brokers share a partition
-    assert max(shared.values()) < 25  # and none shares nearly all, of 30 each
+    assert max(shared.values()) < 25  # no two brokers share nearly all of their 30 partitions
 
 
 def test_without_a_rack_is_one_rack() -> None:
@@ -139,7 +139,7 @@ def test_10000_partitions_are_fast() -> None:
     one = place(brokers, [], 10_000, 1)
     three = place(brokers, one, 10_000, 3)
     place(brokers, three, 10_000, 2)
-    assert time.process_time() - start < 6  # CPU time of three; the target is 2 s for each
+    assert time.process_time() - start < 6  # minimum CPU time of three runs; the target is 2 s for each
 
 
 def gap(counts: Counter[int], ids: Iterable[int]) -> int:
@@ -152,7 +152,7 @@ Case = tuple[list[Broker], list[Replicas], int, int]
 
 @st.composite
 def cases(draw: st.DrawFn, most_brokers: int = 9, most_partitions: int = 12) -> Case:
-    """Any brokers, any current replicas (also on fenced and unregistered ones), any wish."""
+    """Any brokers, any current replicas (also on fenced and unregistered brokers), and any request."""
     racks = draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=most_brokers))
     fenced = draw(st.sets(st.sampled_from(range(len(racks))), max_size=1))
     brokers = cluster(*racks, fenced=fenced)
@@ -164,7 +164,7 @@ def cases(draw: st.DrawFn, most_brokers: int = 9, most_partitions: int = 12) -> 
 
 
 def options(brokers: Sequence[Broker], replicas: Replicas, factor: int) -> list[frozenset[int]]:
-    """All sets of replicas that are best for one partition alone, as the documentation says."""
+    """Return all sets of replicas that are optimal for a single partition, as documented."""
     if len(replicas) == factor:
         return [frozenset(replicas)]
     registered = {b.id: b for b in brokers}

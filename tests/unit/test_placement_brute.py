@@ -1,4 +1,4 @@
-"""Placement beside all that is possible, on inputs small enough to try everything."""
+"""Placement compared with all possible assignments, on inputs small enough to enumerate."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ Sets = tuple[frozenset[int], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Brokers 0 … n − 1 by rack; partitions with their topic."""
+    """Brokers 0 … n − 1 by rack, and partitions with their topic."""
 
     racks: Sequence[str | None]
     partitions: Sequence[tuple[str, Replicas]]
@@ -39,7 +39,7 @@ class Case:
         return squares(Counter(self.racks[b] for b in brokers))
 
     def placed(self, wish: PlacementRequest) -> list[Replicas]:
-        """The result, in the order of `partitions`."""
+        """Return the result in the order of `partitions`."""
         topics = {
             name: iter(replicas)
             for name, replicas in place_replicas(self.brokers, self.current, wish).items()
@@ -71,7 +71,7 @@ def everywhere(choice: Iterable[Iterable[int]]) -> list[int]:
 
 
 def in_topics(case: Case, choice: Sequence[Iterable[int]]) -> int:
-    """How uneven topics are, each by itself."""
+    """Return how uneven each topic is."""
     topics: dict[str, Counter[int]] = {}
     for (topic, _), replicas in zip(case.partitions, choice, strict=True):
         topics.setdefault(topic, Counter()).update(replicas)
@@ -84,7 +84,7 @@ def moves(case: Case, choice: Iterable[Iterable[int]]) -> int:
 
 
 def least_sets(case: Case, before: Replicas, factor: int, usable: Iterable[int]) -> list[frozenset[int]]:
-    """All sets that move least, keep the leader if they can, and of these those on the most racks."""
+    """Return all sets with minimal moves that keep the leader if possible, and use the most racks."""
     leader = before[:1] if before[0] in usable else ()
     sets = [frozenset(s) for s in combinations(sorted(usable), factor) if set(leader) <= set(s)]
     most = max(len(s.intersection(before)) for s in sets)
@@ -94,7 +94,7 @@ def least_sets(case: Case, before: Replicas, factor: int, usable: Iterable[int])
 
 
 def leaders(before: Replicas, after: Replicas) -> list[int]:
-    """All that may lead: the old leader, or else the first that stays, or one that is new."""
+    """Return the possible leaders: the old leader, else the first kept replica, else any new one."""
     kept = [r for r in before if r in after]
     if kept[:1] == [before[0]]:
         return kept[:1]
@@ -102,7 +102,7 @@ def leaders(before: Replicas, after: Replicas) -> list[int]:
 
 
 def compare(case: Case, placed: Sequence[Replicas], allowed: Sequence[list[frozenset[int]]]) -> None:
-    """As even as anything that is allowed: all replicas, then those of each topic, then leaders."""
+    """Return the optimum of all allowed assignments: replicas, then those of each topic, then leaders."""
     usable = sorted(frozenset().union(*(s for sets in allowed for s in sets)))
     sets = [frozenset(replicas) for replicas in placed]
     assert all(one in some for one, some in zip(sets, allowed, strict=True))
@@ -142,13 +142,13 @@ def test_a_drain(case: Case, drained: int) -> None:
     compare(case, placed, allowed)
 
 
-# the same cases each time: a search finds one in many thousands where the bound does not hold, see below
+# always the same cases: a search finds one in many thousands that exceeds the bound, see below
 @settings(max_examples=3 * settings().max_examples, derandomize=True)
 @given(cases())
 def test_a_rebalance(case: Case) -> None:
-    """As even as any assignment that keeps the racks; and at most one replica more than has to is moved.
+    """The result is as even as any assignment with the same racks, and moves at most one extra replica.
 
-    The one more: racks are repaired by moving a follower, where moving the leader would help the numbers.
+    The extra one: racks are repaired by moving a follower, even if moving the leader would balance better.
     """
     rebalanced(case)
 

@@ -1,4 +1,4 @@
-"""Placement by wish: drains, rebalances, strategies, several topics; examples and what always holds."""
+"""Placement requests: drains, rebalances, strategies and several topics; examples and invariants."""
 
 import random
 import time
@@ -280,7 +280,7 @@ WISHES = st.builds(
 
 
 def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
-    """Whether the strategy is kept, by its documentation; leaders apart."""
+    """Whether the assignment satisfies the strategy, as documented; leaders are checked separately."""
     racks, usable = case.racks, case.usable(wish)
     for replicas in flat(after):
         used = Counter(racks.get(r) for r in replicas)
@@ -296,7 +296,7 @@ def is_kept(case: Case, wish: PlacementRequest, after: Topics) -> bool:
 @settings(max_examples=3 * settings().max_examples)
 @given(cases(), WISHES, st.randoms(use_true_random=False))
 def test_whatever_is_wished_for(case: Case, wish: PlacementRequest, dice: random.Random) -> None:
-    """Valid, as the strategy says, the same from shuffled input, and content with itself."""
+    """Check that the result is valid, satisfies the strategy, and does not depend on order; and is stable."""
     try:
         placed = place_replicas(case.brokers, case.current, wish)
     except PlacementError:
@@ -404,9 +404,9 @@ def test_10000_partitions_are_fast(topics: int, each: int) -> None:
     three = place_replicas(thirty, two, PlacementRequest(replication_factor=3))
     drained = place_replicas(thirty, three, PlacementRequest(excluded_brokers=frozenset({7})))
     evened = place_replicas(more, three, PlacementRequest(rebalance=True))
-    assert time.process_time() - start < 10  # CPU time of four; the target is 2 s for each
+    assert time.process_time() - start < 10  # minimum CPU time of four runs; the target is 2 s for each
     assert moved(three, drained) == 1000
-    assert moved(three, evened) == 2727  # 909 for each new broker
+    assert moved(three, evened) == 2727  # 909 replicas for each new broker
     for usable, placed in ((set(range(30)) - {7}, drained), (range(33), evened)):
         assert gap(counts((r for p in flat(placed) for r in p), usable)) <= 1
 

@@ -1,4 +1,4 @@
-"""The verb that moves replicas between log directories, without brokers."""
+"""The operation that moves replicas between log directories, without brokers."""
 
 from dataclasses import replace
 
@@ -25,13 +25,13 @@ AT = TopicPartition("a-b", 0)
 
 
 def operation(**replicas: str) -> Operation:
-    """Into these directories; ``b1`` stands for the replica on broker 1."""
+    """Build an operation to these directories; ``b1`` is the replica on broker 1."""
     args = RelocateArgs({f"{AT}@{key[1:]}": path for key, path in replicas.items()})
     return Operation("it", VERB.name, ResourceId("Reassignment", "x"), args, {})
 
 
 def live(**dirs: ReplicaDirs) -> LiveState:
-    """The same, as it is."""
+    """Build the live state with these directories."""
     return LiveState(
         KafkaState(ClusterInfo("id", ()), dirs={(AT, int(key[1:])): found for key, found in dirs.items()})
     )

@@ -1,4 +1,4 @@
-"""`kdeclare config alter` at an in-memory cluster."""
+"""`kdeclare config alter` on an in-memory cluster."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_lists_whole_and_by_part(kdeclare: CommandLine) -> None:
     assert kdeclare("config", "alter", "--topic", "t", *both, "--yes").code == 0
     assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete"}
     kdeclare("config", "alter", "--topic", "t", "--add-config", "cleanup.policy=[compact,delete]", "--yes")
-    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}  # what is there, stays
+    assert overrides(kdeclare, "TOPIC", "t") == {"cleanup.policy": "delete,compact"}  # existing elements stay
 
 
 def test_append_takes_lists_only(kdeclare: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""Deleting what no manifest declares anymore: limits, empty projects, orphans by name, and the question."""
+"""Deleting undeclared resources: limits, empty projects, orphans by name, and the confirmation."""
 
 import json
 import shutil
@@ -19,13 +19,13 @@ def own_topics(kdeclare: CommandLine, count: int) -> None:
 
 
 def undeclare(kdeclare: CommandLine, *names: str) -> None:
-    """Take topics out of the manifests."""
+    """Remove topics from the manifests."""
     for name in names:
         (kdeclare.folder / "manifests" / f"{name}.yaml").unlink()
 
 
 def codes(ran: Ran) -> list[str]:
-    """Of the diagnostics in JSON."""
+    """Return the codes of the diagnostics in JSON."""
     return [d["code"] for d in json.loads(ran.out)["diagnostics"]]
 
 
@@ -53,7 +53,7 @@ def test_project_whose_manifests_folder_is_gone_is_an_error(kdeclare: CommandLin
 def test_empty_project_is_accepted_when_that_is_said(kdeclare: CommandLine) -> None:
     own_topics(kdeclare, 2)
     undeclare(kdeclare, "t0", "t1")
-    assert kdeclare("plan", "--allow-empty").code == 0, "orphans alone are no changes"
+    assert kdeclare("plan", "--allow-empty").code == 0, "orphans alone are not changes"
     assert kdeclare("apply", "--yes", "--allow-empty", "--allow-deletes").code == 0
     assert kdeclare.topics == set()
 
@@ -128,7 +128,7 @@ def test_saved_plan_carries_its_limit(kdeclare: CommandLine) -> None:
 
 
 def test_limit_is_checked_again_when_a_saved_plan_is_applied(kdeclare: CommandLine) -> None:
-    """The plan was within 10 % of 40; since then most of what was owned has been released."""
+    """The plan was within 10 % of 40; since then, most of the owned resources have been released."""
     own_topics(kdeclare, 40)
     undeclare(kdeclare, "t0", "t1", "t2", "t3")
     assert kdeclare("plan", "--allow-deletes", "--out", "it.plan").code == 0
@@ -196,7 +196,7 @@ def test_question_names_how_many_topics_hold_records(kdeclare: CommandLine) -> N
     ran = kdeclare("apply", "--allow-deletes", answer="no\n")
     assert "1 of the 3 topics to be deleted holds records: t1 (1,200)" in ran.err
     question = ran.err[ran.err.rindex("1 of the 3 topics") :]
-    assert "Apply these changes?" in question, "right before the question"
+    assert "Apply these changes?" in question, "right before the confirmation"
     assert kdeclare.topics == {"t0", "t1", "t2", "t3"}
 
 

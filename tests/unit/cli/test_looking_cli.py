@@ -1,4 +1,4 @@
-"""``topic list``, ``topic describe`` and ``config describe`` as they are typed."""
+"""``topic list``, ``topic describe`` and ``config describe`` on the command line."""
 
 import io
 import json
@@ -26,7 +26,7 @@ def shop(kdeclare: CommandLine) -> CommandLine:
             NewTopic(LONG, 1, 1, None, {}),
         ]
     )
-    kdeclare.cluster.tick_on_poll = False  # time would heal it
+    kdeclare.cluster.tick_on_poll = False  # advancing time would repair it
     kdeclare.cluster.set_partition(TopicPartition("orders", 1), PartitionState((2, 3), (2,), 2))
     return kdeclare
 
@@ -37,7 +37,7 @@ class Terminal(io.StringIO):
 
 
 def on_terminal(k: CommandLine, *arguments: str) -> str:
-    """What a command writes to a terminal of 60 columns."""
+    """Return the output of a command for a terminal of 60 columns."""
     screen = Terminal()
     with k.monkeypatch.context() as patch:
         patch.setenv("COLUMNS", "60")

@@ -1,4 +1,4 @@
-"""``kdeclare reassign`` as it is typed: options, files, streams and exit codes."""
+"""``kdeclare reassign`` on the command line: options, files, streams and exit codes."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ AT = TopicPartition("foo", 0)
 
 @pytest.fixture
 def tool(kdeclare: CommandLine) -> CommandLine:
-    """A cluster with one topic, whose moves go on until somebody ticks."""
+    """A cluster with one topic, whose moves continue until a tick."""
     kdeclare.cluster.create_topics([NewTopic("foo", None, None, {0: (1, 2)}, {})])
     kdeclare.cluster.tick_on_poll = False
     kdeclare.cluster.move_ticks = 1
@@ -26,7 +26,7 @@ def tool(kdeclare: CommandLine) -> CommandLine:
 
 
 def moves(k: CommandLine, *replicas: int, topic: str = "foo", **more: Sequence[str]) -> Path:
-    """A file that says where partition 0 is to be."""
+    """Write a file with the target replicas of partition 0."""
     entry = {"topic": topic, "partition": 0, "replicas": replicas, **more}
     path = k.folder / "moves.json"
     path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
@@ -82,7 +82,7 @@ def test_the_streams_of_execute(tool: CommandLine) -> None:
         "The inter-broker throttle limit was set to 1000 B/s\n"
         "Successfully started partition reassignment for foo-0\n"
     )
-    assert "replicas.foo-0" in ran.err, "the plan is for people"
+    assert "replicas.foo-0" in ran.err, "the plan goes to stderr"
     assert "undo it with kdeclare rollback" in ran.err
     assert tool.cluster.partition(AT).replicas == (1, 3, 2)
 
@@ -161,7 +161,7 @@ def test_generate_and_execute_what_it_proposes(tool: CommandLine) -> None:
     (tool.folder / "moves.json").write_text(ran.out.splitlines()[-1])
     ran = tool("reassign", "--execute", "--reassignment-json-file", "moves.json", "--yes")
     assert ran.code == 0
-    assert set(tool.cluster.partition(AT).replicas) == {1, 2, 3}, "2 is on its way out"
+    assert set(tool.cluster.partition(AT).replicas) == {1, 2, 3}, "2 is being removed"
 
 
 def test_the_throttle_of_the_environment_holds(tool: CommandLine) -> None:
@@ -212,7 +212,7 @@ def locked(k: CommandLine) -> Ran:
 
 
 def late_directories(k: CommandLine) -> Ran:
-    """No broker shows the replica in time."""
+    """No broker shows the replica within the timeout."""
     empty = k.cluster.log_dirs([])
     k.monkeypatch.setattr(k.cluster, "log_dirs", lambda topics=None: empty)
     file = moves(k, 1, 2, log_dirs=["any", "/memory"])

@@ -1,4 +1,4 @@
-"""What people write about moves, from the file to the cluster; the manifests in the docs among it."""
+"""Manifests of moves, from the file to the cluster, including those in the docs."""
 
 import re
 from pathlib import Path
@@ -14,12 +14,12 @@ STRATEGIES = ["any", "balanced-leaders", "cross-rack", "in-rack"]
 
 
 def blocks() -> list[dict[str, Any]]:
-    """The YAML of the guide."""
+    """Return the YAML of the guide."""
     return [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
 
 
 def test_the_guide_shows_what_can_be_written(kdeclare: CommandLine) -> None:
-    """Every block of it, and what it shows as a comment: whole manifests, specs, and the project's part."""
+    """Yield every block and each commented alternative: manifests, specs, and parts of the project file."""
     kdeclare.topic("orders", partitions=2, replicationFactor=3)
     seen = []
     for n, block in enumerate(blocks()):

@@ -1,4 +1,4 @@
-"""`kdeclare topic create`, `alter`, `delete` at an in-memory cluster: KIP-4's rules, one by one."""
+"""`kdeclare topic create`, `alter`, `delete` on an in-memory cluster: KIP-4's rules, one by one."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def make(kdeclare: CommandLine, name: str, *partitions: tuple[int, ...]) -> None
 
 
 def results(ran: Ran) -> dict[str, str]:
-    """Resource to what came of it."""
+    """Return the outcome of each resource."""
     return {item["resource"]: item["result"] for item in json.loads(ran.out)["results"]}
 
 
@@ -304,7 +304,7 @@ def test_assignments_that_are_none(kdeclare: CommandLine, assignments: str) -> N
     ("pattern", "said"),
     [
         ("x{1001}", "nor a regular expression: invalid repetition size in '{1001}'"),
-        ("x{99999999999}", "No topic name matches"),  # to RE2, these are letters and no repetition
+        ("x{99999999999}", "No topic name matches"),  # RE2 reads these as letters, not as a repetition
     ],
 )
 def test_a_pattern_that_is_too_much_is_an_error_and_no_bug(

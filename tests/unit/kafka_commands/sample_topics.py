@@ -1,4 +1,4 @@
-"""Topics and configs as the use-cases would show them, healthy and otherwise."""
+"""Sample views of topics and configs, healthy and unhealthy."""
 
 from collections import Counter
 from collections.abc import Mapping

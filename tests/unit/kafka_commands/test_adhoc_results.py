@@ -1,4 +1,4 @@
-"""What ad hoc commands say of each resource: text, JSON and exit code."""
+"""Results of ad hoc commands by resource: text, JSON and exit code."""
 
 import json
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_all_of_it_fits_the_schema() -> None:
         ((ItemOutcome.CREATED, ItemOutcome.UNCHANGED, ItemOutcome.LEFT_OUT), ExitCode.OK),
         ((ItemOutcome.CREATED, ItemOutcome.FAILED), ExitCode.PARTIAL),
         ((ItemOutcome.UNCHANGED, ItemOutcome.FAILED), ExitCode.PARTIAL),
-        ((ItemOutcome.FAILED, ItemOutcome.FAILED), ExitCode.PARTIAL),  # of each, something was done
+        ((ItemOutcome.FAILED, ItemOutcome.FAILED), ExitCode.PARTIAL),  # in each case, something was changed
         ((ItemOutcome.LEFT_OUT,), ExitCode.OK),
     ],
 )

@@ -1,4 +1,4 @@
-"""What looking at configs reads: of topics, of brokers, and of what holds for all of them."""
+"""Reading configs of topics and brokers, and the cluster-wide defaults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `topic list`, `topic describe` and `config describe` show: to people at two widths, to scripts."""
+"""Output of `topic list`, `topic describe` and `config describe`: text at two widths, and JSON."""
 
 import json
 import re

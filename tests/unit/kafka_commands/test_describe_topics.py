@@ -1,4 +1,4 @@
-"""What looking at topics reads of a cluster, and what it makes of it."""
+"""Reading topics of a cluster, and the views built from them."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -83,7 +83,7 @@ def test_a_list_asks_for_no_more_than_it_shows(shop: Shop) -> None:
     assert shop.requests == ["moves", "topics", "moves"]
     assert (orders.partition_count, orders.factors, orders.configs, orders.sizes) == (2, (3,), None, None)
     assert not orders.counts
-    assert orders.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ", "as Kafka's tools write it"
+    assert orders.topic_id == "AAAAAAAAAAAAAAAAAAAAAQ", "in the format of Kafka's tools"
 
 
 def test_a_name_that_is_not_there(shop: Shop) -> None:
@@ -106,7 +106,7 @@ def test_the_factor_during_a_move_is_that_of_its_target(shop: Shop) -> None:
     shop.cluster.reassign({TopicPartition("payments", 0): (1, 3)}, allow_replication_factor_change=False)
     detail = describe_topics(shop.workspace, TopicQuery(("payments",))).topics[0]
     partition = detail.partitions[0]
-    assert len(partition.replicas) == 3, "metadata shows the union"
+    assert len(partition.replicas) == 3, "the metadata shows the union"
     assert (partition.target, partition.adding, partition.removing) == ((1, 3), (3,), (2,))
     assert detail.factors == (2,)
     assert partition.conditions == (MOVING,)

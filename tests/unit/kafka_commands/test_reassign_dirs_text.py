@@ -1,4 +1,4 @@
-"""The words of Kafka's tool about log directories and throttles; the lines are recorded from it."""
+"""Texts of Kafka's tool about log directories and throttles; the lines were recorded from it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The files of Kafka's reassignment tool: what it takes is taken, what it refuses is refused."""
+"""Files of Kafka's reassignment tool: the same files are accepted and rejected."""
 
 import json
 from collections.abc import Callable
