@@ -25,19 +25,19 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 
 @pytest.fixture
 def single(tmp_path: Path) -> Iterator[SandboxSettings]:
-    """Settings of a sandbox with one broker, not started; gone at the end. Its name needs escaping."""
+    """Settings of a sandbox with one broker, not started; deleted after the test. Its name needs escaping."""
     settings = SandboxSettings(tmp_path / "a sänd=box", brokers=1, racks=1, port=free_port(1))
     yield settings
     kafka_sandbox.reset(settings.folder)
 
 
 def start(settings: SandboxSettings) -> SandboxStatus:
-    """Start without a word."""
+    """Start without progress messages."""
     return kafka_sandbox.start(settings, lambda _: None)
 
 
 def pids(status: SandboxStatus) -> list[int | None]:
-    """The pids of all brokers."""
+    """Return the pids of all brokers."""
     return [b.pid for b in status.brokers]
 
 
@@ -50,7 +50,7 @@ def create_topic(status: SandboxStatus, name: str, *options: str) -> None:
 
 
 def topics(status: SandboxStatus) -> set[str]:
-    """The names of all topics."""
+    """Return the names of all topics."""
     done = kafka_sandbox.run_kafka_tool(TOPICS, "--bootstrap-server", status.bootstrap, "--list")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())

@@ -21,14 +21,14 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Iterator[GroupSettings]:
-    """Of three clusters that are not started; gone at the end."""
+    """Settings of three clusters that are not started; deleted after the test."""
     settings = GroupSettings(tmp_path / "sandbox", 3, 1, 1, free_ports_of_clusters(3))
     yield settings
     sandbox.reset_group(settings)
 
 
 def kdeclare(settings: GroupSettings, *arguments: str) -> str:
-    """Run ``kdeclare sandbox …`` on the folder; what it printed."""
+    """Run ``kdeclare sandbox …`` on the folder and return its output."""
     command = [sys.executable, "-m", "kdeclare", "sandbox", *arguments, "--folder", str(settings.folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -45,7 +45,7 @@ def test_three_clusters_from_start_to_reset(settings: GroupSettings) -> None:
     assert sum(psutil.Process(pid).memory_info().rss for pid in pids) < 1024**3
     assert [_asked(one.bootstrap) for one in now.clusters] == [one.cluster_id for one in now.clusters]
 
-    # One of them is stopped, and only that one is brought back.
+    # One of them is stopped, and only that one is started again.
     sandbox.stop(settings.members[1].folder)
     assert [one.ready for one in sandbox.group_status(settings).clusters] == [True, False, True]
     back = sandbox.start_group(settings, lambda _: None)
@@ -63,7 +63,7 @@ def test_three_clusters_from_start_to_reset(settings: GroupSettings) -> None:
 
 
 def _runs(pid: int | None) -> bool:
-    """A broker that this process has started stays a zombie when another one ends it."""
+    """A broker started by this process stays a zombie when another process ends it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -26,7 +26,7 @@ PLUG_IN = "/admin/dynamic-worker-config"
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxSettings]:
-    """Of a sandbox that is started when it is first used; gone at the end. Its name needs escaping."""
+    """Settings of a sandbox that starts on first use and is deleted at the end. Its name needs escaping."""
     folder = tmp_path_factory.mktemp("connect") / "a sänd=box"
     settings = SandboxSettings(folder, 1, 1, free_port(1, workers=3), connect_workers=2)
     yield settings
@@ -35,18 +35,18 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxSettin
 
 @pytest.fixture
 def running(settings: SandboxSettings) -> SandboxStatus:
-    """The sandbox, with all that belongs to it, whatever an earlier test has taken down."""
+    """The running sandbox with all its processes, restarted if an earlier test stopped any."""
     now = kafka_sandbox.status(settings.folder)
     return now if now.ready else kafka_sandbox.start(now.settings or settings, print)
 
 
 def trusting(now: SandboxStatus) -> ssl.SSLContext:
-    """What a client needs that trusts the sandbox's authority and nobody else."""
+    """Return the TLS context of a client that trusts only the sandbox's authority."""
     return ssl.create_default_context(cafile=now.ca_file)
 
 
 def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body: object = None) -> Any:
-    """What a worker answers; an error status fails, with what it said."""
+    """Return a worker's response; fails with the response body on an error status."""
     content = None if body is None else json.dumps(body).encode()
     request = Request(
         now.workers[worker_id - 1].url + path, content, {"Content-Type": "application/json"}, method=method
@@ -59,7 +59,7 @@ def ask(now: SandboxStatus, worker_id: int, path: str, method: str = "GET", body
 
 
 def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
-    """Whose certificate a worker shows, which the client checks, and for how many days it was issued."""
+    """Return the subject of a worker's certificate, verified by the client, and its validity in days."""
     port = now.settings.get_worker_port(worker_id) if now.settings else 0
     with (
         socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
@@ -72,7 +72,7 @@ def shown(now: SandboxStatus, worker_id: int) -> tuple[str, int]:
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Whether it comes to hold in that time."""
+    """Return whether the condition becomes true within this time."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -82,7 +82,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 
 def pids(now: SandboxStatus) -> list[int | None]:
-    """The pids of all workers."""
+    """Return the pids of all workers."""
     return [worker.pid for worker in now.workers]
 
 
@@ -144,7 +144,7 @@ def test_one_change_means_another_certificate_on_each_worker(running: SandboxSta
 
 
 def tasks(now: SandboxStatus, worker_id: int, connector: str) -> list[str]:
-    """The states of a connector's tasks, as soon as there are any that are not about to run."""
+    """Return the states of a connector's tasks, once there are some and none is unassigned."""
     deadline = time.monotonic() + 30
     states: list[str] = []
     while time.monotonic() < deadline and (not states or "UNASSIGNED" in states):

@@ -1,4 +1,4 @@
-"""Building and installing the workers' plug-in, without a compiler and without Connect."""
+"""Building and installing the workers' plug-in, with stand-ins for the compiler and Connect."""
 
 import zipfile
 from pathlib import Path
@@ -22,7 +22,7 @@ def refusal(environment: dict[str, str], out: Path) -> Diagnostic:
 
 
 def compiler(folder: Path, script: str) -> dict[str, str]:
-    """Return an environment with that shell script as javac, and with a Connect to compile against."""
+    """Return an environment whose javac is this shell script, with Connect jars to compile against."""
     environment = java_home(folder / "jdk", _JAVA)
     javac = folder / "jdk" / "bin" / "javac"
     javac.write_text(f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo 'javac 21.0.1'; exit; fi\n{script}\n")

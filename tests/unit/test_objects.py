@@ -1,4 +1,4 @@
-"""Kinds of objects: the diff, what is done, and how it is undone, without any system."""
+"""Kinds of objects: the diff, the operations and their inverses, without any system."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -227,7 +227,7 @@ def test_an_exported_object_has_references_for_secrets() -> None:
 
 
 def test_fields_of_a_change_do_not_depend_on_the_order_of_the_spec() -> None:
-    """A body that was read back from JSON has its fields in alphabetical order; the spec has not."""
+    """A body read back from JSON has its fields in alphabetical order, unlike the spec."""
     change = compare(declared(rooms=["hall"], color="red"), {}).change
     assert change is not None
     assert [field.path for field in change.fields] == ["color", "rooms"]
@@ -238,7 +238,7 @@ def test_fields_of_a_change_do_not_depend_on_the_order_of_the_spec() -> None:
 
 
 def test_a_record_is_what_its_file_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry.KINDS, "_made", None)  # what other tests have loaded
+    monkeypatch.setattr(registry.KINDS, "_made", None)  # discard what other tests have loaded
     monkeypatch.setattr(registry.KINDS, "_load", lambda: {DOOR.name: DOOR})
     secret: JsonObject = {"secret": "a-hash", "reference": "${env.KEY}"}
     json: JsonObject = {"fields": {"key": secret, "rooms": ["hall"], "color": None}, "preventDestroy": True}
@@ -251,7 +251,7 @@ def test_a_record_is_what_its_file_holds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Slow:
-    """A connection that notices when two threads are in it."""
+    """A connection that detects concurrent use by two threads."""
 
     def __init__(self) -> None:
         self.inside, self.most = 0, 0
@@ -275,7 +275,7 @@ class Slow:
 def test_reads_and_writes_take_turns_unless_the_system_is_thread_safe(
     is_thread_safe: bool, takes_turns: bool
 ) -> None:
-    """Two read-modify-write cycles at once would lose one of the changes."""
+    """Two concurrent read-modify-write cycles would lose one of the changes."""
     slow, system = Slow(), ObjectSystem("slow", Slow, SystemObjects, is_thread_safe=is_thread_safe)
     door = SystemObjectKind(system, "FrontDoor", DoorSpec)
     connections = Connections(slow)
@@ -288,7 +288,7 @@ def test_reads_and_writes_take_turns_unless_the_system_is_thread_safe(
 
 
 def test_objects_of_a_kind_are_sorted_out_once() -> None:
-    """Not once for each resource: a plan of 20,000 objects would look through 400 million."""
+    """Not once per resource: for a plan of 20,000 objects, that would be 400 million iterations."""
     objects = SystemObjects(
         {ResourceId("FrontDoor", "main"): {"color": "red"}, ResourceId("Room", "hall"): {}}
     )

@@ -1,4 +1,4 @@
-"""Settings of a sandbox, and the server.properties that follow from them."""
+"""Settings of a sandbox, and the resulting server.properties."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a sandbox does before any broker is started, and what it never deletes."""
+"""What a sandbox does before any broker starts, and which files it never deletes."""
 
 import socket
 from pathlib import Path
@@ -14,7 +14,7 @@ MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1",
 
 
 def refused(settings: SandboxSettings) -> KdeclareError:
-    """The error of a start that must not get as far as looking for Java."""
+    """Return the error of a start that must fail before it looks for Java."""
     with pytest.raises(KdeclareError) as failed:
         start(settings, lambda _: None)
     assert len(failed.value.diagnostics) == 1
@@ -23,7 +23,7 @@ def refused(settings: SandboxSettings) -> KdeclareError:
 
 
 def sandbox_in(folder: Path) -> Path:
-    """Make a stopped sandbox as far as its files go."""
+    """Create the files of a stopped sandbox."""
     layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
     (layout.broker(1).data / "meta.properties").write_text("node.id=1\n")

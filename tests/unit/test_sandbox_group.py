@@ -1,4 +1,4 @@
-"""Several clusters in one folder: their settings, and what is refused before any broker is started."""
+"""Several clusters in one folder: their settings, and what is rejected before any broker starts."""
 
 import json
 import socket
@@ -28,7 +28,7 @@ MADE = {"kdeclare_sandboxes": 1, "clusters": 2, "brokers": 1, "racks": 1, "port"
 
 
 def made_in(folder: Path) -> GroupSettings:
-    """Make two stopped clusters as far as their files go."""
+    """Create the files of two stopped clusters."""
     folder.mkdir(exist_ok=True)
     resolve_layout(folder).group_marker.write_text(json.dumps(MADE))
     settings = GroupSettings(folder, 2, 1, 1)
@@ -40,7 +40,7 @@ def made_in(folder: Path) -> GroupSettings:
 
 
 def refused(settings: GroupSettings) -> KdeclareError:
-    """The error of a start that must not get as far as looking for Java."""
+    """Return the error of a start that must fail before it looks for Java."""
     with pytest.raises(KdeclareError) as failed:
         start_group(settings, lambda _: None)
     assert failed.value.diagnostics[0].hint

@@ -1,4 +1,4 @@
-"""Finding Java and Kafka's jars, without either."""
+"""Finding Java and Kafka's jars, with stand-ins for both."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def test_the_version_of_java_is_read(text: str, version: int | None) -> None:
 
 
 def java_home(folder: Path, script: str) -> dict[str, str]:
-    """A JAVA_HOME whose java is that shell script."""
+    """Create a JAVA_HOME whose java is this shell script."""
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -37,7 +37,7 @@ def java_home(folder: Path, script: str) -> dict[str, str]:
 
 
 def java_error(environment: dict[str, str]) -> tuple[str, str]:
-    """The code and sentence of the one diagnostic."""
+    """Return the code and detail of the only diagnostic."""
     with pytest.raises(KdeclareError) as failed:
         java.find_java(environment)
     (only,) = failed.value.diagnostics
@@ -134,7 +134,7 @@ def test_no_jar_is_missing_changed_or_too_many(tmp_path: Path) -> None:
 
 
 def no_network(folder: Path) -> dict[str, str]:
-    """An environment with an empty cache and a Java whose Ivy reaches nobody."""
+    """Return an environment with an empty cache and a Java whose Ivy cannot reach any host."""
     script = (
         """if [ "$1" = -version ]; then echo 'openjdk version "17"' >&2; exit; fi\n"""
         """echo '	Host repo.example not found. url=x'; exit 1"""
@@ -203,7 +203,7 @@ def test_a_cache_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
 
 
 def connect_home(folder: Path, *names: str) -> dict[str, str]:
-    """A KAFKA_HOME of Kafka 4.1.0 that has these jars too."""
+    """Create a KAFKA_HOME of Kafka 4.1.0 that also has these jars."""
     (folder / "libs").mkdir()
     for name in ("kafka_2.13-4.1.0.jar", *names):
         (folder / "libs" / name).touch()

@@ -1,4 +1,4 @@
-"""Knowing a process again, asking a broker, and the lock."""
+"""Identifying processes, querying brokers, and the folder lock."""
 
 import dataclasses
 import struct
@@ -19,11 +19,11 @@ MARK = "-Dkdeclare.test=/some/folder"
 
 @pytest.fixture
 def sleeper(tmp_path: Path) -> Iterator[processes.ProcessRecord]:
-    """A process that sleeps."""
+    """Start a process that sleeps."""
     program = "import time; print('up', flush=True); time.sleep(60)"
     out = tmp_path / "out"
     recorded = processes.spawn([sys.executable, "-c", program, MARK], {}, out, MARK)
-    while "up" not in out.read_text():  # while it is being started, its command line may be empty
+    while "up" not in out.read_text():  # While the process starts, its command line may be empty.
         time.sleep(0.01)
     yield recorded
     processes.terminate([recorded], 5, 5)
@@ -82,7 +82,7 @@ def test_ps_is_read_where_there_is_no_proc() -> None:
 
 
 def answer(*broker_ids: int, cluster_id: bytes = b"abc") -> bytes:
-    """A Metadata response, version 5, as far as it is read."""
+    """Return a Metadata response, version 5, with the fields that are read."""
     body = struct.pack(">iii", 1, 0, len(broker_ids))
     for broker_id in broker_ids:
         body += struct.pack(">ih", broker_id, 9) + b"127.0.0.1" + struct.pack(">ih", 19092, -1)

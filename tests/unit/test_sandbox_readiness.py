@@ -1,4 +1,4 @@
-"""What is said while brokers are waited for."""
+"""Progress messages while waiting for brokers."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ MARKER = Marker(brokers=3, racks=3, port=19092, cluster_id="abc", kafka="4.3.1",
 
 
 def waited(started: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is said where all three run by now and of them ``started`` were down."""
+    """Return the messages if all three brokers run now and those in ``started`` were down before."""
     said: list[str] = []
     asked: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Users of a secure sandbox: their files, and their rights, with a tool that only says how it ended."""
+"""Users of a secure sandbox: their files and permissions, with a stand-in for Kafka's tools."""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +20,7 @@ SETTINGS = SandboxSettings(Path("/s"), 1, 1, secure=True)
 
 @pytest.fixture
 def tool(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What Kafka's tools were run with."""
+    """Record the arguments with which Kafka's tools were run."""
     ran: list[tuple[str, ...]] = []
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:

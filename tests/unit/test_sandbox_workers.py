@@ -1,4 +1,4 @@
-"""Connect workers of a sandbox, without any: settings, files, what is refused, what is waited for."""
+"""Connect workers of a sandbox, without starting any: settings, files, rejected input, and waiting."""
 
 import socket
 import stat
@@ -39,7 +39,7 @@ EXTENSIONS = "META-INF/services/org.apache.kafka.connect.rest.ConnectRestExtensi
 
 
 def sandbox_in(folder: Path) -> Layout:
-    """Make a stopped sandbox with one broker and two workers as far as its files go."""
+    """Create the files of a stopped sandbox with one broker and two workers."""
     layout = resolve_layout(folder)
     layout.broker(1).data.mkdir(parents=True)
     for worker_id in (1, 2):
@@ -53,7 +53,7 @@ def sandbox_in(folder: Path) -> Layout:
 
 
 def refused(settings: SandboxSettings) -> KdeclareError:
-    """The error of a start that must not get as far as looking for Java."""
+    """Return the error of a start that must fail before it looks for Java."""
     with pytest.raises(KdeclareError) as failed:
         start(settings, lambda _: None)
     assert failed.value.diagnostics[0].hint
@@ -98,7 +98,7 @@ def test_a_marker_from_before_means_none(tmp_path: Path) -> None:
 
 
 def made(brokers: int = 3, worker_id: int = 2, *extensions: str) -> dict[str, str]:
-    """A worker's properties."""
+    """Return a worker's properties."""
     settings = SandboxSettings(Path("/s"), brokers, 1, connect_workers=3)
     return build_worker_properties(settings, worker_id, Layout(Path("/s")).connect, extensions)
 
@@ -174,7 +174,7 @@ def test_overrides_change_and_remove_settings(tmp_path: Path, monkeypatch: pytes
 
 
 def jar(path: Path, *services: str) -> Path:
-    """A jar that offers these REST extensions."""
+    """Create a jar that offers these REST extensions."""
     with zipfile.ZipFile(path, "w") as content:
         content.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
         if services:
@@ -193,7 +193,7 @@ def test_extensions_are_those_that_jars_offer(tmp_path: Path) -> None:
 
 @pytest.fixture
 def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareError]:
-    """Building kdeclare's plug-in makes a jar that offers ``k.Own``, or fails as the list says."""
+    """Replace the build of the plug-in: it creates a jar with ``k.Own``, or fails with these errors."""
     failures: list[KdeclareError] = []
 
     def build(out: Path, progress: object) -> Path:
@@ -207,7 +207,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KdeclareErr
 
 
 def installed(folder: Path) -> list[str]:
-    """Install, and return what was said; two runs leave what one does."""
+    """Install and return the progress messages; a second run must leave the same files as the first."""
     said: list[str] = []
     jars = ConnectJars("4.3.1", (), jar(folder.parent / "connect-file-4.3.1.jar"))
     plugins.install(folder, jars, said.append)
@@ -218,7 +218,7 @@ def installed(folder: Path) -> list[str]:
 
 
 def names(folder: Path) -> list[str]:
-    """The names of all that is in a folder."""
+    """Return the names of all files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -250,7 +250,7 @@ def test_a_plug_in_that_does_not_compile_is_an_error(tmp_path: Path, plug_in: li
 
 @pytest.fixture
 def keytool(tmp_path: Path) -> Path:
-    """A Java whose keytool writes down what it is asked for, and what stood in the keystore before."""
+    """Create a Java whose keytool logs its arguments, and the content of the keystore before each call."""
     program = tmp_path / "jre" / "bin" / "keytool"
     program.parent.mkdir(parents=True)
     program.write_text(
@@ -271,7 +271,7 @@ exit 0
 
 
 def asked(keytool: Path) -> list[str]:
-    """What keytool was asked for: its options that name commands, aliases and subjects."""
+    """Return keytool's logged options that name commands, aliases and subjects."""
     lines = (keytool.parents[2] / "asked").read_text().splitlines()
     return [
         " ".join(word for word in line.split() if word.startswith(("-gen", "-ex", "CN"))) for line in lines
@@ -322,7 +322,7 @@ def test_a_java_without_keytool_is_named(tmp_path: Path) -> None:
     assert failed.value.diagnostics[0].code == "sandbox-certificates"
 
 
-# --- what is refused, and what is left alone
+# --- rejected input, and what stays unchanged
 
 
 def test_fewer_workers_are_refused(tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_reset_deletes_what_the_workers_have(tmp_path: Path) -> None:
 
 @pytest.fixture
 def sleeping(tmp_path: Path) -> Iterator[Layout]:
-    """A sandbox whose two workers are processes that sleep."""
+    """Create a sandbox whose two workers are processes that sleep."""
     layout = sandbox_in(tmp_path)
     recorded = []
     for worker_id in (1, 2):
@@ -397,7 +397,7 @@ def sleeping(tmp_path: Path) -> Iterator[Layout]:
 
 
 def wait(layout: Layout, timeout: float, started: Sequence[int] = (1, 2)) -> list[str]:
-    """What is said while the workers are waited for."""
+    """Return the progress messages while waiting for the workers."""
     said: list[str] = []
     worker_startup.await_workers(layout, MARKER.settings(layout.folder), started, said.append, timeout)
     return said

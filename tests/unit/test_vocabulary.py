@@ -1,4 +1,4 @@
-"""The core and the engine know no noun of any provider: not in an identifier, not in a text."""
+"""The core and the engine use no terms of any provider, neither in identifiers nor in strings."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ NOUN = re.compile(
 )
 
 ALLOWED = {
-    # keys and values of the version 1 JSON, and what its schema says of them
+    # Keys and values of the version 1 JSON, and the descriptions in its schema.
     ("core/plans/plan.py", "topic"),
     ("core/plans/plan.py", "reassign"),
     ("core/plans/plan.py", "broker"),
@@ -40,16 +40,16 @@ ALLOWED = {
     ("engine/planning/planfile_schema.py", "reassign"),
     ("engine/planning/planfile_schema.py", "topic"),
     ("engine/planning/prune_denied.py", "reassign"),
-    # a verdict of the system itself is that of its brokers in version 1
+    # In version 1, a verdict of the system itself is a verdict of its brokers.
     ("core/plans/plan.py", "A policy of the brokers denied the request without giving a reason."),
-    # the document of progress
+    # The progress document.
     ("core/plans/run.py", "partition"),
     ("core/plans/run.py", "partitions"),
     ("core/plans/run.py", "partitions_total"),
     ("core/plans/run.py", "brokers"),
     ("engine/executor/progress_tracker.py", "partitions"),
     ("engine/executor/progress_tracker.py", "partitions_total"),
-    # threads
+    # Threads.
     ("engine/executor/progress_tracker.py", "workers"),
     ("engine/executor/scheduler.py", "workers"),
 }
@@ -58,7 +58,7 @@ PYTHON = {"partition", "rpartition"}
 
 
 def words_of(source: str) -> Iterator[str]:
-    """All identifiers and string literals; docstrings are for people, who know Kafka."""
+    """Yield all identifiers and string literals; docstrings may use the terms of Kafka."""
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

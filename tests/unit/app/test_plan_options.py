@@ -1,4 +1,4 @@
-"""Options of plans as programs choose them, and what providers can declare."""
+"""Plan options: how programs set them, and which ones providers can declare."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Providers are found by entry points, loaded when they are needed, and refused where they do not fit."""
+"""Providers are found by entry points, loaded on demand, and rejected if they do not fit."""
 
 import json
 import subprocess
@@ -52,13 +52,13 @@ OTHER_NAME = Provider("ours", (), ())
 
 
 class ShelfSpec(ObjectSpec):
-    """Books refer to shelves."""
+    """The spec of books, which refer to shelves."""
 
     room: str = "hall"
 
 
 class Books(SystemObjects):
-    """What the library has."""
+    """The live state of the library."""
 
 
 class Library:
@@ -88,7 +88,7 @@ class Badge(BaseModel):
 
 
 class GuardedSpec(ObjectSpec):
-    """Secrets are not looked for inside fields of objects."""
+    """Secrets are not searched for inside the fields of objects."""
 
     code: SecretText | None = None
     badges: list[Badge] | None = None
@@ -108,7 +108,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Have these entry points beside kdeclare's own: names, and what of this module they lead to."""
+    """Add entry points to kdeclare's own: their names, and the attributes of this module they refer to."""
     forget()
     installed = entry_points.find_all
 
@@ -213,7 +213,7 @@ def test_provider_that_does_not_fit_is_refused_by_name(
 
 
 def distribute(monkeypatch: pytest.MonkeyPatch, folder: Path, **attributes: str) -> None:
-    """Install what of this module is named, each in a distribution of its own."""
+    """Install these attributes of this module, each in its own distribution."""
     for name, attribute in attributes.items():
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()

@@ -1,4 +1,4 @@
-"""``kdeclare sandbox`` with several clusters, as far as it goes without a broker."""
+"""``kdeclare sandbox`` with several clusters, up to the point where brokers would start."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def _group(settings: GroupSettings) -> GroupStatus:
 
 @pytest.fixture
 def asked(kdeclare: CommandLine) -> list[GroupSettings]:
-    """What is asked for when something is started; nothing is."""
+    """Record what would be started, without starting anything."""
     settings: list[GroupSettings] = []
 
     def start_group(wanted: GroupSettings, progress: object) -> GroupStatus:

@@ -1,4 +1,4 @@
-"""``kdeclare sandbox --secure``, as far as it goes without any."""
+"""``kdeclare sandbox --secure``, without starting a sandbox."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
 
 @pytest.fixture
 def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
-    """What is asked for when a sandbox is started; none is."""
+    """Record which sandbox would be started, without starting it."""
     return starts(kdeclare, _status)
 
 
@@ -39,7 +39,7 @@ def test_a_secure_sandbox_stays_one(kdeclare: CommandLine, asked: list[SandboxSe
     kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(replace(there, secure=True)))
     kdeclare("sandbox", "start")
     kdeclare.monkeypatch.setattr(sandbox, "status", lambda folder: _status(there))
-    kdeclare("sandbox", "start", "--secure")  # refused where it is carried out: the sandbox is another
+    kdeclare("sandbox", "start", "--secure")  # rejected on start, because the sandbox has different settings
     assert asked == [replace(there, secure=True)] * 2
 
 

@@ -1,4 +1,4 @@
-"""``kdeclare sandbox`` with Connect workers, as far as it goes without any."""
+"""``kdeclare sandbox`` with Connect workers, without starting any."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def _status(settings: SandboxSettings) -> SandboxStatus:
 
 @pytest.fixture
 def asked(kdeclare: CommandLine) -> list[SandboxSettings]:
-    """What is asked for when a sandbox is started; none is."""
+    """Record which sandbox would be started, without starting it."""
     return starts(kdeclare, _status)
 
 

@@ -1,4 +1,4 @@
-"""A provider that kdeclare does not bring takes part in snapshots and audits, with one function for both."""
+"""A third-party provider takes part in snapshots and audits, with one diff function for both."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def kitchen_installed() -> Iterator[None]:
 
 
 def live_of(state: KitchenState, fault: Fault | None = None, name: str = "eu-1") -> list[Row]:
-    """The rows of a cluster with one topic and a kitchen, through Arrow as a snapshot has them."""
+    """Return the rows of a cluster with one topic and a kitchen, as Arrow stores them in a snapshot."""
     cluster = MemoryCluster(cluster_id="id-1")
     cluster.create_topics([NewTopic("orders", 1, 1, None, {})])
     connections = connections_to(cluster).with_part(KitchenConnection(state, fault))
@@ -223,7 +223,7 @@ def test_one_system_that_does_not_answer_leaves_the_rest_of_a_cluster_compared_a
 
 
 def without_others(live: Sequence[Row]) -> Sequence[Row]:
-    """As it was before there were other systems than the cluster."""
+    """Return the rows in the format from before other systems than the cluster were supported."""
     body = {key: value for key, value in json.loads(live[0]["body"]).items() if key != "others"}
     return [{**live[0], "body": json.dumps(body)}, *live[1:]]
 

@@ -1,4 +1,4 @@
-"""Which topics a policy is about, and regular expressions that cannot hang."""
+"""Which topics a policy applies to, and regular expressions that cannot hang."""
 
 import pickle
 import re
