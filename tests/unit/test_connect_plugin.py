@@ -1,4 +1,4 @@
-"""Building and installing the workers' plug-in, with stand-ins for the compiler and Connect."""
+"""Building and installing the workers' plug-in, with a fake compiler and Connect."""
 
 import zipfile
 from pathlib import Path

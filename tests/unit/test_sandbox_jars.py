@@ -1,4 +1,4 @@
-"""Finding Java and Kafka's jars, with stand-ins for both."""
+"""Finding Java and Kafka's jars, without a real one of either."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Users of a secure sandbox: their files and permissions, with a stand-in for Kafka's tools."""
+"""Users of a secure sandbox: their files and permissions, with a fake of Kafka's tools."""
 
 import subprocess
 from pathlib import Path
