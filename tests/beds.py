@@ -1,4 +1,4 @@
-"""What contract and conformance tests stand on: the same handful of things on memory and on real Kafka."""
+"""The common operations of contract and conformance tests, on the in-memory cluster and on real Kafka."""
 
 import itertools
 import time
@@ -29,12 +29,12 @@ def all_created(results: Mapping[str, Outcome]) -> bool:
 
 
 def topic_resource(name: str) -> ConfigResource:
-    """A topic as the owner of configs."""
+    """Return a topic as a config resource."""
     return ConfigResource(ConfigScope.TOPIC, name)
 
 
 def broker_resource(broker: int) -> ConfigResource:
-    """A broker as the owner of configs."""
+    """Return a broker as a config resource."""
     return ConfigResource(ConfigScope.BROKER, str(broker))
 
 
@@ -51,23 +51,23 @@ class Tools:
         self._altered: dict[ConfigResource, set[str]] = {}
 
     def eventually(self, check: Callable[[], None]) -> None:
-        """Once is enough where nothing is asynchronous."""
+        """Check once, because nothing is asynchronous."""
         check()
 
     def name(self, suffix: str = "") -> str:
-        """A new topic name; the topic is deleted at the end if it is there."""
+        """Return a new topic name; the topic is deleted at the end if it exists."""
         name = f"{self.prefix}-{next(self._names)}{suffix}"
         self._seen.add(name)
         return name
 
     def own(self, name: str) -> str:
-        """Have a topic of that very name deleted at the end."""
+        """Delete the topic of exactly this name at the end."""
         self._seen.add(name)
         return name
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """Ids of the brokers."""
+        """Return the ids of the brokers."""
         return tuple(b.id for b in self.cluster.describe().brokers)
 
     def create(
@@ -79,7 +79,7 @@ class Tools:
         factor: int | None = 1,
         configs: Mapping[str, str] | None = None,
     ) -> str:
-        """Create a topic that must work; its name."""
+        """Create a topic, which must succeed, and return its name."""
         name = name or self.name()
         if assignments is not None:
             partitions = factor = None
@@ -98,11 +98,11 @@ class Tools:
     def add_partitions(
         self, name: str, total: int, assignments: tuple[tuple[int, ...], ...] | None = None
     ) -> Result:
-        """CreatePartitions for one topic."""
+        """Send CreatePartitions for one topic."""
         return self.cluster.create_partitions([NewPartitions(name, total, assignments)])[name]
 
     def topic(self, name: str) -> Topic:
-        """One topic, which must be there."""
+        """Return one topic, which must exist."""
         found = self.cluster.topics([name])
         assert name in found
         return found[name]
@@ -110,27 +110,27 @@ class Tools:
     def alter(
         self, resource: ConfigResource, *ops: tuple[str, FieldOp, str | None], validate_only: bool = False
     ) -> Result:
-        """IncrementalAlterConfigs for one resource."""
+        """Send IncrementalAlterConfigs for one resource."""
         item = ConfigAlteration(resource, tuple(ConfigOp(*op) for op in ops))
         if resource.scope is ConfigScope.BROKER:
             self._altered.setdefault(resource, set()).update(op[0] for op in ops)
         return self.cluster.alter_configs([item], validate_only=validate_only)[resource]
 
     def described(self, resource: ConfigResource, *keys: str) -> Mapping[str, ConfigEntry]:
-        """The overrides of a resource and the given keys."""
+        """Return the overrides and the given keys of a resource."""
         query = ConfigQuery(resource, frozenset(keys), overrides=True)
         return self.cluster.configs([query]).get(resource, {})
 
     def entry(self, resource: ConfigResource, key: str) -> ConfigEntry:
-        """One described key, which must be there."""
+        """Return one described key, which must exist."""
         return self.cluster.configs([ConfigQuery(resource, frozenset({key}))])[resource][key]
 
     def overrides(self, resource: ConfigResource) -> dict[str, str | None]:
-        """The overrides of a resource as described."""
+        """Return the overrides of a resource as described."""
         return {key: entry.value for key, entry in self.described(resource).items()}
 
     def expect_overrides(self, resource: ConfigResource, expected: Mapping[str, str | None]) -> None:
-        """The overrides come to be exactly these."""
+        """Wait until the overrides are exactly these."""
 
         def check() -> None:
             assert self.overrides(resource) == expected
@@ -140,28 +140,28 @@ class Tools:
     def move(
         self, name: str, partition: int, target: tuple[int, ...] | None, *, grow: bool = False
     ) -> Result:
-        """AlterPartitionReassignments for one partition."""
+        """Send AlterPartitionReassignments for one partition."""
         where = TopicPartition(name, partition)
         return self.cluster.reassign({where: target}, allow_replication_factor_change=grow)[where]
 
     def elect(self, name: str, partition: int) -> Result:
-        """ElectLeaders for one partition."""
+        """Send ElectLeaders for one partition."""
         where = TopicPartition(name, partition)
         return self.cluster.elect_leaders([where])[where]
 
     def log_dir(self, broker: int) -> str:
-        """The path of a broker's log directory."""
+        """Return the path of a broker's log directory."""
         return self.cluster.log_dirs([])[broker][0].path
 
     def sizes(self, name: str) -> dict[int, dict[int, int]]:
-        """Bytes of each partition of a topic by broker."""
+        """Return the bytes of each partition of a topic, by broker."""
         return {
             broker: {at.partition: size for found in dirs for at, size in found.sizes.items()}
             for broker, dirs in self.cluster.log_dirs([name]).items()
         }
 
     def clean(self) -> None:
-        """Delete the topics and reset the broker keys that were made."""
+        """Delete the topics that were created, and reset the broker keys that were set."""
         there = list(self.cluster.topics(sorted(self._seen))) if self._seen else []
         for name in there:
             stuck = list(self.cluster.moves([name]))
@@ -175,7 +175,7 @@ class Tools:
 
 
 class MemoryBed(Tools):
-    """On the in-process cluster."""
+    """The in-memory cluster."""
 
     cluster: MemoryCluster
 
@@ -185,28 +185,28 @@ class MemoryBed(Tools):
         cluster.tick_on_poll = False
 
     def produce(self, topic: str, records: int) -> None:
-        """Put records into a topic."""
+        """Write records to a topic."""
         self.memory.produce(topic, records)
 
     def hold_moves(self, topic: str) -> None:
-        """Let reassignments stay in flight until they are released."""
+        """Keep reassignments in flight until they are released."""
         self.memory.move_ticks = 1
 
     def release_moves(self) -> None:
-        """Let them end."""
+        """Let reassignments finish."""
         self.memory.move_ticks = 0
         self.memory.tick()
 
 
 class KafkaBed(Tools):
-    """On real brokers."""
+    """Real brokers."""
 
     def __init__(self, cluster: Cluster, bootstrap: str) -> None:
         super().__init__(cluster)
         self._bootstrap = bootstrap
 
     def eventually(self, check: Callable[[], None]) -> None:
-        """Again and again for ten seconds."""
+        """Repeat the check for up to ten seconds."""
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -217,7 +217,7 @@ class KafkaBed(Tools):
                 time.sleep(0.05)
 
     def produce(self, topic: str, records: int, size: int = 10) -> None:
-        """Put records into a topic, round robin over its partitions."""
+        """Write records to a topic, round robin across its partitions."""
         from kafka import KafkaProducer
 
         producer = KafkaProducer(bootstrap_servers=self._bootstrap)
@@ -228,17 +228,17 @@ class KafkaBed(Tools):
         producer.close()
 
     def hold_moves(self, topic: str) -> None:
-        """Fill the topic and throttle its replication to a byte a second."""
+        """Fill the topic and throttle its replication to one byte per second."""
         self.produce(topic, 20 * len(self.topic(topic).partitions), 50_000)
         for broker in self.brokers:
             assert self.alter(broker_resource(broker), *self._rates(SET, "1")) is None
         lists = [(f"{side}.replication.throttled.replicas", SET, "*") for side in ("leader", "follower")]
         assert self.alter(topic_resource(topic), *lists) is None
-        # brokers take up their throttles on their own time, and nothing shows when
+        # Brokers apply their throttles after a delay, and no request shows when.
         time.sleep(0.5)
 
     def release_moves(self) -> None:
-        """Take the throttles away."""
+        """Remove the throttles."""
         for broker in self.brokers:
             assert self.alter(broker_resource(broker), *self._rates(DELETE, None)) is None
 
@@ -250,11 +250,11 @@ AnyBed = MemoryBed | KafkaBed
 
 
 def error(result: Outcome) -> str | None:
-    """The error's name; None for success."""
+    """Return the error's name; None for success."""
     return result.error if isinstance(result, Fault) else None
 
 
 def message(result: Outcome) -> str:
-    """Kafka's words."""
+    """Return Kafka's error message."""
     assert isinstance(result, Fault)
     return result.message

@@ -1,4 +1,4 @@
-"""Marks a test as one case of the conformance list; `tests/conformance` checks that none is missing."""
+"""Marks a test as one case of the conformance list; `tests/conformance` checks that no case is missing."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,5 +7,5 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def case(_id: str) -> Callable[[F], F]:
-    """Say which case a test runs. Found by reading the sources, so the id must stand there in full."""
+    """Name the case that a test runs. It is found by reading the sources, so write the id as a literal."""
     return lambda test: test

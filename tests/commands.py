@@ -1,6 +1,6 @@
-"""Running kdeclare in this process, where what is tested is not that it is a process of its own.
+"""Run kdeclare in this process, for tests that do not need a separate process.
 
-A process of its own costs a third of a second for its imports alone, and most tests run many commands.
+A separate process takes a third of a second only for its imports, and most tests run many commands.
 """
 
 import io
@@ -20,7 +20,7 @@ from kdeclare.core.exit_codes import ExitCode
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended, and what it wrote."""
+    """The exit code and the output of a command."""
 
     code: ExitCode
     out: str
@@ -32,8 +32,8 @@ def run_here(
 ) -> Ran:
     """Run a command line in a folder, without a terminal.
 
-    environ: variables that differ from this process's; None unsets one. Not for several threads at once:
-    streams, folder and environment are those of the whole process.
+    environ: changes to this process's variables; None unsets one. Not thread-safe: the streams, the folder
+    and the environment belong to the whole process.
     """
     assert threading.current_thread() is threading.main_thread()
     out, err = io.StringIO(), io.StringIO()

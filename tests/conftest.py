@@ -1,4 +1,4 @@
-"""Fixtures for all tests: real brokers once a session, the two beds of contract tests, and a browser."""
+"""Fixtures for all tests: real brokers once per session, the two beds of contract tests, and a browser."""
 
 import gc
 import logging
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.browser.watched import Watched
 
 
-# `make test-properties` selects the thorough one. A test that needs more examples asks for a multiple.
+# `make test-properties` selects the thorough profile. A test that needs more examples uses a multiple.
 settings.register_profile(
     "thorough", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -34,27 +34,27 @@ settings.register_profile("quick", settings.get_profile("thorough"), max_example
 settings.load_profile("quick")
 
 os.environ.pop("CI", None)
-"""Where it is set, kdeclare resolves only references that a project allows. Tests of that set it."""
+"""If it is set, kdeclare resolves only references that a project allows. Tests of this behavior set it."""
 
-gc.set_threshold(200_000)  # as the command has it: looking for cycles takes time, and there are few
+gc.set_threshold(200_000)  # like the command: looking for cycles takes time, and there are few
 
 
 def pytest_collection_finish() -> None:
-    """All tests are here to the end: nobody looks through them for garbage again and again."""
+    """All tests stay in memory until the end, so exclude them from garbage collection."""
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _forget_secrets() -> Iterator[None]:
-    """What one test takes for a secret is an ordinary word in the next."""
+    """A secret of one test is an ordinary word in the next."""
     yield
     SCRUBBER.clear()
 
 
 def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
-    """A first port for a sandbox with that many brokers and Connect workers.
+    """Return a free first port for a sandbox with this many brokers and Connect workers.
 
-    It is below where systems hand out ports.
+    It is below the range of ephemeral ports.
     """
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import SandboxSettings
@@ -70,7 +70,7 @@ def free_port(brokers: int, workers: int = 0, *, secure: bool = False) -> int:
 
 
 def free_ports_of_clusters(clusters: int) -> int:
-    """A first port for a sandbox with that many clusters of one broker."""
+    """Return a free first port for a sandbox with this many clusters of one broker."""
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import GroupSettings
 
@@ -81,17 +81,17 @@ def free_ports_of_clusters(clusters: int) -> int:
 
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""Whoever began the tests may ignore Ctrl-C (a background job of sh does), and what they start would, too."""
+"""A parent process may ignore Ctrl-C (a background job of sh does); child processes would inherit that."""
 
 
 @pytest.fixture(autouse=True)
 def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fast tests do not wait for disks: in them, what is synced must be open, and that is all.
+    """Replace fsync in fast tests, so that they do not wait for disks; the file must still be open.
 
-    Thorough properties and the tests with real brokers, with Spark or marked slow sync for real.
+    Thorough property tests, and tests with real brokers, with Spark or marked slow, call the real fsync.
     """
     quick = settings.get_current_profile_name() == "quick"
-    with pytest.MonkeyPatch.context() as patch:  # not the tests' own, which they undo in their order
+    with pytest.MonkeyPatch.context() as patch:  # separate from the tests' own patches
         if quick and not any(map(request.node.get_closest_marker, ("kafka", "spark", "slow"))):
             patch.setattr(os, "fsync", os.fstat)
         yield
@@ -99,7 +99,7 @@ def _no_power_cuts(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _archived_classes() -> Iterator[None]:
-    """Brokers, Connect workers and Kafka's tools start from archives; brokers of other processes, too."""
+    """Start brokers, Connect workers and Kafka's tools from class archives, even those of other processes."""
     if not archive_options(BROKER):
         yield
         return
@@ -121,7 +121,7 @@ _AT_FIRST = [(logger.handlers, logger.propagate, logger.level) for logger in _LO
 
 @pytest.fixture(autouse=True)
 def _quiet_again() -> Iterator[None]:
-    """A command that ran in this process, for a fixture maybe, has its own idea of where the log goes."""
+    """Restore logging: a command that ran in this process, perhaps for a fixture, may have changed it."""
     _log_as_at_first()
     yield
     _log_as_at_first()
@@ -135,10 +135,10 @@ def _log_as_at_first() -> None:
 
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
-    """A running sandbox; its addresses are ``.bootstrap``. A test leaves no broker of it down.
+    """A running sandbox; its addresses are ``.bootstrap``. Each test must leave all brokers running.
 
-    With KDECLARE_TEST_SANDBOX set to the folder of a sandbox that runs, that one is used and goes on
-    running: for somebody who runs the same tests over and over.
+    If KDECLARE_TEST_SANDBOX is set to the folder of a running sandbox, that one is used and keeps running,
+    which saves time when the same tests run repeatedly.
     """
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import SandboxSettings
@@ -158,9 +158,9 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus
 
 @pytest.fixture(scope="session")
 def five_brokers(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxStatus]":
-    """Five running brokers on three racks; tests take ``five``.
+    """Five running brokers on three racks; tests use the fixture ``five``.
 
-    With KDECLARE_TEST_SANDBOX_OF_FIVE as KDECLARE_TEST_SANDBOX above.
+    KDECLARE_TEST_SANDBOX_OF_FIVE works like KDECLARE_TEST_SANDBOX above.
     """
     from kdeclare import sandbox as kafka_sandbox
     from kdeclare.sandbox import SandboxSettings
@@ -180,7 +180,7 @@ def five_brokers(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SandboxS
 
 @pytest.fixture(scope="module")
 def five(five_brokers: "SandboxStatus") -> "Iterator[SandboxStatus]":
-    """The five brokers, for one module after another: it leaves them as it found them, and none down."""
+    """The five brokers, for one module at a time; they are restored and all running afterwards."""
     from kdeclare.providers.kafka.client import connect
 
     cluster = connect(five_brokers.bootstrap, {})
@@ -219,7 +219,7 @@ def kafka_bed(sandbox: "SandboxStatus") -> Iterator[KafkaBed]:
 
 @pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def bed(request: pytest.FixtureRequest) -> AnyBed:
-    """Three brokers on three racks: in this process, and real ones (marker ``kafka``)."""
+    """Three brokers on three racks: in memory, and real ones (marker ``kafka``)."""
     if request.param == "memory":
         return MemoryBed(MemoryCluster({1: "rack-a", 2: "rack-b", 3: "rack-c"}))
     made: KafkaBed = request.getfixturevalue("kafka_bed")
@@ -231,7 +231,7 @@ _BROWSER_ARGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
-    "--disable-smooth-scrolling",  # nor is any test about how a page glides there
+    "--disable-smooth-scrolling",  # no test depends on how a page scrolls
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -242,9 +242,9 @@ _BROWSER_ARGS = (
 
 @pytest.fixture(scope="module")
 def chromium() -> "Iterator[Browser]":
-    """A real browser; tests that need it are skipped where there is none. None may change it.
+    """A real browser. Tests that need it are skipped if there is none, and must not change it.
 
-    Once a module and not once a session: as long as it is open, its event loop is the thread's.
+    One per module, not per session, because while it is open, its event loop is the thread's event loop.
     """
     path = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
     if path is None:
@@ -259,7 +259,7 @@ def chromium() -> "Iterator[Browser]":
 
 @pytest.fixture
 def desktop(chromium: "Browser") -> "Iterator[Watched]":
-    """A wide window; the test ends with nothing said on its console and nothing asked of the network."""
+    """A wide window. Fails at the end if the page logged to the console or sent a network request."""
     from tests.browser.watched import Watched
 
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, color_scheme="light")

@@ -15,7 +15,7 @@ Workers = Mapping[tuple[str, ...], ConnectWorkers]
 
 
 def connections_to(cluster: Cluster, workers: Workers | None = None) -> Connections:
-    """Connections to a cluster and to Connect workers."""
+    """Return connections to a cluster and to Connect workers."""
 
     def open_group(group: WorkerGroup) -> ConnectWorkers:
         return (workers or {})[group.urls]
@@ -24,5 +24,5 @@ def connections_to(cluster: Cluster, workers: Workers | None = None) -> Connecti
 
 
 def connecting_to(cluster: Cluster) -> Callable[[], PendingConnections]:
-    """What a `Workspace` connects with."""
+    """Return the function with which a `Workspace` connects."""
     return lambda: PendingConnections(open_connections=connections_to(cluster))

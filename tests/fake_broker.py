@@ -1,4 +1,4 @@
-"""A broker on a loopback port that answers with what a test says; kafka-python's classes do the bytes."""
+"""A broker on a loopback port with scripted responses; kafka-python's classes encode and decode them."""
 
 import contextlib
 import socket
@@ -21,17 +21,17 @@ def _by_api_key(suffix: str) -> dict[int, Any]:
 _REQUESTS = _by_api_key("Request")
 
 Answer = Callable[[Any], Any]
-"""From a request to a response; None closes the connection, Ellipsis never answers.
+"""Maps a request to a response. None closes the connection; Ellipsis sends no response.
 
-A response in a tuple is the last word: the connection ends right after it.
+A response in a tuple is the last one: the connection is closed right after it.
 """
 
 
 class FakeBroker:
-    """One broker, id 1, that is its own controller.
+    """One broker with id 1, which is also the controller.
 
-    answers: by API key. requests: all that came, in order. versions: the highest one by API key; -1 of
-    what it has not got. port: where to listen; 0 is anywhere.
+    answers: by API key. requests: all received requests, in order. versions: the highest version by API key;
+    -1 for unsupported APIs. port: the port to listen on; 0 means any.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class FakeBroker:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def asked(self, api_key: int) -> list[Any]:
-        """The requests of one API that came."""
+        """Return the requests that were received for one API."""
         return [request for request in list(self.requests) if api_key == request.API_KEY]
 
     def metadata(self, request: Any) -> Any:
-        """One broker, no topics."""
+        """Return a response with one broker and no topics."""
         kind = metadata.MetadataResponse
         return kind(
             throttle_time_ms=0,
@@ -64,7 +64,7 @@ class FakeBroker:
         )
 
     def api_versions(self, request: Any) -> Any:
-        """What this broker can do."""
+        """Return the API versions that this broker supports."""
         kind = metadata.ApiVersionsResponse
         return kind(
             error_code=0,
@@ -79,20 +79,20 @@ class FakeBroker:
 
     @property
     def connections(self) -> int:
-        """How many there have been."""
+        """The number of connections so far."""
         return len(self._clients)
 
     def die(self) -> None:
-        """Close, and end all connections that there are."""
+        """Stop listening, and close all existing connections."""
         self.close()
         for client in self._clients:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # ends a waiting accept
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends a blocking accept
         self._listener.close()
 
     def _serve(self) -> None:
@@ -135,7 +135,7 @@ def _exactly(stream: Any, size: int) -> bytes:
 def fake_broker(
     answers: Mapping[int, Answer], versions: Mapping[int, int] | None = None
 ) -> Iterator[FakeBroker]:
-    """A broker for the length of a with block."""
+    """A broker for the duration of a with block."""
     broker = FakeBroker(answers, versions)
     try:
         yield broker

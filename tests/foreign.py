@@ -1,6 +1,6 @@
-"""A small provider of somebody else: queues in a shed. kdeclare is never changed for it.
+"""A small third-party provider: queues in a shed. kdeclare itself is never changed for it.
 
-A module with tests takes the fixture ``shed`` from here; the provider is installed while such a test runs.
+Test modules import the fixture ``shed`` from here; the provider is installed while such a test runs.
 """
 
 import json
@@ -52,7 +52,7 @@ from tests.jsontypes import Json, untyped
 
 @dataclass
 class Shed:
-    """The system: how much each queue holds at most, and whether what it holds survives a fire."""
+    """The system: the maximum size of each queue, and whether its content is durable."""
 
     queues: dict[str, dict[str, Json]] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ SHED = Shed()
 
 @dataclass(frozen=True, slots=True)
 class QueueSelection:
-    """All queues: there are few."""
+    """Selects all queues, because there are few."""
 
     def merge(self, others: Sequence[Self]) -> Self:
         return self
@@ -111,7 +111,7 @@ def queue_of(op: Operation) -> str:
 
 
 class QueueOperationType(OperationType):
-    """Its view is each value of the queue; None where there is no queue."""
+    """The view contains each value of the queue, and None if the queue does not exist."""
 
     arguments: type[Arguments] = QueueArguments
 
@@ -171,7 +171,7 @@ class ChangeQueue(QueueOperationType):
 
 
 class RemoveQueue(QueueOperationType):
-    """Its view is the same, and empty afterwards."""
+    """The view is the same, and empty afterwards."""
 
     name = "queue.remove"
     arguments = RemoveArguments
@@ -217,14 +217,14 @@ def fields_between(before: View, after: View) -> tuple[FieldChange, ...]:
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(OwnedRecord):
-    """What a queue was made."""
+    """The ownership record of a queue."""
 
     size: int | None = None
     durable: bool | None = None
 
 
 class QueueKind:
-    """Queues; what they are declared to be, they are made."""
+    """Queues, which have exactly the declared values."""
 
     name = "Queue"
     spec: type[BaseModel] = QueueSpec
@@ -311,7 +311,7 @@ class QueueKind:
 
 
 class ShelfSpec(BaseModel):
-    """What a project says of new queues."""
+    """The project's settings for new queues."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     highest: int | None = None
@@ -319,7 +319,7 @@ class ShelfSpec(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ShedOptions:
-    """How large a queue may be; the command line has it as ``--highest``."""
+    """The maximum size of a queue; on the command line ``--highest``."""
 
     highest: Annotated[int | None, PlanOption("The size of the largest queue.", metavar="N")] = None
 
@@ -352,7 +352,7 @@ class ShedPlanning(PlanHooks):
 
 
 def find_overfull(declared: Sequence[DesiredResource]) -> Sequence[Diagnostic]:
-    """The shed has room for so much."""
+    """Return an error if the queues need more space than the shed has."""
     queues = [item for item in declared if item.id.kind == "Queue"]
     if sum(item.get_body(QueueSpec).size for item in queues) <= 1000:
         return ()
@@ -375,7 +375,7 @@ PROVIDER = Provider(
 
 @pytest.fixture
 def shed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
-    """An empty shed, with its provider installed beside kdeclare's own."""
+    """An empty shed, with its provider installed in addition to kdeclare's own."""
     _forget()
     installed = entry_points.find_all()
     provider = InstalledEntryPoint(GROUP, "shed", f"{__name__}:PROVIDER")

@@ -1,4 +1,4 @@
-"""Hands a command over to `waiting.py`, and ends as it does: hand_over.py SOCKET [ARGUMENT …]"""
+"""Hands a command over to `waiting.py`, and exits with its exit code: hand_over.py SOCKET [ARGUMENT …]"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""JSON that tests index freely: what is not there fails the test."""
+"""JSON that tests can index freely: a missing key fails the test."""
 
 from typing import Any, TypeAlias
 

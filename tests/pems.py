@@ -1,4 +1,4 @@
-"""Certificates for tests, made as they run: no key is kept in the repository."""
+"""Certificates that tests create at run time, so that no key is stored in the repository."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate, its key, and the key under the password ``secret``."""
+    """Create a folder with a certificate, its key, and the key encrypted with the password ``secret``."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("needs openssl")

@@ -1,14 +1,15 @@
 """Files that let the JVMs and the Spark workers of tests start in half the time.
 
 - Archives of loaded classes (application class data sharing): a broker, a Connect worker and Spark load 5,000
-  to 20,000 classes each time they start; from an archive Java maps them ready to run. Java ignores an archive
-  that was made by another Java or of other jars.
-- A home for Spark without ``pyspark.zip``: each Python process that Spark starts would compile what it
-  imports from there. Without it they import the installed pyspark, which is the same, compiled already.
+  to 20,000 classes each time they start; Java maps the classes in an archive ready to run. Java ignores an
+  archive that was created by another Java version or from other jars.
+- A home for Spark without ``pyspark.zip``: otherwise, each Python process that Spark starts would compile
+  what it imports from that file. Without it, they import the installed pyspark, which is identical but
+  already compiled.
 
-- A ``java`` for scripts that start Kafka in processes of their own, with the archive that fits.
+- A ``java`` for scripts that start Kafka in separate processes, which uses the matching archive.
 
-``make startup-cache`` makes them in the virtual environment, in two parts, that of Kafka and that of Spark.
+``make startup-cache`` creates them in the virtual environment, in two parts: for Kafka and for Spark.
 All tests pass without them.
 """
 
@@ -28,39 +29,39 @@ _OF_KAFKA, _OF_SPARK = _FOLDER / "kafka", _FOLDER / "spark"
 _QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _QUIET_SHARING = "-Xlog:cds*=off"
 
-# Spark fills memory by pages for large data, here of 64 MiB each; zeroing and copying them is a sixth of the
-# CPU of an audit of a few topics. Executors get it from their driver.
+# Spark allocates memory in pages for large data, here 64 MiB each; zeroing and copying them takes a sixth of
+# the CPU time of an audit of a few topics. Executors get this setting from their driver.
 _SMALL_DATA = "-Dspark.buffer.pageSize=1m"
 
 
 def path_with(*folders: Path) -> str:
-    """A PATH for scripts that start Kafka: the folders given, then a ``java`` that uses the archives."""
+    """Return a PATH for scripts that start Kafka: these folders, then a ``java`` that uses the archives."""
     own = [_programs()] if _programs().exists() else []
     return os.pathsep.join([*map(str, (*folders, *own)), os.environ["PATH"]])
 
 
 def archive_options(name: str) -> tuple[str, ...]:
-    """Java's options that use an archive; none where it has not been made."""
+    """Return Java's options to use an archive; empty if it does not exist."""
     file = _archive(name)
     return (f"-XX:SharedArchiveFile={file}", _QUIET_SHARING) if file.exists() else ()
 
 
 def spark_java_options() -> str:
-    """Java's options for drivers, executors and daemons of Spark that end soon.
+    """Return Java's options for short-lived drivers, executors and daemons of Spark.
 
-    They do not compile for later, and do not collect garbage on other processors.
+    They skip long-term compilation, and do not collect garbage on other processors.
     """
     return " ".join((*_QUICK_JVM, *archive_options(SPARK)))
 
 
 def spark_variables() -> dict[str, str]:
-    """Environment variables for processes that start Spark."""
+    """Return environment variables for processes that start Spark."""
     home = {"SPARK_HOME": str(_spark_home())} if _spark_home().exists() else {}
     return home | {"SPARK_SUBMIT_OPTS": f"{spark_java_options()} {_SMALL_DATA}"}
 
 
 def main(part: str) -> None:
-    """Make one part anew; each archive is written by a JVM when it ends."""
+    """Rebuild one part; a JVM writes each archive when it ends."""
     folder = _FOLDER / part
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -98,7 +99,7 @@ def _write_programs() -> None:
     ]
     (_programs() / "java").write_text("\n".join(lines) + "\n")
     (_programs() / "java").chmod(0o755)
-    # kdeclare looks for it beside Java.
+    # kdeclare looks for it next to Java.
     (_programs() / "keytool").symlink_to(Path(java).resolve().with_name("keytool"))
 
 
@@ -156,13 +157,13 @@ def _run_audit(folder: Path) -> None:
 
     folder.mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:
-        # in CI, references to variables would have to be allowed
+        # in CI, references to variables would need permission
         for name in [name for name in os.environ if name == "CI" or name.startswith(("SPARK_", "PYSPARK_"))]:
             patch.delenv(name)
         options = " ".join((*_QUICK_JVM, *_writing(SPARK)))
         for name, value in {**SECRETS, **spark_variables(), "SPARK_SUBMIT_OPTS": options}.items():
             patch.setenv(name, value)
-        patch.setattr(session, "_END_SECONDS", 300.0)  # it writes the archive before it ends
+        patch.setattr(session, "_END_SECONDS", 300.0)  # writes the archive before it ends
         fleet = real_fleet(folder, patch)
         line = ["fleet", "audit", str(fleet.file), "--snapshot", str(fleet.snapshots)]
         assert kdeclare([*line, "--out", str(folder / "out"), "--master", "local[2]"]) == 0

@@ -1,4 +1,4 @@
-"""A person at a terminal: keys go in, and what the screen shows is looked at."""
+"""A user at a terminal: sends keys and reads the screen."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ _COLUMNS = 100
 
 
 class AtTerminal:
-    """``kdeclare shell`` on a pseudo-terminal of its own."""
+    """``kdeclare shell`` on its own pseudo-terminal."""
 
     def __init__(self, folder: Path, *options: str, lines: int, **environ: str) -> None:
         self._screen = pyte.Screen(_COLUMNS, lines)
         self._stream = pyte.Stream(self._screen)
-        # no terminal answers here when it is asked where its cursor is
+        # there is no terminal that could report the cursor position
         own = {"TERM": "xterm", "XDG_STATE_HOME": str(folder / ".state"), "PROMPT_TOOLKIT_NO_CPR": "1"}
         unset = {"NO_COLOR", "PAGER", "KDECLARE_PAGER", "LESS"}
         inherited = {name: value for name, value in os.environ.items() if name not in unset}
@@ -36,7 +36,7 @@ class AtTerminal:
 
     @property
     def screen(self) -> str:
-        """What is to be seen."""
+        """The visible text."""
         return "\n".join(line.rstrip() for line in self._screen.display).strip("\n")
 
     def type(self, *keys: str) -> None:
@@ -45,14 +45,14 @@ class AtTerminal:
             self._process.send(key)
 
     def sees(self, text: str, seconds: float = 20) -> None:
-        """Wait until it is on the screen."""
+        """Wait until this text is on the screen."""
         deadline = time.monotonic() + seconds
         while text not in self.screen:
             assert time.monotonic() < deadline, f"no {text!r} in:\n{self.screen}"
             assert self.reads(), f"it ended without {text!r}:\n{self.screen}"
 
     def interrupts(self, then: str) -> None:
-        """Press Ctrl-C, and again after a while: Python can miss one just before it begins to wait."""
+        """Press Ctrl-C, repeatedly if needed: Python can miss one just before it starts to wait."""
         for seconds in (2, 2, 20):
             self.type(CTRL_C)
             with suppress(AssertionError):
@@ -60,8 +60,8 @@ class AtTerminal:
         raise AssertionError(f"no {then!r} in:\n{self.screen}")
 
     def enter(self, line: str, *, then: str, seconds: float = 20) -> None:
-        """Type a line on an empty screen, and wait for what it says and for the prompt after it."""
-        self.type("\x0c")  # Ctrl-L: what was said before is no answer
+        """Type a line on an empty screen, and wait for its output and for the next prompt."""
+        self.type("\x0c")  # Ctrl-L, so that earlier output does not count
         self.type(line, "\r")
         self.sees(then, seconds)
         self.prompts()
@@ -74,16 +74,16 @@ class AtTerminal:
             self.reads()
 
     def leaves(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end and return the exit code."""
         self._process.expect(pexpect.EOF, timeout=20)
-        return int(self._process.wait())  # its terminal is gone a little before it is itself
+        return int(self._process.wait())  # its terminal closes slightly before the process ends
 
     def end(self) -> None:
-        """Whatever it does."""
+        """Kill the shell, whatever it is doing."""
         self._process.close(force=True)
 
     def reads(self) -> bool:
-        """Look at what is new; False when it has ended."""
+        """Read new output; return False after the end of the shell."""
         try:
             self._stream.feed(self._process.read_nonblocking(65536, 0.1))
         except pexpect.TIMEOUT:
@@ -95,7 +95,7 @@ class AtTerminal:
 
 @contextmanager
 def at_terminal(folder: Path, *options: str, lines: int = 40, **environ: str) -> Iterator[AtTerminal]:
-    """A shell for the length of a with block, at its first prompt."""
+    """A shell for the duration of a with block, at its first prompt."""
     shell = AtTerminal(folder, *options, lines=lines, **environ)
     try:
         shell.prompts()

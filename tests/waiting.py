@@ -1,9 +1,9 @@
-"""A kdeclare that has started already, for scripts that run it many times.
+"""A running kdeclare, for scripts that call it many times.
 
     python -m tests.waiting SOCKET
 
-It waits at the socket. Each command is a fork of it, with the arguments, environment, folder and open files
-of `hand_over.py`, which stands for kdeclare on the path: so none pays for the imports again.
+It listens on the socket. Each command runs in a fork, with the arguments, environment, folder and open files
+of `hand_over.py`, which replaces kdeclare on PATH; so no command pays for the imports again.
 """
 
 import gc
@@ -24,15 +24,15 @@ import kdeclare
 from kdeclare.cli.main import main
 
 MESSAGE = 1 << 16
-"""Bytes that a command and its environment have at most."""
+"""The maximum number of bytes of a command and its environment."""
 
 ROOT = Path(__file__).parents[1]
 
 
 @contextmanager
 def waiting(module: str = "tests.waiting") -> Iterator[str]:
-    """The command line of a kdeclare that ``module`` serves, for as long as the block lasts."""
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own are too long for a socket's path
+    """Serve ``module`` as the command line of a running kdeclare, until the end of the block."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own paths are too long for a socket
         waits = Path(folder) / "socket"
         command = [sys.executable, "-m", module, str(waits)]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
@@ -43,10 +43,10 @@ def waiting(module: str = "tests.waiting") -> Iterator[str]:
 
 
 def serve(where: str, run: Callable[[list[str]], int]) -> None:
-    """Wait for commands; ``run`` gives the exit code of one."""
+    """Wait for commands; ``run`` returns the exit code of one."""
 
     class Command(BaseRequestHandler):
-        """One command, in the fork that is made for it."""
+        """Run one command in the fork that was created for it."""
 
         def handle(self) -> None:
             told, files, _, _ = socket.recv_fds(self.request, MESSAGE, 3)
@@ -66,7 +66,7 @@ def serve(where: str, run: Callable[[list[str]], int]) -> None:
     with _Server(where, Command) as server:
         for found in pkgutil.walk_packages(kdeclare.__path__, "kdeclare."):
             importlib.import_module(found.name)
-        gc.freeze()  # no fork looks through all of it for garbage, which also copies it
+        gc.freeze()  # forks skip garbage collection of existing objects, which would also copy them
         print("ready", flush=True)
         server.serve_forever()
 

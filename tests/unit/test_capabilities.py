@@ -1,4 +1,4 @@
-"""A kind says what it must and nothing more: generic code knows what holds for the rest."""
+"""A kind implements only the mandatory methods; generic code has defaults for the rest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ class LampSpec(BaseModel):
 
 
 class LampKind:
-    """The smallest kind there can be."""
+    """The smallest possible kind."""
 
     name = "Lamp"
     spec: type[BaseModel] = LampSpec

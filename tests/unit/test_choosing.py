@@ -1,4 +1,4 @@
-"""Selecting topics: exact names, regular expressions, and names without a match."""
+"""Which topics a selection means: exact names, regular expressions, and selections that match nothing."""
 
 import pytest
 from hypothesis import given

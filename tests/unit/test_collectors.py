@@ -1,4 +1,4 @@
-"""Providers' values side by side, and reading what many things need in one go."""
+"""Containers of providers' values, and merging several selections into one read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class Lit:
 
 
 class House:
-    """A connection that counts how often it is asked."""
+    """A connection that counts its requests."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""How a dataclass becomes a document, and what its published schema says."""
+"""How a dataclass becomes a document, and what its published schema contains."""
 
 from dataclasses import field
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from kdeclare.core.frozen_dataclass import dataclass
 
 
 class Colour(StrEnum):
-    """Of a book."""
+    """The color of a book."""
 
     RED = "red"
     BLUE = "blue"
@@ -31,9 +31,9 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where a book is.
+    """The position of a book.
 
-    Not published: notes for those who read the code.
+    Not published: notes for readers of the code.
     """
 
     schema_name = "PlaceOfABook"
@@ -62,7 +62,7 @@ class Book:
 
 @dataclass(frozen=True, slots=True)
 class Loan(Book):
-    """A book that somebody has."""
+    """A book that is on loan."""
 
     reader: Opaque[object] = ""
 
@@ -102,7 +102,7 @@ def test_the_schema_says_words_where_they_are_used_and_names_values() -> None:
     words = {"enum": ["red", "blue"], "type": "string"}
     assert properties["colour"] == {"anyOf": [words, {"type": "null"}], "title": "Colour"}
     assert properties["shelf"] == {"anyOf": [{"$ref": "#/$defs/PlaceOfABook"}, {"type": "null"}]}
-    assert SCHEMA["$defs"]["PlaceOfABook"]["description"] == "Where a book is."
+    assert SCHEMA["$defs"]["PlaceOfABook"]["description"] == "The position of a book."
     assert properties["page_count"]["description"] == "Without covers."
     assert {*SCHEMA["$defs"]} == {"DiagnosticDocument", "PlaceDocument", "PlaceOfABook"}
 

@@ -1,4 +1,4 @@
-"""Entry points found in folders are those that `importlib.metadata` finds."""
+"""Entry points found in folders are the same as those that `importlib.metadata` finds."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def find() -> Found:
 def check() -> None:
     found = find()
     assert sorted(found) == sorted(ask_library())
-    for group in {group for group, *_ in found}:  # the order within a group tells which one comes first
+    for group in {group for group, *_ in found}:  # the order within a group decides which one is first
         assert [item for item in found if item[0] == group] == [i for i in ask_library() if i[0] == group]
 
 
@@ -98,7 +98,7 @@ def test_entry_points_of_another_finder(tmp_path: Path, monkeypatch: pytest.Monk
             yield metadata.Distribution.at(tmp_path / "far-1.dist-info")
 
         def find_spec(self, *_: object) -> None:
-            """It has no modules."""
+            """Return None: there are no modules."""
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
     monkeypatch.syspath_prepend(str(tmp_path / "nothing"))

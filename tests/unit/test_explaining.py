@@ -1,4 +1,4 @@
-"""What the names of errors mean for operations: generic code acts on causes, not on names."""
+"""What error names mean for operations: generic code acts on causes, not on names."""
 
 from collections.abc import Mapping
 

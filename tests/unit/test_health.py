@@ -1,4 +1,4 @@
-"""What a partition is, as Kafka's TopicCommand counts it."""
+"""The conditions of a partition, as counted by Kafka's TopicCommand."""
 
 import pytest
 from hypothesis import given
@@ -29,13 +29,13 @@ def test_at_rest(partition: Partition, min_isr: int | None, expected: tuple[Part
 @pytest.mark.parametrize(
     ("partition", "move", "expected"),
     [
-        # 4 is on its way in for 3: three replicas are to be in sync meanwhile
+        # 4 replaces 3: meanwhile, three replicas must be in sync.
         (Partition((1, 2, 4, 3), 1, (1, 2, 3)), Move((1, 2, 4, 3), (4,), (3,)), (MOVING,)),
         (Partition((1, 2, 4, 3), 1, (1, 2)), Move((1, 2, 4, 3), (4,), (3,)), (UNDER, MOVING)),
-        # a factor that is raised is not missed, one that is lowered is kept to the end
+        # A higher replication factor is not required before the end; a lower one applies only at the end.
         (Partition((1, 2, 3), 1, (1,)), Move((1, 2, 3), (2, 3), ()), (MOVING,)),
         (Partition((1, 2, 3), 1, (1, 2)), Move((1, 2, 3), (), (3,)), (UNDER, MOVING)),
-        # the preferred leader is that of the replicas after the move
+        # The preferred leader is the first of the replicas after the move.
         (Partition((4, 1, 2), 1, (1, 2)), Move((4, 1, 2), (4,), (2,)), (OTHER, MOVING)),
         (Partition((3, 1, 2), 1, (3, 1, 2)), Move((3, 1, 2), (), (3,)), (MOVING,)),
     ],

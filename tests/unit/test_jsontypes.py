@@ -1,4 +1,4 @@
-"""Narrowing JSON: what is of another type is refused by name, and nothing is copied that need not be."""
+"""Narrowing JSON: values of another type are rejected by name, and nothing is copied unnecessarily."""
 
 from collections.abc import Callable
 from types import MappingProxyType

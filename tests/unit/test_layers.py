@@ -1,4 +1,4 @@
-"""What the contracts of import-linter in ``pyproject.toml`` cannot say about themselves."""
+"""Checks of the import-linter contracts in ``pyproject.toml`` that they cannot do themselves."""
 
 import tomllib
 from importlib.metadata import packages_distributions, requires
@@ -16,7 +16,7 @@ NEEDED = {canonicalize_name(Requirement(text).name) for text in REQUIRED}
 
 @pytest.mark.parametrize("library", sorted(NEEDED - {"pydantic"}))
 def test_core_is_fenced_from_every_library_but_pydantic(library: str) -> None:
-    """Who adds a dependency to the project adds its module to the contract of the core."""
+    """A new dependency of the project must be added to the contract of the core."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
     (core,) = (contract for contract in contracts if contract["name"] == CORE)
     installed = packages_distributions().items()

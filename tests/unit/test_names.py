@@ -1,4 +1,4 @@
-"""Functions say what they do: the name of a public function starts with a verb, or asks a question."""
+"""Function names say what functions do: public names start with a verb or ask a question."""
 
 import ast
 from collections.abc import Iterator
@@ -64,11 +64,11 @@ NOUNS = {
     "kdeclare/sandbox/status.py:status": "part of the interface of the sandbox",
     "kdeclare/cli/commands/sandbox_text.py:sandbox_schemas": "as the published schemas of other documents",
 }
-"""Functions whose name is a noun all the same, each with the reason."""
+"""Functions whose name is a noun nevertheless, each with the reason."""
 
 
 def list_public_functions() -> Iterator[tuple[str, str]]:
-    """The functions at the top of each module, with the file and name by which they are listed."""
+    """Yield the functions at the top level of each module, with the file and name that identify them."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

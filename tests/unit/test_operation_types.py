@@ -1,4 +1,4 @@
-"""What holds for operation types that do not say otherwise."""
+"""The defaults of operation types."""
 
 from kdeclare.core.operations.operation import Operation
 from kdeclare.core.provider.registry import UnknownOperationType

@@ -1,4 +1,4 @@
-"""Records of ownership: frozen values in memory, the same JSON as ever in files."""
+"""Ownership records: frozen values in memory, unchanged JSON in files."""
 
 import json
 

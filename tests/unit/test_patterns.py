@@ -1,4 +1,4 @@
-"""Regular expressions that users give are RE2's: none hangs, and what RE2 lacks is said with its position."""
+"""Users' regular expressions are RE2: none hangs, and unsupported syntax is reported with its position."""
 
 import time
 from collections.abc import Callable

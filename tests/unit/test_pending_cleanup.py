@@ -1,4 +1,4 @@
-"""Pending cleanup: sections of the state that only their provider understands."""
+"""Pending cleanup: what runs leave to remove later, in sections that only their provider understands."""
 
 import pytest
 from hypothesis import given
@@ -102,7 +102,7 @@ def test_provider_without_leftovers_asks_nothing() -> None:
 
 
 def test_providers_clean_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each cleanup starts from what the previous one left pending."""
+    """Each provider starts from what the previous one left pending."""
 
     def remover(section: str) -> Provider:
         def find(request: CleanupRequest) -> Cleanup | None:

@@ -1,4 +1,4 @@
-"""Retrying: what is sent again, what is not, and how long it waits."""
+"""Retries: which requests are sent again, and after which delay."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -20,7 +20,7 @@ UNKNOWN = Fault("REQUEST_TIMED_OUT", "", FaultKind.UNKNOWN)
 
 
 class Script:
-    """A cluster that plays a list: each call takes the next entry, an answer or a Fault to raise."""
+    """A cluster that plays a script: each call takes the next entry, a response or a Fault to raise."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -61,7 +61,7 @@ class Script:
 
 
 class Waits(list[float]):
-    """The waits that were asked for, instead of waiting."""
+    """Record the requested delays instead of waiting."""
 
     def __init__(self) -> None:
         self.retries: list[Retry] = []
@@ -198,7 +198,7 @@ def test_no_attempt_at_all_makes_no_sense() -> None:
 
 
 class Worker:
-    """A worker that is not ready the first times it is asked for anything."""
+    """A worker that is not ready for the first requests."""
 
     urls = ("https://w",)
 
@@ -242,14 +242,14 @@ def throttled(seconds: float) -> Fault:
 
 def test_quota_refusals_wait_for_the_throttle_time_and_are_no_failed_attempts() -> None:
     names = [f"t{i}" for i in range(9)]
-    # One topic gets through at a time; of the others, brokers say how long they take none.
+    # One topic is accepted at a time; for the others, brokers report how long to wait.
     answers = [
         {name: None if name == names[taken] else throttled(taken + 0.5) for name in names[taken:]}
         for taken in range(9)
     ]
     script, waits = Script(*answers), Waits()
     assert waits.around(script, attempts=3).create_topics(new(*names)) == dict.fromkeys(names)
-    assert list(waits) == [taken + 1.5 for taken in range(8)]  # never less than what brokers say
+    assert list(waits) == [taken + 1.5 for taken in range(8)]  # never less than brokers report
     assert [retry.items for retry in waits.retries] == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
@@ -258,7 +258,7 @@ def test_quota_that_takes_nothing_ends_with_its_own_fault() -> None:
     fault = waits.around(script).create_topics(new("a"))["a"]
     assert isinstance(fault, Fault)
     assert fault.error == "THROTTLING_QUOTA_EXCEEDED"
-    assert list(waits) == [101.0, 101.0]  # 300 s at most without anything being taken
+    assert list(waits) == [101.0, 101.0]  # at most 300 s without progress
 
 
 def test_quota_is_not_waited_for_where_there_is_one_attempt() -> None:

@@ -1,4 +1,4 @@
-"""No known secret value leaves the process, in whatever form others write it."""
+"""No registered secret value leaves the process, in whatever form other programs write it."""
 
 import json
 import stat
@@ -133,4 +133,4 @@ def test_thousands_of_secrets_cost_no_more_than_one() -> None:
     text = "nothing secret in here, or nearly so. " * 5_000
     begin = time.process_time()
     assert scrubber.scrub(text + "secret-value-00042") == text + SCRUBBED
-    assert time.process_time() - begin < 2.0  # 0.04 s on an idle core; the bound is for a busy one
+    assert time.process_time() - begin < 2.0  # 0.04 s on an idle core; the limit allows for a busy one

@@ -1,4 +1,4 @@
-"""Secrets are found wherever they stand: in specs, in arguments, in records of ownership."""
+"""Secrets are found in specs, in arguments and in ownership records, at any depth."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class Login(BaseModel):
 
 @dataclass(frozen=True)
 class Body:
-    """As a provider may have it: a model within a mapping within a dataclass."""
+    """A shape that a provider may use: a model within a mapping within a dataclass."""
 
     logins: Mapping[str, Login]
     size: int = 3
@@ -59,14 +59,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class LoginRecord(Arguments):
-    """What is owned of a login."""
+    """The ownership record of a login."""
 
     password: SecretRef
 
 
 @dataclass(frozen=True, slots=True)
 class DoorRecord(OwnedRecord):
-    """What is owned of a door."""
+    """The ownership record of a door."""
 
     logins: Mapping[str, LoginRecord]
 
@@ -86,7 +86,7 @@ class Unresolvable:
 
 
 class Gone:
-    """No secret is what it was when planned."""
+    """A source in which every secret has changed since the plan."""
 
     def reveal(self, secret: SecretRef) -> str:
         raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
@@ -102,7 +102,7 @@ def ref(name: str) -> SecretRef:
 
 @dataclass(frozen=True)
 class DoorArgs(Arguments):
-    """Secrets at several depths. was: one of earlier, for the way back."""
+    """Secrets at several depths. was: the previous secret, for the rollback."""
 
     token: SecretRef | str = "t"
     logins: tuple[Mapping[str, SecretRef], ...] = ()
@@ -176,7 +176,7 @@ def test_body_of_any_shape_is_sealed_with_the_hashes_of_the_state() -> None:
     ],
 )
 def test_secret_that_has_changed_is_noticed_wherever_it_stands_in_the_arguments(args: DoorArgs) -> None:
-    """Only values within ``ops`` were looked at: any other secret was sent without having been compared."""
+    """Regression: only values within ``ops`` were checked, so that other secrets were sent unchecked."""
     (problem,) = find_changed_secrets([operation(args)], Gone())
     assert [d.code for d in problem.diagnostics] == ["secret-changed"]
 
