@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Apply the saved plan, that and nothing else, if it is what the merged manifests say; otherwise it is refused as
-# stale, with exit code 4. kdeclare itself refuses one that no longer fits the cluster, with the same.
+# Apply exactly the saved plan, if the merged manifests produce it. Otherwise refuse it as stale, with exit code 4.
+# kdeclare itself refuses a plan that no longer matches the cluster, with the same code.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
 code=0
 : > "$out/said.txt"
-kdeclare plan "${reach[@]}" "${arguments[@]}" --format json > "$out/fresh.json" || true  # with errors it is a plan, too
+kdeclare plan "${reach[@]}" "${arguments[@]}" --format json > "$out/fresh.json" || true  # a plan with errors is also a plan
 python3 "$steps/reviewed.py" "$plan" "$out/fresh.json" > "$out/applied.txt" || code=$?
 if [ "$code" -eq 0 ]; then
   kdeclare apply "$plan" "${reach[@]}" --yes 2>&1 > "$out/applied.txt" | tee "$out/said.txt" >&2 ||
     code=${PIPESTATUS[0]}
 fi
 cat "$out/applied.txt"
-# why it could not be applied at all, which other formats have on stdout; not what else went to the log
+# add the reason why nothing could be applied, which other formats have on stdout; leave out the rest of the log
 sed -n -E '/^(error|denied): /,$p' "$out/said.txt" >> "$out/applied.txt"
 rm "$out/said.txt"
 {

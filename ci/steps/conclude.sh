@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# End as kdeclare did, now that everybody has been told.
+# Exit with kdeclare's exit code, after the comment was written.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
@@ -8,7 +8,7 @@ code=$(cat "$out/exit-code" 2> /dev/null) || {
   exit 1
 }
 [[ "$code" =~ ^[0-9]{1,3}$ ]] || {
-  echo "The exit code of kdeclare was not kept." >&2
+  echo "The exit code of kdeclare was not recorded." >&2
   exit 1
 }
 tell exit-code "$code"

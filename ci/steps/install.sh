@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kdeclare from the checkout that this file is in, in a virtual environment of its own: install.sh FOLDER
+# Install kdeclare from the checkout of this file into a virtual environment: install.sh FOLDER
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$1

@@ -1,16 +1,16 @@
-"""Says whether a saved plan does nothing but what a fresh plan of the merged manifests does.
+"""Check that a saved plan has only operations that a fresh plan of the merged manifests also has.
 
     python3 reviewed.py SAVED FRESH
 
-Who may push a branch can keep any plan under the name of the reviewed one. So each operation and each change
-of ownership of the saved plan has to stand in the fresh one, and be the same. That the fresh one has more
-does not matter, as it is not applied. Secrets need no exception: the salt of their hashes is made of the
-place where they stand, so equal values have equal hashes.
+A user who can push a branch can store any plan under the name of the reviewed one. Therefore each operation
+and each change of ownership of the saved plan must be in the fresh plan and be identical. Additional
+operations of the fresh plan do not matter, because they are not applied. Secrets need no exception: the salt
+of their hashes is derived from their position, so equal values have equal hashes.
 
-Of the saved plan, only names are printed, and only if they consist of characters that names can have: nobody
-has reviewed the rest, and this runs in the job that may change the cluster.
+Only names of the saved plan are printed, and only if they consist of characters that names can have: the
+rest was not reviewed, and this script runs in the job that may change the cluster.
 
-Exit code: 0 so it is; 4 the plan is refused; 1 there is no fresh plan to tell by.
+Exit code: 0 if the plan may be applied; 4 if it is refused; 1 if there is no fresh plan to compare with.
 """
 
 import json
@@ -24,13 +24,13 @@ OK, ERROR, STALE = 0, 1, 4
 
 _ABOUT = ("project", "env", "cluster", "undoes")
 _LONGEST = 300
-"""Characters of a value that are shown."""
+"""The maximum number of characters of a value that are shown."""
 
 _NAME = re.compile(r"(?!.*::)[A-Za-z0-9 ._:/@|%+-]{1,300}")
 
 
 def differences(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> Iterator[str]:
-    """What the saved plan says and the fresh one does not, a line each; nothing where it may be applied."""
+    """Yield a line for each difference of the saved plan; none if it may be applied."""
     for key in _ABOUT:
         if _canonical(saved.get(key)) != _canonical(fresh.get(key)):
             yield f"{key}: {_planned_now(fresh.get(key))}"
@@ -42,7 +42,7 @@ def differences(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> Iterator[
 
 def _of_one(name: str, saved: Mapping[str, Any], fresh: Mapping[str, Any] | None) -> Iterator[str]:
     if fresh is None:
-        yield f"{name}: is not planned any more"
+        yield f"{name}: is no longer planned"
         return
     for key in sorted(saved.keys() | fresh.keys()):
         if _canonical(saved.get(key)) != _canonical(fresh.get(key)):
@@ -50,7 +50,7 @@ def _of_one(name: str, saved: Mapping[str, Any], fresh: Mapping[str, Any] | None
 
 
 def _canonical(value: Any) -> str:
-    """As text: to Python, true and 1 and 1.0 are equal."""
+    """Return JSON text, because Python considers true, 1 and 1.0 equal."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -59,7 +59,7 @@ def _safe_name(name: object) -> str:
 
 
 def _planned_now(fresh: Any) -> str:
-    return f"differs from what is planned now, {_canonical(fresh)[:_LONGEST]}"
+    return f"differs from the current plan: {_canonical(fresh)[:_LONGEST]}"
 
 
 def _problems(fresh: Mapping[str, Any]) -> Iterator[str]:
@@ -71,24 +71,22 @@ def _problems(fresh: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main(saved_file: str, fresh_file: str) -> int:
-    """Print what keeps the saved plan from being applied; the exit code."""
+    """Print the reasons to refuse the saved plan, and return the exit code."""
     text = Path(fresh_file).read_text(encoding="utf-8")
-    fresh = json.loads(text) if text else {}  # empty: wrong usage, told in the log
+    fresh = json.loads(text) if text else {}  # empty after a usage error, which is in the log
     if "operations" not in fresh:
-        print(
-            "The merged manifests cannot be planned, so nothing tells what was reviewed. Nothing is applied."
-        )
+        print("The merged manifests cannot be planned, so the plan cannot be verified. Nothing is applied.")
         print(*_problems(fresh), sep="\n")
         return ERROR
     found = list(differences(json.loads(Path(saved_file).read_text(encoding="utf-8-sig")), fresh))
     if not found:
         return OK
-    print("The plan is not what the merged manifests say now. Nothing is applied.\n")
+    print("The merged manifests no longer produce this plan. Nothing is applied.\n")
     print(*(f"  {line}" for line in found), sep="\n")
     print(*_problems(fresh), sep="\n")
     print(
-        "\nManifests, cluster or a secret have changed since the plan was made; or it is not the one\n"
-        "that was reviewed. Plan again with a pull request, and review that."
+        "\nThe manifests, the cluster or a secret have changed since the plan was made, or this is not\n"
+        "the reviewed plan. Open a pull request with a new plan, and review that plan."
     )
     return STALE
 

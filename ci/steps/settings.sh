@@ -1,14 +1,14 @@
 # shellcheck shell=bash disable=SC2034
-# What the steps are told, all of it by the environment; sourced by each of them.
+# Settings of the steps, from environment variables; each step sources this file.
 #
 #   KDECLARE_PROJECT            the project file, from the top of the checkout (default: kdeclare.yaml)
 #   KDECLARE_ENV                the environment (default: the project's own default)
-#   KDECLARE_PLAN_ARGUMENTS     with plan and apply, more options of "kdeclare plan", one a line
-#   KDECLARE_CLIENT_PROPERTIES  Kafka client properties: a secret's text; or, in _FILE, the path of one
-#   KDECLARE_STATE_BRANCH       the git branch that keeps the state (default: none, the project says where)
-#   KDECLARE_OUT                the folder for all that the steps leave (default: .kdeclare)
+#   KDECLARE_PLAN_ARGUMENTS     with plan and apply, additional options of "kdeclare plan", one per line
+#   KDECLARE_CLIENT_PROPERTIES  Kafka client properties: the text of a secret; or, in _FILE, the path of a file
+#   KDECLARE_STATE_BRANCH       the git branch that stores the state (default: none, the project file defines the location)
+#   KDECLARE_OUT                the folder for all files that the steps write (default: .kdeclare)
 #   KDECLARE_PLAN_FILE          the saved plan (default: kdeclare.plan.json in that folder)
-#   KDECLARE_BASE               the branch that a pull request is to be merged to; see base.sh
+#   KDECLARE_BASE               the target branch of a pull request; see base.sh
 
 project=${KDECLARE_PROJECT:-kdeclare.yaml}
 environment=${KDECLARE_ENV:-}
@@ -18,9 +18,9 @@ state=$out/state
 trusted=$out/trusted.yaml
 mkdir -p "$out"
 
-# The log holds text from manifests and pull requests. GitHub runs log lines such as "::add-mask::" as commands,
-# except between stop-commands and a word that cannot be guessed. Standard error joins standard output, because
-# only the lines of one stream have a certain order.
+# The log contains text from manifests and pull requests. GitHub runs log lines such as "::add-mask::" as commands,
+# except between stop-commands and a random word. Standard error is redirected to standard output, because only the
+# lines of a single stream have a defined order.
 fence=
 if [ "${GITHUB_ACTIONS:-}" = true ] && [ -z "${KDECLARE_FENCED:-}" ]; then
   exec 2>&1
@@ -35,8 +35,8 @@ finish() {
 }
 trap finish EXIT
 
-# Run kdeclare without the credentials of the job, which only the steps need, and without the files by which a step
-# controls the runner: manifests can refer to environment variables.
+# Run kdeclare without the credentials of the job, which only the steps need, and without the files with which a step
+# controls the runner, because manifests can refer to environment variables.
 kdeclare() {
   local name settings=(CI=true) without=()
   for name in GH_TOKEN GH_ENTERPRISE_TOKEN GITHUB_TOKEN GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE \
@@ -50,7 +50,7 @@ kdeclare() {
   env "${without[@]}" "${settings[@]}" kdeclare "$@"
 }
 
-# Have git log in: log_in_to_git USER TOKEN. By the environment, because every user of a machine can read command lines.
+# Configure git's login: log_in_to_git USER TOKEN. Uses the environment, because every user can read command lines.
 log_in_to_git() {
   local basic
   [ -n "$2" ] || return 0
@@ -61,10 +61,10 @@ log_in_to_git() {
 
 steps=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# One word for several texts, in which no other texts end up: for markers and names of artifacts.
+# Join several texts into one unambiguous word, for markers and names of artifacts.
 word() { python3 "$steps/word.py" "$@"; }
 
-# One word for this project in this environment, and the words for what an audit looks at.
+# A word for this project and environment, and the words for the subject of an audit.
 which=$(word "${project%kdeclare.yaml}" "${environment:-default}")
 audited=$which
 [ -z "${KDECLARE_FLEET:-}" ] || audited="fleet $(word "$KDECLARE_FLEET")"
@@ -76,7 +76,7 @@ reach=("${setting[@]}")
 [ -z "${KDECLARE_STATE_BRANCH:-}" ] || reach+=(--state "$state")
 properties=${KDECLARE_CLIENT_PROPERTIES_FILE:-}
 if [ -n "${KDECLARE_CLIENT_PROPERTIES:-}" ]; then
-  properties=$(mktemp)  # for its owner's eyes only
+  properties=$(mktemp)  # readable only by its owner
   written=$properties
   printf '%s\n' "$KDECLARE_CLIENT_PROPERTIES" > "$properties"
 fi
@@ -84,33 +84,33 @@ fi
 
 mapfile -t arguments < <(grep -v '^[[:space:]]*$' <<< "${KDECLARE_PLAN_ARGUMENTS:-}" || true)
 
-# What answer.py picks from an API's answer: pick ANSWER QUESTION [VALUE …]
+# Extract values from an API response with answer.py: pick ANSWER QUESTION [VALUE …]
 pick() { python3 "$steps/answer.py" "${@:2}" <<< "$1"; }
 
-# What merging does with the plan, for the foot of a comment: a job that fails leaves none to be applied.
+# The effect of a merge on the plan, for the end of a comment: a failed job leaves no plan to apply.
 promise() {
   if [ "$(cat "$out/exit-code")" = 0 ]; then
-    echo "merged, exactly this plan is applied"
+    echo "if you merge, exactly this plan is applied"
   else
     echo "nothing is applied until this check passes"
   fi
 }
 
-# Words for other steps: GitHub's way, where there is one.
+# Set an output for other steps, on GitHub: tell NAME VALUE
 tell() {
   case $2 in
     *$'\n'* | *$'\r'*)
-      echo "The value of $1 has more than one line." >&2
+      echo "The value of $1 must not have more than one line." >&2
       exit 64
       ;;
   esac
   printf '%s=%s\n' "$1" "$2" >> "${GITHUB_OUTPUT:-/dev/null}"
 }
 
-# A file that people see on the page of the run.
+# Show a file on the page of the run.
 summary() { cat -- "$1" >> "${GITHUB_STEP_SUMMARY:-/dev/null}"; }
 
-# Name the findings for code scanning; wrong usage leaves none.
+# Set the output for code scanning; after a usage error there are no findings.
 findings() {
   if [ -s "$out/kdeclare.sarif" ]; then
     tell sarif "$out/kdeclare.sarif"

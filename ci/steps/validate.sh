@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check the manifests without a cluster and without any secret: fit for pull requests from forks.
+# Validate the manifests without a cluster and without any secret, also for pull requests from forks.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 

@@ -1,8 +1,8 @@
-"""One word for several texts, of characters that markers and names of artifacts can have.
+"""Join several texts into one word of characters that markers and names of artifacts can have.
 
     python3 word.py TEXT …
 
-Other texts, or others in another order, have another word. An empty one at the beginning is left out.
+Different texts, or the same texts in another order, give different words. An empty first text is left out.
 """
 
 import sys
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 
 def word(texts: list[str]) -> str:
-    """``kafka/`` and ``eu`` as ``kafka%2F@eu``: no sign of joining is left in the parts."""
+    """Return ``kafka%2F@eu`` for ``kafka/`` and ``eu``: the parts never contain the separator."""
     parts = texts[1:] if not texts[0] else texts
     return "@".join(quote(text, safe="", errors="surrogateescape") for text in parts)
 

@@ -64,7 +64,7 @@ def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(github: Runner) 
     report = (github.out / "report.md").read_text()
     assert report in first["body"]
     assert len(first["body"]) - len(report) < 65_536 - MAX_LENGTH, "there is always room for what is added"
-    assert "this run</a>; merged, exactly this plan is applied." in first["body"]
+    assert "this run</a>; if you merge, exactly this plan is applied." in first["body"]
     github.topic("refunds")
     planned(github, run=2)
     assert [c["id"] for c in github.knows["comments"]] == [1, 2, 3, first["id"]]
@@ -178,7 +178,7 @@ def test_a_stale_plan_is_refused(github: Runner) -> None:
     assert applied(github) == 4
     told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
     assert "kdeclare apply: exit code 4" in told
-    assert "The plan is not what the merged manifests say now" in told
+    assert "The merged manifests no longer produce this plan" in told
     refused = told.partition("kdeclare apply: exit code 4")[2]
     assert '"3000"' in refused, "what it is now, which nobody has reviewed"
 
@@ -221,10 +221,10 @@ def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(github: Runner) 
     assert applied(github) == 4
     assert topics(github) == set()
     told = Path(github.environ["GITHUB_STEP_SUMMARY"]).read_text()
-    assert "The plan is not what the merged manifests say" in told
+    assert "The merged manifests no longer produce this plan" in told
     refused = told.partition("kdeclare apply: exit code 4")[2]
-    assert "ownership Topic/evil: is not planned any more" in refused
-    assert refused.count("is not planned any more") == 2, "its operation is the other; the rest is as it was"
+    assert "ownership Topic/evil: is no longer planned" in refused
+    assert refused.count("is no longer planned") == 2, "its operation is the other; the rest is as it was"
 
 
 def test_plans_are_made_with_the_options_that_the_workflows_give(github: Runner) -> None:
@@ -285,7 +285,8 @@ def test_without_a_reviewed_plan_nothing_is_applied(github: Runner, facts: dict[
     succeeded(github, 1, **facts)
     ran = github.run("github/run.sh", KDECLARE_COMMAND="apply")
     assert ran.returncode == 1
-    assert "No successful run of kdeclare-plan.yml for the head of #12" in ran.stderr
+    assert ", the head of #12, has the artifact kdeclare-plan-lab-12." in ran.stderr
+    assert "No successful run of kdeclare-plan.yml for " in ran.stderr
     assert "Nothing is applied." in ran.stderr
     assert not (github.out / "exit-code").exists(), "kdeclare apply was not run"
     assert github.exit_code == 1
@@ -326,7 +327,7 @@ def test_drift_is_one_issue(github: Runner) -> None:
     changed = "## Plan for shop/lab on lab:9092: 1 to change."
     assert [(state, line[: len(changed)]) for state, line in audited(github)] == [("open", changed)]
     assert github.exit_code == 0
-    assert github.knows["issues"][0]["title"] == "Kafka is not as declared: lab"
+    assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: lab"
     github.topic("refunds")
     [(state, line)] = audited(github)
     assert (state, "1 to create" in line) == ("open", True), "it is kept up to date"
@@ -388,7 +389,7 @@ def test_what_is_against_a_policy_in_a_fleet_is_told_too(github: Runner) -> None
     )
     assert audited(github) == [("open", "## Audit: 1 policy")]
     assert told.read_text().split("--detailed-exitcode ")[1] == "--fail-on policy\n"
-    assert github.knows["issues"][0]["title"] == "Kafka is not as declared: fleet.yaml"
+    assert github.knows["issues"][0]["title"] == "Kafka differs from its manifests: fleet.yaml"
 
 
 def test_an_audit_that_fails_changes_no_issue(github: Runner) -> None:

@@ -95,7 +95,7 @@ def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(gitlab: Runner) 
     (gitlab.checkout / "manifests" / "evil.yaml").unlink()
     for step in ("state.sh load", "gitlab/find-plan.sh", "apply.sh"):
         ran = gitlab.well(*step.split(), CI_COMMIT_SHA=MERGED)
-    assert "The plan is not what the merged manifests say" in ran.stdout
+    assert "The merged manifests no longer produce this plan" in ran.stdout
     assert gitlab.exit_code == 4
     assert load(Path(gitlab.environ["STUB_CLUSTER"])).topics() == {}
 
@@ -103,19 +103,25 @@ def test_a_plan_that_the_merged_manifests_do_not_say_is_refused(gitlab: Runner) 
 REFUSED = {
     "not merged": ({"state": "closed"}, "was not merged from a merge request"),
     "merged elsewhere": ({"target_branch": "old"}, "was not merged from a merge request"),
-    "failed": ({"head_pipeline": PIPELINE | {"status": "failed"}}, "The last pipeline of !4 was no success"),
-    "no pipeline": ({"head_pipeline": None}, "The last pipeline of !4 was no success"),
-    "a fork's": ({"source_project_id": 8}, "or a fork's"),
-    "a branch's": ({"head_pipeline": PIPELINE | {"ref": "topics"}}, "was no success, or none of its own"),
+    "failed": (
+        {"head_pipeline": PIPELINE | {"status": "failed"}},
+        "The last pipeline of !4 failed, does not belong to it, or is from a fork",
+    ),
+    "no pipeline": (
+        {"head_pipeline": None},
+        "The last pipeline of !4 failed, does not belong to it, or is from a fork",
+    ),
+    "a fork's": ({"source_project_id": 8}, "or is from a fork"),
+    "a branch's": ({"head_pipeline": PIPELINE | {"ref": "topics"}}, "failed, does not belong to it, or"),
     "another merge request's": (
         {"head_pipeline": PIPELINE | {"ref": "refs/merge-requests/44/head"}},
-        "was no success, or none of its own",
+        "failed, does not belong to it, or",
     ),
     "another pipeline": (
         {"head_pipeline": PIPELINE | {"id": 51}},
         "no successful job 'kdeclare-plan'",
     ),
-    "artifact gone": ({}, "Job 60 of !4 keeps no .kdeclare/kdeclare.plan.json"),
+    "artifact gone": ({}, "Job 60 of !4 does not have the artifact .kdeclare/kdeclare.plan.json"),
 }
 
 
@@ -140,7 +146,9 @@ def test_a_fleet_and_a_project_do_not_share_an_issue(gitlab: Runner) -> None:
     reported(gitlab, "one")
     for fleet in ("", "fleet.yaml", "other.yaml", "fleet.yaml"):
         gitlab.well("gitlab/issue.sh", KDECLARE_FLEET=fleet)
-    titles = [issue["title"].removeprefix("Kafka is not as declared: ") for issue in gitlab.knows["issues"]]
+    titles = [
+        issue["title"].removeprefix("Kafka differs from its manifests: ") for issue in gitlab.knows["issues"]
+    ]
     assert titles == ["default", "fleet.yaml", "other.yaml"]
 
 
@@ -156,7 +164,7 @@ def test_drift_is_one_issue(gitlab: Runner) -> None:
     assert unmarked["description"] is None
     assert others == marked, "someone else's issue with the same marker"
     assert issue["description"] == "<!-- kdeclare audit default -->\ntwo"
-    assert (issue["title"], issue["state"]) == ("Kafka is not as declared: default", "closed")
+    assert (issue["title"], issue["state"]) == ("Kafka differs from its manifests: default", "closed")
 
 
 @pytest.mark.parametrize("step", ["gitlab/note.sh", "gitlab/find-plan.sh", "gitlab/issue.sh"])

@@ -60,10 +60,10 @@ def test_what_makes_no_difference(tmp_path: Path, facts: dict[str, Any]) -> None
 
 
 OTHERWISE = {
-    "operation gone": ({"operations": []}, "operations create: is not planned any more"),
+    "operation gone": ({"operations": []}, "operations create: is no longer planned"),
     "other arguments": (
         {"operations": [CREATE | {"args": {}}]},
-        "create, args: differs from what is planned now, {}",
+        "create, args: differs from the current plan: {}",
     ),
     "other expectation": (
         {"operations": [CREATE | {"expect": {"exists": True}}]},
@@ -71,19 +71,19 @@ OTHERWISE = {
     ),
     "an inverse more": (
         {"operations": [CREATE | {"inverse": {}}]},
-        "inverse: differs from what is planned now, {}",
+        "inverse: differs from the current plan: {}",
     ),
     "true is not one": (
         {"operations": [CREATE | {"args": {"partitions": True}}]},
         "create, args: differs from",
     ),
-    "ownership gone": ({"ownership": []}, "ownership Topic/orders: is not planned any more"),
+    "ownership gone": ({"ownership": []}, "ownership Topic/orders: is no longer planned"),
     "other ownership": (
         {"ownership": [OWNED | {"after": None}]},
         "ownership Topic/orders, after: differs from",
     ),
     "another cluster": ({"cluster": {"id": "y", "name": "lab:9092"}}, "cluster: differs from"),
-    "a rollback": ({"undoes": "run"}, 'undoes: differs from what is planned now, "run"'),
+    "a rollback": ({"undoes": "run"}, 'undoes: differs from the current plan: "run"'),
 }
 
 
@@ -103,8 +103,8 @@ def test_nothing_that_was_not_reviewed_is_printed(tmp_path: Path) -> None:
     code, told = compared(tmp_path, {**saved, "ownership": [OWNED | {"id": evil}]}, PLAN)
     assert code == 4
     assert not any(part in told for part in ("set-output", "add-mask", "evil.example"))
-    assert "operations (not shown: not a name): is not planned any more" in told
-    assert "operations create, args: differs from what is planned now, " in told
+    assert "operations (not shown: not a name): is no longer planned" in told
+    assert "operations create, args: differs from the current plan: " in told
 
 
 def test_without_a_fresh_plan_nothing_is_applied(tmp_path: Path) -> None:

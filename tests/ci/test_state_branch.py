@@ -32,7 +32,7 @@ def save(runner: Runner, text: str, step: str = "save", environment: str = "lab"
 
 
 def test_what_is_saved_is_loaded_elsewhere(runner: Runner) -> None:
-    assert "There is no branch kdeclare-state yet" in runner.well("state.sh", "load").stdout
+    assert "Branch kdeclare-state does not exist yet" in runner.well("state.sh", "load").stdout
     save(runner, "one")
     runner.afresh()
     runner.well("state.sh", "load")
@@ -47,10 +47,10 @@ def test_what_is_saved_is_loaded_elsewhere(runner: Runner) -> None:
 
 def test_a_state_that_did_not_change_is_not_saved(runner: Runner) -> None:
     runner.well("state.sh", "load")
-    assert "The state is as it was." in runner.well("state.sh", "save").stdout
+    assert "The state has not changed." in runner.well("state.sh", "save").stdout
     assert git(runner, "branch") == ""
     save(runner, "one")
-    assert "The state is as it was." in runner.well("state.sh", "save").stdout
+    assert "The state has not changed." in runner.well("state.sh", "save").stdout
     runner.afresh()
     assert "No state was loaded" in runner.well("state.sh", "save").stdout
 
@@ -82,7 +82,7 @@ def test_jobs_for_other_environments_save_on_top_of_each_other(runner: Runner, b
     save(runner, f"{LINES}3", environment="three")
     environments = {"one": 1, "two": 2, "three": 3}
     assert kept(runner) == {f"shop/{name}/state.json": f"{LINES}{n}" for name, n in environments.items()}
-    assert "The state is as it was." in runner.well("state.sh", "save").stdout
+    assert "The state has not changed." in runner.well("state.sh", "save").stdout
 
 
 def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:

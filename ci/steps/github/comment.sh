@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One comment on the pull request, kept up to date: found again by a marker that nobody sees.
+# Write one comment on the pull request and keep it up to date. A hidden marker identifies it.
 #
-#   KDECLARE_PULL  the pull request's number; KDECLARE_REVISION, KDECLARE_RUN_URL: what was planned, and where
-#   KDECLARE_COMMENT_AUTHOR  who GH_TOKEN belongs to (default: github-actions[bot])
+#   KDECLARE_PULL  the number of the pull request; KDECLARE_REVISION, KDECLARE_RUN_URL: the planned commit, and the run
+#   KDECLARE_COMMENT_AUTHOR  the user of GH_TOKEN (default: github-actions[bot])
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fetch the plan that was reviewed: that of the last successful plan run for the head of the pull request
-# that this commit was merged from. Where there is none, nothing is applied. Whoever may push a branch can have
-# such a run keep another plan: apply.sh looks whether it is what the merged manifests say.
+# Fetch the reviewed plan: the plan of the last successful plan run for the head of the pull request that this
+# commit was merged from. Without such a plan, nothing is applied. A user who can push a branch can make such a run
+# store another plan, so apply.sh checks whether the merged manifests produce it.
 #
-#   GITHUB_SHA, GITHUB_REF_NAME  the commit and its branch; KDECLARE_PLAN_WORKFLOW  the file that plans
+#   GITHUB_SHA, GITHUB_REF_NAME  the commit and its branch; KDECLARE_PLAN_WORKFLOW  the file of the plan workflow
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
@@ -14,7 +14,7 @@ nothing() {
 
 answer=$(gh api "repos/$GITHUB_REPOSITORY/commits/$GITHUB_SHA/pulls")
 mapfile -t pull <<< "$(pick "$answer" github-pull "$GITHUB_REF_NAME")"
-[ "${#pull[@]}" -eq 3 ] || nothing "$GITHUB_SHA was not merged from a pull request, so nobody reviewed a plan."
+[ "${#pull[@]}" -eq 3 ] || nothing "$GITHUB_SHA was not merged from a pull request, so there is no reviewed plan."
 
 workflow=${KDECLARE_PLAN_WORKFLOW:-kdeclare-plan.yml}
 query="head_sha=${pull[1]}&event=pull_request&status=success&per_page=100"
@@ -25,9 +25,9 @@ for run in $(pick "$answer" github-runs "$GITHUB_REPOSITORY" "${pull[2]}"); do
   if gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$artifact" --dir "$fetched"; then
     mkdir -p "$(dirname "$plan")"
     mv "$fetched/$(basename "$plan")" "$plan"
-    # not shown: anyone who can push a branch can have put anything into it
-    echo "Found the plan of #${pull[0]}, made by run $run for ${pull[1]}."
+    # not shown, because every user who can push a branch could have put any text into it
+    echo "Found the plan of #${pull[0]} from run $run for ${pull[1]}."
     exit 0
   fi
 done
-nothing "No successful run of $workflow for the head of #${pull[0]}, ${pull[1]}, keeps $artifact."
+nothing "No successful run of $workflow for ${pull[1]}, the head of #${pull[0]}, has the artifact $artifact."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One issue about drift: opened, kept up to date, and closed when all is in order again.
+# Open one issue about drift, keep it up to date, and close it when there is no drift.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
@@ -16,13 +16,13 @@ case $(cat "$out/found") in
       gh issue edit "$found" --repo "$GITHUB_REPOSITORY" --body-file "$out/issue.md"
     else
       gh label create "$label" --repo "$GITHUB_REPOSITORY" --force \
-        --description "A cluster is not as its manifests say"
+        --description "A cluster differs from its manifests"
       gh issue create --repo "$GITHUB_REPOSITORY" --label "$label" --body-file "$out/issue.md" \
-        --title "Kafka is not as declared: ${KDECLARE_FLEET:-$which}"
+        --title "Kafka differs from its manifests: ${KDECLARE_FLEET:-$which}"
     fi
     ;;
   in-order)
-    [ -z "$found" ] || gh issue close "$found" --repo "$GITHUB_REPOSITORY" --comment "All is as declared again."
+    [ -z "$found" ] || gh issue close "$found" --repo "$GITHUB_REPOSITORY" --comment "The cluster matches its manifests again."
     ;;
-  *) echo "The audit failed: what is known of drift stays as it is." >&2 ;;
+  *) echo "The audit failed; the issue stays unchanged." >&2 ;;
 esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One command of action.yml, but for saving the state, uploads and the end, which are steps of their own.
+# Run one command of action.yml. Saving the state, uploads and the final exit code are separate steps.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 
@@ -25,7 +25,7 @@ case ${KDECLARE_COMMAND:-} in
     "$steps/github/issue.sh"
     ;;
   *)
-    echo "command: '${KDECLARE_COMMAND:-}' is none of validate, plan, apply and audit." >&2
+    echo "command: '${KDECLARE_COMMAND:-}' is not valid. Use validate, plan, apply or audit." >&2
     exit 64
     ;;
 esac

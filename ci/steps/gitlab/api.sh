@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# GitLab's API, with KDECLARE_GITLAB_TOKEN; sourced by the steps, after settings.sh.
-# api PATH [curl's options …]: of the project
+# Functions for GitLab's API, with KDECLARE_GITLAB_TOKEN; the steps source this file after settings.sh.
+# api PATH [curl's options …]: send a request about the project
 
 api() { request "projects/$CI_PROJECT_ID/$1" "${@:2}"; }
 
-# The id of the user that the token belongs to.
+# Print the id of the token's user.
 own_id() {
   local answer
   answer=$(request user) || return
@@ -12,7 +12,7 @@ own_id() {
 }
 
 request() {
-  # by a file descriptor: what stands in a command line, everybody on the machine can read
+  # with a file descriptor, because every user of the machine can read command lines
   curl --silent --show-error --fail-with-body --retry 3 \
     --config <(printf 'header = "PRIVATE-TOKEN: %s"\n' "$KDECLARE_GITLAB_TOKEN") \
     "${@:2}" "$CI_API_V4_URL/$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One issue about drift: opened, kept up to date, and closed when all is in order again.
+# Open one issue about drift, keep it up to date, and close it when there is no drift.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
@@ -17,10 +17,10 @@ case $(cat "$out/found") in
       api "issues/$found" --request PUT --data-urlencode "description@$out/issue.md" > /dev/null
     else
       api issues --request POST --data-urlencode "labels=$label" \
-        --data-urlencode "title=Kafka is not as declared: ${KDECLARE_FLEET:-$which}" \
+        --data-urlencode "title=Kafka differs from its manifests: ${KDECLARE_FLEET:-$which}" \
         --data-urlencode "description@$out/issue.md" > /dev/null
     fi
     ;;
   in-order) [ -z "$found" ] || api "issues/$found" --request PUT --data-urlencode "state_event=close" > /dev/null ;;
-  *) echo "The audit failed: what is known of drift stays as it is." >&2 ;;
+  *) echo "The audit failed; the issue stays unchanged." >&2 ;;
 esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One note on the merge request, kept up to date: found again by a hidden marker and its author.
+# Write one note on the merge request and keep it up to date. A hidden marker and its author identify it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../settings.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/api.sh"
