@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.providers.kafka.client.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.created_topics import decode_created_topics
 from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.client.wire_format import RawResponse, read_uvarint, skip_tags
 from kdeclare.providers.kafka.ids import ConfigResource, ConfigScope
@@ -188,6 +189,42 @@ def test_a_brokers_overrides_are_those_of_that_very_resource(name: str, own: str
     query = ConfigQuery(ConfigResource(ConfigScope.BROKER, name), overrides=True)
     (found,) = ours(query, result(name, *row, scope=4))
     assert list(found) == [own]
+
+
+CREATED = CreateTopicsResponse.CreatableTopicResult
+created_configs = st.lists(
+    st.builds(
+        CREATED.CreatableTopicConfigs,
+        name=st.sampled_from(KEYS),
+        value=texts,
+        read_only=st.booleans(),
+        config_source=st.integers(-1, 8),
+        is_sensitive=st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+@given(st.data())
+def test_created_topics_equal_kafka_pythons(data: st.DataObject) -> None:
+    blocks = data.draw(
+        st.lists(created_configs, min_size=1, max_size=6)
+    )  # more than are kept to compare with
+    topics = [
+        CREATED(
+            name=data.draw(st.text(max_size=5)),
+            topic_id=data.draw(st.uuids() | st.just(UUID(int=0))),
+            error_code=data.draw(st.sampled_from([0, 0, 36, 40])),
+            error_message=data.draw(texts),
+            num_partitions=1,
+            replication_factor=1,
+            configs=data.draw(st.sampled_from(blocks)),
+        )
+        for _ in range(data.draw(st.integers(0, 12)))
+    ]
+    body = CreateTopicsResponse(throttle_time_ms=0, topics=topics).encode(version=7)
+    theirs = decode_created_topics(CreateTopicsResponse.decode(body, version=7))
+    assert decode_created_topics(RawResponse(body, 7)) == theirs
 
 
 partitions = st.builds(

@@ -12,12 +12,13 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kdeclare.core.live.faults import Fault, FaultKind
 from kdeclare.providers.kafka.client import connect
 from kdeclare.providers.kafka.client.configs_decoder import decode_configs
+from kdeclare.providers.kafka.client.created_topics import decode_created_topics
 from kdeclare.providers.kafka.client.topics import decode_topics
 from kdeclare.providers.kafka.client.wire_format import (
     MalformedResponse,
@@ -48,6 +49,8 @@ def read(name: str, body: bytes) -> list[Any]:
     version = int(name.rpartition("-v")[2])
     if name.startswith("metadata"):
         return list(decode_topics(RawResponse(body, version)))
+    if name.startswith("created"):
+        return decode_created_topics(RawResponse(body, version))
     return list(decode_configs(RawResponse(body, version), QUERIES))
 
 
@@ -55,7 +58,7 @@ def real(name: str) -> bytes:
     return (REAL / f"{name}.bin").read_bytes()
 
 
-ANSWERS = ["metadata-v13", "topic-configs-v4", "broker-configs-v4"]
+ANSWERS = ["metadata-v13", "topic-configs-v4", "broker-configs-v4", "created-topics-v7"]
 
 
 def mutate(body: bytes, seed: int) -> bytes:
@@ -142,12 +145,36 @@ def topics(partitions: int) -> bytes:
     return body
 
 
+def created(configs: int, topics: int = 1) -> bytes:
+    kind = CreateTopicsResponse.CreatableTopicResult
+    entry = kind.CreatableTopicConfigs(
+        name="", value="", read_only=False, config_source=5, is_sensitive=False
+    )
+    made = [
+        kind(
+            name="t",
+            topic_id=UUID(int=1),
+            error_code=0,
+            error_message=None,
+            num_partitions=1,
+            replication_factor=1,
+            configs=[entry] * (configs + n),
+        )
+        for n in range(topics)
+    ]
+    body: bytes = CreateTopicsResponse(throttle_time_ms=0, topics=made).encode(version=7)
+    return body
+
+
 @pytest.mark.parametrize(
     ("name", "body", "per_byte"),
     [
         ("topic-configs-v4", entries(15_900), 30),  # 143 kB, of which 1,089 MiB became
         ("topic-configs-v4", entries(1_990), 120),  # as many as are kept to compare others with
         ("metadata-v13", topics(6_000), 30),
+        ("created-topics-v7", created(15_900), 30),
+        ("created-topics-v7", created(500, topics=40), 30),
+        ("created-topics-v7", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
         ("topic-configs-v4", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
         ("metadata-v13", b"\0\0\0\0\xff\xff\xff\xff\x0f" + bytes(100), 30),
     ],
@@ -155,6 +182,9 @@ def topics(partitions: int) -> bytes:
         "many entries",
         "entries of a pattern",
         "many partitions",
+        "configs of one created topic",
+        "other configs of each created topic",
+        "billions of created topics",
         "billions of results",
         "of brokers",
     ],

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 from kafka.protocol.api_header import RequestHeader, ResponseHeader
 from kafka.protocol.metadata import MetadataRequest
 
@@ -72,6 +72,15 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
     return data[pos:end].decode(), end
 
 
+def skip_string(data: bytes, pos: int) -> int:
+    """The position after a compact nullable string."""
+    size, pos = read_uvarint(data, pos)
+    end = pos + max(0, size - 1)
+    if end > len(data):
+        raise MalformedResponse(f"a text of {size - 1} bytes in {len(data) - pos} bytes")
+    return end
+
+
 def skip_tags(data: bytes, pos: int) -> int:
     """Return the position after tagged fields, none of which this version knows."""
     count, pos = read_uvarint(data, pos)
@@ -91,6 +100,7 @@ def require_end(data: bytes, pos: int) -> None:
         raise MalformedResponse(f"{len(data) - pos} bytes are left over")
 
 
+CREATE_TOPICS_VERSIONS = frozenset({7})
 DESCRIBE_CONFIGS_VERSIONS = frozenset({4})
 METADATA_VERSIONS = frozenset({11, 12, 13})
 
@@ -127,6 +137,17 @@ class _RawConfigsHeader(RequestHeader, init=False):  # type: ignore[misc,call-ar
 class _RawMetadataHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
     def get_response_class(self) -> Any:
         return _select_response_class(self, METADATA_VERSIONS, super().get_response_class)
+
+
+class _RawCreateTopicsHeader(RequestHeader, init=False):  # type: ignore[misc,call-arg]
+    def get_response_class(self) -> Any:
+        return _select_response_class(self, CREATE_TOPICS_VERSIONS, super().get_response_class)
+
+
+class RawCreateTopicsRequest(CreateTopicsRequest, init=False):  # type: ignore[misc,call-arg]
+    """A CreateTopicsRequest answered with a RawResponse where the version allows it."""
+
+    header_class = _RawCreateTopicsHeader
 
 
 class RawDescribeConfigsRequest(DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]

@@ -259,9 +259,6 @@ def order_colliding_names(
     Kafka refuses 'a.b' while 'a_b' exists, because their metrics have the same name. Without this dependency,
     the old topic could be deleted and the new one still be refused.
     """
-    deletions = {
-        name: op.id for op in operations if get_operation_type(op).deletes and (name := _find_topic_name(op))
-    }
     creations = {
         op.id: name for op in operations if get_operation_type(op).creates and (name := _find_topic_name(op))
     }
@@ -272,6 +269,9 @@ def order_colliding_names(
             existing.setdefault(metric, []).append(name)
     if not existing:
         return operations, []
+    deletions = {
+        name: op.id for op in operations if get_operation_type(op).deletes and (name := _find_topic_name(op))
+    }
     ordered: list[Operation] = []
     problems: list[Diagnostic] = []
     for op in operations:

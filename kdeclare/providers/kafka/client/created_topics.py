@@ -1,0 +1,92 @@
+"""The response of CreateTopics, read without the configs that it repeats for every topic (KIP-525).
+
+kafka-python decodes them in 0.05 ms per topic, and nothing here uses them.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from kdeclare.core.frozen_dataclass import dataclass
+from kdeclare.providers.kafka.client.wire_format import (
+    MalformedResponse,
+    RawResponse,
+    decode_all,
+    read_count,
+    read_string,
+    require_end,
+    skip_string,
+    skip_tags,
+)
+
+_ID_BYTES = 16
+_COUNTS_BYTES = 6  # partitions and replication factor
+_CONFIG_FLAG_BYTES = 3  # read-only, source, sensitive
+
+# The fewest bytes of repeated items: fixed fields, and one byte for each string, array and set of tags.
+_MIN_TOPIC_BYTES = 28
+_MIN_CONFIG_BYTES = 6
+
+_MAX_KNOWN_BLOCKS = 4
+"""How many blocks of configs to compare with: topics of one plan have few different ones."""
+
+_NO_ID = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """The result for one topic; the id is empty if the creation failed or was only validated."""
+
+    name: str
+    topic_id: str
+    error_code: int
+    error_message: str | None
+
+
+def format_topic_id(topic_id: object) -> str:
+    """Return a topic's id as text; empty if it has none."""
+    return str(topic_id) if isinstance(topic_id, UUID) and topic_id != _NO_ID else ""
+
+
+def decode_created_topics(response: Any) -> list[CreatedTopic]:
+    """Decode a response, from bytes or from kafka-python's own objects. Raises MalformedResponse."""
+    if isinstance(response, RawResponse):
+        return decode_all(lambda: _decode_bytes(response.body))
+    return [
+        CreatedTopic(topic.name, format_topic_id(topic.topic_id), topic.error_code, topic.error_message)
+        for topic in response.topics
+    ]
+
+
+def _decode_bytes(data: bytes) -> Iterable[CreatedTopic]:
+    """Version 7."""
+    count, pos = read_count(data, 4, _MIN_TOPIC_BYTES)  # after throttle_time_ms
+    known_blocks: list[bytes] = []
+    for _ in range(count):
+        name, pos = read_string(data, pos)
+        topic_id = format_topic_id(UUID(data[pos : pos + _ID_BYTES].hex()))
+        pos += _ID_BYTES
+        error_code = int.from_bytes(data[pos : pos + 2], "big", signed=True)
+        error_message, pos = read_string(data, pos + 2)
+        pos = skip_tags(data, _skip_configs(data, pos + _COUNTS_BYTES, known_blocks))
+        yield CreatedTopic(name or "", topic_id, error_code, error_message)
+    require_end(data, pos)
+
+
+def _skip_configs(data: bytes, start: int, known_blocks: list[bytes]) -> int:
+    """Return the position after a topic's configs.
+
+    known_blocks: the bytes of configs that were walked before. Equal bytes have an equal end.
+    """
+    for block in known_blocks:
+        if data.startswith(block, start):
+            return start + len(block)
+    count, pos = read_count(data, start, _MIN_CONFIG_BYTES)
+    for _ in range(count):
+        pos = skip_string(data, skip_string(data, pos))
+        pos = skip_tags(data, pos + _CONFIG_FLAG_BYTES)
+    if pos > len(data):
+        raise MalformedResponse("configs go beyond the end")
+    if len(known_blocks) < _MAX_KNOWN_BLOCKS:
+        known_blocks.append(data[start:pos])
+    return pos
