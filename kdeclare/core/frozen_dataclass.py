@@ -68,7 +68,7 @@ def _make_frozen_dataclass(cls: type) -> type:
     )
     if "__eq__" not in own_members:
         _add_lazy_method(new_class, "__eq__", _EQ_TEMPLATE.format(own_values, other_values))
-    if own_members.get("__hash__") is None:  # Python itself sets it to None beside an ``__eq__``
+    if own_members.get("__hash__") is None:  # Python itself sets it to None next to an ``__eq__``
         _add_lazy_method(new_class, "__hash__", _HASH_TEMPLATE.format(own_values))
     return new_class
 

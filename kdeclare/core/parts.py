@@ -64,10 +64,9 @@ class Connections(Parts):
     def __init__(
         self, *values: object, openers: Openers | None = None, unnamed: Openers | None = None
     ) -> None:
-        """Hold open connections, and openers of others by class. An opener returns the same connection each
-        time.
+        """Hold open connections, and openers of others by class.
 
-        An opener raises KdeclareError if it cannot connect.
+        An opener returns the same connection each time. It raises KdeclareError if it cannot connect.
         unnamed: openers for systems that the environment does not configure. They are not used by default;
             calling one raises an error that explains why there is no connection.
         """

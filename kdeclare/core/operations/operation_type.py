@@ -106,11 +106,11 @@ class SilentTracker:
 
 
 class Completion(Protocol):
-    """How a provider detects that work that continues in its system has ended. Only `is_ongoing` is
-    mandatory.
+    """How a provider detects that work in its system, which continues after the request, has ended.
 
-    The methods are called for operations whose own work continues, and for those that wait for such work. A
-    run reads the live state repeatedly until no work is ongoing, or until its limit has passed.
+    Only `is_ongoing` is mandatory. The methods are called for operations whose own work continues, and for
+    those that wait for such work. A run reads the live state repeatedly until no work is ongoing, or until
+    its limit has passed.
     """
 
     def __hash__(self) -> int:
@@ -307,8 +307,7 @@ class OperationType(Protocol):
         """Return the view that is expected after ``op`` is done."""
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:
-        """Return all field changes of ``op``, from its arguments and the state it was planned on
-        (``op.expect``).
+        """Return all field changes of ``op``, based on its arguments and on ``op.expect``.
 
         A rollback shows them, policies of a `PolicySubject` evaluate them, and a plan file that shows other
         fields is rejected. Only an operation that creates or deletes a whole object may return none.

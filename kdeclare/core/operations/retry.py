@@ -44,7 +44,7 @@ class RetryPolicy:
     0 to 1. Thread-safe.
 
     A quota violation (one of ``quota_errors``) does not count as a failed attempt: the request is sent again
-    as soon as the system accepts it, until none has been accepted for ``quota_patience_s``.
+    as soon as the system accepts it, until the system has accepted nothing for ``quota_patience_s``.
     """
 
     attempts: int = 6

@@ -57,8 +57,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Settings for all plans of a provider's system, which project files can set and environments can
-    override.
+    """Settings for all plans of a provider's system: in project files, and again in each environment.
 
     field: the name of the settings in the spec of a project and of an environment. model: their type.
     complete: fills in the options of a plan that were left open, from the settings given: first the
