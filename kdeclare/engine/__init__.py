@@ -1,1 +1,1 @@
-"""Planning, execution and state: what kdeclare does with resources of any kind."""
+"""Planning, execution and state, independent of resource kinds."""

@@ -1,1 +1,1 @@
-"""From manifests and a cluster to a plan."""
+"""Build a plan from manifests and the live state of the systems."""

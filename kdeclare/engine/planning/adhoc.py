@@ -29,7 +29,7 @@ _ABOUT_MANIFESTS = "refused-by-cluster"
 
 @dataclass(frozen=True, slots=True)
 class PartialPlan:
-    """A plan without errors about single resources, and those errors by resource."""
+    """A plan for the resources without errors, and the errors of the other resources."""
 
     plan: Plan
     failed: Mapping[str, tuple[Diagnostic, ...]]

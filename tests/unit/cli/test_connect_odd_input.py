@@ -45,7 +45,7 @@ WITH_USERS = [
 def test_what_is_no_host_is_said(typed: CommandLine, url: str) -> None:
     code, _, err = worker_config(typed, "status", "--worker", url)
     assert code == 64
-    assert "not a valid host name" in " ".join(err.split()) or "is no URL" in err
+    assert "not a valid host name" in " ".join(err.split()) or "is not a valid URL" in err
     declare(typed, workers=[url])
     ran = typed("validate", "--format", "json")
     assert (ran.code, json.loads(ran.out)["diagnostics"][0]["code"]) == (1, "invalid-worker-config")
