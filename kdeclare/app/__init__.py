@@ -1,1 +1,1 @@
-"""Composition root: one function a use-case; the only place that names concrete adapters."""
+"""Composition root: one function per use case; only this package chooses concrete adapters."""

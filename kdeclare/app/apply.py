@@ -1,4 +1,4 @@
-"""Applying manifests or a saved plan, and rolling a run back: all under the lock."""
+"""Apply manifests or a saved plan, and roll back runs, always under the lock of the state."""
 
 import signal
 import time
@@ -44,22 +44,22 @@ from kdeclare.engine.planning.prune_denied import evaluate_and_prune
 from kdeclare.engine.planning.request import PlanScope
 
 Confirm = Callable[[Plan, tuple[Diagnostic, ...]], bool]
-"""Shows the plan, with what was recovered before it, and says whether to go on."""
+"""Shows the plan and the notices of the recovery before it, and returns whether to continue."""
 
 
 def confirm_always(plan: Plan, notices: tuple[Diagnostic, ...]) -> bool:
-    """The `Confirm` of who asks nobody; the run itself refuses a plan with errors."""
+    """Confirm every plan without a question; the run itself rejects a plan with errors."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """How a run is done.
+    """Options of a run.
 
-    command: what the person typed, or which program this is, for the history. confirm: see `Confirm`.
-    stopping: called from a signal handler when the first Ctrl-C is heeded. overrides: policies whose denials
-    a rollback does not heed, each with the reason (a plan's own are in its `PlanScope`). stop: ends the run
-    in good order when set; without one, Ctrl-C does, where the run is in the main thread.
+    command: the command line or the program, for the history. confirm: see `Confirm`.
+    stopping: called from a signal handler after the first Ctrl-C. overrides: policies that a rollback
+    overrides, each with the reason (those of a plan are in its `PlanScope`). stop: an event that ends the run
+    in order when set; without it, Ctrl-C does so if the run is in the main thread.
     """
 
     command: str
@@ -75,11 +75,11 @@ class ApplyOptions:
 def apply_manifests(
     workspace: Workspace, paths: Sequence[Path], scope: PlanScope, apply_options: ApplyOptions
 ) -> ApplyResult | None:
-    """Plan and apply under the lock; None when ``how.confirm`` said no.
+    """Plan and apply under the lock; return None if ``apply_options.confirm`` declines.
 
-    paths: files or folders; all of the project's manifests where none is given.
-    Raises KdeclareError when nothing was done: manifests or a plan with errors, a cluster or state that
-    cannot be read, a lock that somebody else holds (exit code 6). What fails during the run is in the result.
+    paths: files or folders; all manifests of the project if empty.
+    Raises KdeclareError if nothing was done: manifests or a plan with errors, a cluster or state that cannot
+    be read, or a lock that another process holds (exit code 6). Failures during the run are in the result.
     """
     pending_connections = workspace.connect()
     try:
@@ -108,10 +108,10 @@ def apply_manifests(
 
 
 def apply_saved(workspace: Workspace, file: PlanFile, apply_options: ApplyOptions) -> ApplyResult | None:
-    """Apply exactly what a plan file says; None when ``how.confirm`` said no.
+    """Apply exactly the plan of a plan file; return None if ``apply_options.confirm`` declines.
 
-    Raises KdeclareError as `apply_manifests` does, for a plan of another environment or cluster, and for one
-    that has been applied or no longer holds (exit code 4): then nothing was done.
+    Raises KdeclareError, with nothing done, as `apply_manifests` does, for a plan of another environment or
+    cluster, and for a plan that was already applied or is stale (exit code 4).
     """
     plan = file.plan
     _reject_outdated_plan(file)
@@ -143,12 +143,12 @@ def roll_back(
     options: PlanOptions | None = None,
     out: Path | None = None,
 ) -> ApplyResult | None:
-    """Undo a run (None: the last); with ``out`` only save the plan, and return None.
+    """Undo a run (None: the last one); with ``out``, only save the plan and return None.
 
-    allow_data_loss: delete topics that the run created although they hold records. options: see `PlanScope`.
-    What someone else has changed since is left alone, and among the plan's diagnostics. None also when
-    ``how.confirm`` said no.
-    Raises KdeclareError as `apply_manifests` does, and when there is no such run.
+    allow_data_loss: delete topics that the run created even if they hold records. options: see `PlanScope`.
+    Values that another client has changed since are left unchanged and reported in the plan's diagnostics.
+    Also returns None if ``apply_options.confirm`` declines.
+    Raises KdeclareError as `apply_manifests` does, and for an unknown run.
     """
     store = workspace.store
     if run_id is None and not store.runs():
@@ -191,13 +191,11 @@ def roll_back(
 
 
 def _check_system(workspace: Workspace, connections: Connections, plan: Plan) -> None:
-    """Refuse a plan of another system. Raises KdeclareError, and Fault when a system does not answer."""
+    """Reject a plan of another system. Raises KdeclareError, and Fault if a system does not respond."""
     expected_id = plan.cluster.id
     actual_id = identify_system(observe(connections, ()), expected_id)
-    if expected_id not in (
-        "",
-        actual_id,
-    ):  # it may be that of a system which is read only where something is of it
+    # the id can be that of a system that is observed only if an operation belongs to it
+    if expected_id not in ("", actual_id):
         actual_id = (
             identify_system(observe(connections, select_all(plan.operations)), expected_id) or actual_id
         )
@@ -211,7 +209,7 @@ def prune_denied_operations(
     active_policies: ActivePolicies,
     apply_options: ApplyOptions,
 ) -> Plan:
-    """Return a plan that was not made from manifests without what the policies deny. Raises Fault."""
+    """Remove the operations that policies deny from a plan that was not made from manifests. Raises Fault."""
     owned = state.resources if state else {}
     return evaluate_and_prune(
         plan, connections, active_policies.judge, owned, lambda v: apply_options.overrides.get(v.policy)
@@ -231,9 +229,10 @@ def _recover(
 
 
 def is_manifest_rollback(workspace: Workspace, apply_result: ApplyResult) -> bool:
-    """Whether a run has undone what came from manifests, which may well say it still. Raises KdeclareError.
+    """Return whether a run has undone changes from manifests, which may still declare them.
 
-    False for what was asked for by hand, and for a rollback undone: that makes it as manifests have it.
+    False if it has undone an ad hoc change or a rollback: undoing a rollback restores the manifests' values.
+    Raises KdeclareError.
     """
     undone_run_id = apply_result.plan.undoes
     has_effect = any(result.is_good for result in apply_result.results.values())
@@ -254,11 +253,11 @@ def confirm_and_apply(
     *,
     clean_up: bool = True,
 ) -> ApplyResult | None:
-    """Ask, and run the plan; None when the person said no. The caller holds the lock.
+    """Ask for confirmation and run the plan; return None if the user declines. The caller holds the lock.
 
-    active_policies: the policies that the plan has to pass once more.
-    notices: what was found on the way to the plan. identity: the plan's id where it was read from a file.
-    clean_up: take away afterwards what this run or an earlier one has left and nobody needs any more.
+    active_policies: the policies that are checked again at apply.
+    notices: diagnostics from before the plan was made. identity: the id of a plan read from a file.
+    clean_up: after the run, remove what this run or an earlier one has left and no longer needs.
     Raises KdeclareError.
     """
     if not apply_options.confirm(plan, (*notices, *_announce_losses(connections, plan))):
@@ -275,7 +274,7 @@ def confirm_and_apply(
         stop=stop,
         request_deadline_s=workspace.request_deadline_s,
     )
-    is_worker_thread = current_thread() is not main_thread()  # where Python takes no handlers of signals
+    is_worker_thread = current_thread() is not main_thread()  # Python sets signal handlers in the main thread
     with (
         nullcontext()
         if apply_options.stop or is_worker_thread
@@ -296,7 +295,7 @@ def confirm_and_apply(
 
 
 def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, ...]:
-    """What operation types have to say of what is lost, before anybody confirms the plan."""
+    """Return the operation types' notices about data that the plan deletes, for the confirmation."""
     operations_by_type: dict[str, list[Operation]] = {}
     for op in plan.operations:
         operations_by_type.setdefault(op.verb, []).append(op)
@@ -309,7 +308,7 @@ def _announce_losses(connections: Connections, plan: Plan) -> tuple[Diagnostic, 
 
 @contextmanager
 def handle_interrupts(stop: Event, on_stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C ends the run in good order, the second one as a crash would."""
+    """Handle Ctrl-C inside the block: the first one stops the run in order, the second one like a crash."""
 
     def handle_signal(number: int, _: object) -> None:
         if stop.is_set():
@@ -333,7 +332,7 @@ def _reject_outdated_plan(file: PlanFile) -> None:
     raise KdeclareError(
         error(
             "outdated-plan",
-            "The plan was made by an earlier version",
+            "Plan from an earlier version",
             f"The plan has format {file.format_version} (kdeclare {file.kdeclare_version}). Since then the "
             "rules for adopting, deleting and owning resources have changed. Nothing was applied.",
             hint="Run 'kdeclare plan --out FILE' again and review the new plan.",
@@ -349,22 +348,23 @@ def _require_same_environment(workspace: Workspace, plan: Plan) -> None:
     raise KdeclareError(
         error(
             "other-environment",
-            "The plan is for another environment",
-            f"The plan is for {plan.project}/{plan.env}, and this is {current[0]}/{current[1]}.",
-            hint="Choose its project file and environment with --project and --env.",
+            "Plan for another environment",
+            f"The plan is for {plan.project}/{plan.env}, but the current environment is "
+            f"{current[0]}/{current[1]}.",
+            hint="Choose the plan's project file and environment with --project and --env.",
         )
     )
 
 
 def _is_cleanup_only(plan: Plan) -> bool:
-    """Whether a plan only removes what earlier runs have left: it shows no change that people would undo."""
+    """Return whether a plan only cleans up after earlier runs and so has no changes to undo."""
     return bool(plan.operations) and not plan.changes
 
 
 def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord]:
     runs = workspace.store.runs()
     if run_id is not None and run_id not in runs:
-        from kdeclare.app.history import build_unknown_run_error  # reads much that apply has no need of
+        from kdeclare.app.history import build_unknown_run_error  # slow to import, and rarely needed here
 
         raise build_unknown_run_error(run_id, runs)
     for candidate_id in [run_id] if run_id else reversed(runs):
@@ -376,5 +376,10 @@ def _find_run(workspace: Workspace, run_id: str | None) -> tuple[Plan, RunRecord
 
 def _build_no_run_error() -> KdeclareError:
     return KdeclareError(
-        error("no-run", "Nothing to undo", "No run has been recorded yet in this environment.")
+        error(
+            "no-run",
+            "Nothing to undo",
+            "No run that can be undone has been recorded in this environment.",
+            hint="Check the environment and the state (--env, --state).",
+        )
     )

@@ -1,6 +1,6 @@
-"""The connections of a command to the systems of an environment: opened when they are needed, closed once.
+"""The connections of a command to the systems of an environment: opened when needed, and closed once.
 
-A shell keeps what can be kept from one command to the next.
+A shell keeps connections from one command to the next if they support it.
 """
 
 import logging
@@ -36,35 +36,35 @@ from kdeclare.manifests.syntax.substitution import resolve_reference
 
 @dataclass(frozen=True, slots=True)
 class ProjectReferences:
-    """The references of a project; see `References`."""
+    """Resolves references of a project; see `References`."""
 
     folder: Path
     environ: Mapping[str, str] = field(compare=False, repr=False)
     limits: Limits = ()
 
     def resolve(self, reference: str) -> str:
-        """Return the value of a reference as manifests may have it. Raises KdeclareError."""
+        """Resolve a reference with the limits that apply to manifests. Raises KdeclareError."""
         return resolve_reference(reference, self.folder, self.environ, self.limits)
 
     def resolve_beside(self, file: Path, reference: str) -> str:
-        """Return the value of a reference in a file of settings. Raises KdeclareError."""
+        """Resolve a reference in a settings file, relative to that file. Raises KdeclareError."""
         return resolve_reference(reference, file.parent, self.environ)
 
 
 class ConnectionKeeper(Protocol):
-    """Keeps connections that can serve the next command, too."""
+    """Keeps connections for further commands."""
 
     def open(self, target: Target, timeout_s: float) -> object:
-        """Return a connection; nobody else closes one that is `Keepable`. Raises KdeclareError."""
+        """Return a connection; only the keeper closes it if it is `Keepable`. Raises KdeclareError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """What opens the connection of one provider.
+    """Opens the connection of one provider.
 
     makes, is_always_needed: see `ConnectionType`. open: raises KdeclareError.
-    is_kept: whether what can be kept is closed by someone else.
-    is_named: whether the environment says how the system is reached, or has to: see `Connections`.
+    is_kept: whether a keeper closes the connection if it is `Keepable`.
+    is_named: whether the environment configures the system, or has to: see `Connections`.
     """
 
     makes: type[object]
@@ -77,12 +77,12 @@ class Opener:
 class PendingConnections:
     """The connections of one command, each opened when it is first needed.
 
-    What every command needs is connected to in the background at once, so that files can be read meanwhile.
-    To be closed by whoever asked for it.
+    Connections that every command needs are opened in the background at once, while files are read. The
+    caller closes the object.
     """
 
     def __init__(self, openers: Sequence[Opener] = (), open_connections: Connections | None = None) -> None:
-        """given: connections that are open already, and closed by someone else."""
+        """open_connections: connections that are already open; their owner closes them."""
         open_connections = open_connections or Connections()
         self._pending = [
             _PendingConnection(opener) for opener in openers if not open_connections.holds(opener.makes)
@@ -95,13 +95,13 @@ class PendingConnections:
             pending.begin()
 
     def get(self) -> Connections:
-        """Return the connections; those that every command needs are open. Raises KdeclareError."""
+        """Return the connections after those that every command needs are open. Raises KdeclareError."""
         for pending in self._find_needed():
             pending.get()
         return self._connections
 
     def close(self) -> None:
-        """Let go of what was opened, also of what nobody asked for; waits for nothing."""
+        """Close all connections, including unused ones, without waiting for any of them."""
         for pending in self._pending:
             pending.close()
 
@@ -111,7 +111,7 @@ class PendingConnections:
 
 
 class _PendingConnection:
-    """A connection that nobody has needed yet, or that is under way."""
+    """A connection that is opened on first use, in the background."""
 
     def __init__(self, opener: Opener) -> None:
         self.opener = opener
@@ -119,7 +119,7 @@ class _PendingConnection:
         self._future: Future[object] | None = None
 
     def begin(self) -> Future[object]:
-        """Begin to connect, unless that has begun."""
+        """Start to connect, unless that has already started."""
         with self._lock:
             if self._future is None:
                 pool = ThreadPoolExecutor(1, thread_name_prefix="connect")
@@ -128,11 +128,11 @@ class _PendingConnection:
             return self._future
 
     def get(self) -> object:
-        """Return the connection. Raises what connecting raised."""
+        """Return the connection. Raises the exception of the failed attempt to connect."""
         return self.begin().result()
 
     def close(self) -> None:
-        """Let go of it as soon as it is there; waits for nothing."""
+        """Close the connection as soon as it is open, without waiting for it."""
         with self._lock:
             future = self._future
         if future is not None:
@@ -151,10 +151,10 @@ class _PendingConnection:
 def find_openers(
     project: Project, surroundings: ConnectionContext, keeper: ConnectionKeeper | None = None
 ) -> tuple[Opener, ...]:
-    """Return what opens the connections of all installed providers. Raises KdeclareError.
+    """Return the openers for the connections of all installed providers. Raises KdeclareError.
 
-    A system that every command needs is left out where the environment says nothing of it and names others:
-    a project of these has nothing to do with it, unless a resource or an operation is of it.
+    A system that is normally always needed is optional (``is_named`` is False) if the environment configures
+    only other systems: the project then uses it only if a resource or an operation belongs to it.
     """
     connection_types = {p.name: p.connection for p in load_providers() if p.connection is not None}
     openers = make_openers(connection_types, project, surroundings, keeper)
@@ -167,7 +167,7 @@ def find_openers(
 def is_left_out(
     name: str, connection_type: AnyConnectionType, project: Project, surroundings: ConnectionContext
 ) -> bool:
-    """Return whether an environment that names other systems does not name this one."""
+    """Return whether an environment configures other systems but not this one."""
     other_systems = project.environment.providers.keys() - {name}
     if not connection_type.is_always_needed or not other_systems or surroundings.options:
         return False
@@ -180,7 +180,7 @@ def make_openers(
     surroundings: ConnectionContext,
     keeper: ConnectionKeeper | None = None,
 ) -> tuple[Opener, ...]:
-    """Return what opens connections of these types, which are given by the names of their providers."""
+    """Return the openers for these connection types, given by the names of their providers."""
     return tuple(
         _make_opener(name, connects, project, surroundings, keeper)
         for name, connects in connection_types.items()
@@ -205,7 +205,7 @@ def _make_opener(
 
 
 def read_settings(provider: str, connection_type: AnyConnectionType, project: Project) -> BaseModel:
-    """Return what the environment says of a provider's system. Raises KdeclareError where it says nothing."""
+    """Return the environment's settings for a provider's system. Raises KdeclareError if there are none."""
     environment = project.environment
     provider_settings = environment.providers.get(provider)
     if provider_settings is not None:
@@ -229,7 +229,7 @@ def _build_not_configured_error(
     return error(
         NOT_CONFIGURED,
         "System is not configured",
-        f"The environment '{project.environment.name}' does not say how '{provider}' is to be reached.",
+        f"The environment '{project.environment.name}' has no connection settings for '{provider}'.",
         hint=f"Add {example} to {location}.",
         place=project.environment.place,
         subject=provider,
@@ -238,9 +238,9 @@ def _build_not_configured_error(
 
 @contextmanager
 def translate_faults(environment_name: str) -> Iterator[None]:
-    """Turn a Fault that reaches here into a KdeclareError.
+    """Convert a Fault raised in the block to a KdeclareError.
 
-    environment_name: what messages call the environment.
+    environment_name: the name of the environment in messages.
     """
     try:
         yield
@@ -249,7 +249,7 @@ def translate_faults(environment_name: str) -> Iterator[None]:
 
 
 def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
-    """Return what a refusal of a whole request means, in the words of the provider that it comes from."""
+    """Explain a Fault of a whole request, if possible with the explanation of its provider."""
     for provider in reversed(load_providers()):
         diagnostic = (
             provider.connection.explain(fault, environment_name) if provider.connection is not None else None
@@ -259,31 +259,31 @@ def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
     if fault.kind is not FaultKind.REFUSED:
         return error(
             "system-lost",
-            "A system does not answer any more",
-            f"{fault.message or 'No reason is given'} ({fault.error}).",
-            hint="Look at the system; then kdeclare status says whether anything is left unfinished.",
+            "A system stopped responding",
+            f"{fault.message or 'The system gave no reason'} ({fault.error}).",
+            hint="Check the system, then run kdeclare status to see whether anything is unfinished.",
         )
     return error(
         "refused-by-system",
-        "A system refuses the request",
-        f"{fault.message or 'No reason is given'} ({fault.error}).",
+        "A system rejected the request",
+        f"{fault.message or 'The system gave no reason'} ({fault.error}).",
     )
 
 
 _log = logging.getLogger(__name__)
 
 _CHECK_TIMEOUT_S = 2.0
-"""How long a kept connection may take to say that it still works."""
+"""Timeout for checking that a cached connection still works."""
 _MAX_CONNECTIONS = 4
-"""How many are kept; of more, the one that was wanted longest ago is let go."""
+"""Maximum number of cached connections; beyond it, the least recently used one is closed."""
 
 
 class ConnectionCache:
-    """Gives the connection again which it has opened before, if it still answers.
+    """A cache of connections that still respond.
 
-    Whoever gets one that is `Keepable` must not close it. One that does not answer any more is opened
-    again: then what is wrong is said as it is at a first connection, within the time that was given for
-    it, and a system is found that came back elsewhere. Safe to use from several threads.
+    Callers must not close a `Keepable` connection. A connection that no longer responds is opened again
+    within the timeout of the call. Errors are then the same as for a first connection, and a system that has
+    moved to another address is found. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -291,7 +291,7 @@ class ConnectionCache:
         self._connections: dict[Target, Keepable] = {}
 
     def open(self, target: Target, timeout_s: float) -> object:
-        """The connection. Raises KdeclareError."""
+        """Return a cached or new connection. Raises KdeclareError."""
         deadline = time.monotonic() + timeout_s
         with self._lock:
             cached = self._connections.get(target)
@@ -306,7 +306,7 @@ class ConnectionCache:
         return opened
 
     def close(self) -> None:
-        """Let go of all of them, waiting for nothing."""
+        """Close all connections without waiting for them."""
         with self._lock:
             cached_items = list(self._connections.items())
         for item in cached_items:
@@ -315,9 +315,9 @@ class ConnectionCache:
     def _keep(self, target: Target, connection: Keepable) -> None:
         with self._lock:
             previous = self._connections.pop(target, connection)
-            self._connections[target] = connection  # the last is the latest
+            self._connections[target] = connection  # most recently used last
             evicted = list(self._connections.items())[:-_MAX_CONNECTIONS]
-        if previous is not connection:  # two were opened at the same time
+        if previous is not connection:  # two threads have opened one at the same time
             _close_in_background(previous)
         for item in evicted:
             self._evict(*item)
@@ -335,7 +335,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
     def check_connection() -> None:
         try:
             connection.check()
-        except Exception as problem:  # noqa: BLE001  a new connection says what is wrong, if it still is
+        except Exception as problem:  # noqa: BLE001  if the problem persists, the new connection reports it
             _log.info("connecting again: %s", problem)
             answer.set_result(False)
         else:
@@ -346,7 +346,7 @@ def _is_answering(connection: Keepable, timeout_s: float) -> bool:
 
 
 def _close_in_background(connection: object) -> None:
-    """In the background: what does not answer does not end at once either."""
+    """Close a connection in the background, because closing an unresponsive one can take long."""
 
     def close() -> None:
         if isinstance(connection, Closable):

@@ -1,4 +1,4 @@
-"""Looking at all that kdeclare needs: this machine, the project, its state, the systems of all providers."""
+"""Check everything that kdeclare needs: this machine, the project, its state and the providers' systems."""
 
 import os
 import platform
@@ -46,13 +46,13 @@ Progress = Callable[[str, int, int], None]
 def run_doctor(
     options: WorkspaceOptions, progress: Progress, environ: Mapping[str, str] | None = None
 ) -> DoctorView:
-    """What was found. Changes nothing, and raises nothing that a check can say.
+    """Run all checks. Changes nothing; problems become failed checks instead of exceptions.
 
-    Sections stand in the order in which one thing rests on the other: what a provider builds on comes before
-    it. environ: default: that of the process.
+    Sections are ordered by dependency: the systems that a provider builds on come before it.
+    environ: the environment variables; None means those of the process.
     """
     environ = os.environ if environ is None else environ
-    progress("Looking at this machine", 0, 0)
+    progress("Checking this machine", 0, 0)
     machine_section = _check_machine(environ)
     project_section, workspace, manifests = _check_project(options, environ)
     if workspace is None:
@@ -89,7 +89,7 @@ def _examine_provider(
     except KdeclareError as problem:
         if problem.diagnostics[0].code != NOT_CONFIGURED:
             raise
-        return ExaminationResult()  # whoever needs it is told by name
+        return ExaminationResult()  # commands that need the system report the missing settings
     if provider.examine is not None:
         return provider.examine(ExaminationRequest(settings, surroundings, desired))
     if provider.name not in workspace.project.environment.providers:
@@ -104,20 +104,20 @@ def _check_connection(
     settings: BaseModel,
     surroundings: ConnectionContext,
 ) -> Iterator[Check]:
-    """Check that a system can be connected to and read; a provider without `examine` has no more to say."""
+    """Check that a system can be connected to and read: the checks for a provider without `examine`."""
     name = "Connection"
     try:
         connection = connection_type.make_target(settings, surroundings).open(surroundings.timeout_s)
         try:
             if isinstance(connection, Keepable):
                 connection.check()
-            yield Check(name, CheckStatus.OK, "it can be connected to")
+            yield Check(name, CheckStatus.OK, "the system is reachable")
             codecs = [collector.codec for collector in provider.collectors if collector.codec is not None]
             for codec in codecs:
                 name = "Objects"
                 codec.list_objects(Connections(connection))
             if codecs:
-                yield Check(name, CheckStatus.OK, "they can be read")
+                yield Check(name, CheckStatus.OK, "all kinds of objects can be read")
         finally:
             if isinstance(connection, Closable):
                 connection.close()
@@ -129,12 +129,12 @@ def _check_connection(
 
 # this machine: Python, and Java for what needs it
 
-_JAVA_PURPOSE = "kdeclare sandbox, and kdeclare fleet on Spark, alone"
-_JAVAC_PURPOSE = "kdeclare connect plugin alone"
+_JAVA_PURPOSE = "only kdeclare sandbox and kdeclare fleet (Spark)"
+_JAVAC_PURPOSE = "only kdeclare connect plugin"
 
 
 def _check_machine(environ: Mapping[str, str]) -> CheckSection:
-    """What is installed here."""
+    """Check what is installed on this machine."""
     python_words = f"{platform.python_version()} at {sys.executable}; kdeclare {VERSION}"
     return CheckSection(
         "This machine", (Check("Python", CheckStatus.OK, python_words), *_check_java(environ))
@@ -160,11 +160,11 @@ def _check_java(environ: Mapping[str, str]) -> tuple[Check, ...]:
 # the project file and its manifests
 
 _ProjectCheck = tuple[CheckSection, Workspace | None, LoadedManifests | None]
-"""What was found; the workspace and what its manifests say, where there are such."""
+"""The checks; the workspace and the loaded manifests, if there are any."""
 
 
 def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _ProjectCheck:
-    """What is declared here."""
+    """Check the project file and its manifests."""
     try:
         workspace = open_workspace(options, environ)
     except KdeclareError as problem:
@@ -178,7 +178,8 @@ def _check_project(options: WorkspaceOptions, environ: Mapping[str, str]) -> _Pr
         skipped_check = Check(
             "Project file",
             CheckStatus.SKIPPED,
-            f"there is no {PROJECT_FILE} here: commands then go by --bootstrap-server and paths of manifests",
+            f"there is no {PROJECT_FILE} in this folder: commands then need --bootstrap-server and the paths "
+            "of manifests",
         )
         return CheckSection("Project", (skipped_check,)), workspace, None
     project_check = Check(
@@ -195,17 +196,17 @@ def _check_manifests(manifests: LoadedManifests) -> Check:
             CheckStatus.FAILED,
             summarize_diagnostics(manifests.diagnostics),
             "plan and apply",
-            "'kdeclare validate' shows all that is wrong.",
+            "Run 'kdeclare validate' to see all errors.",
         )
     counts = f"{format_count(len(manifests.desired), 'resource')} in {format_count(manifests.files, 'file')}"
     return Check("Manifests", CheckStatus.OK, counts)
 
 
-# the state: whether it can be read and written, whose it is, who holds its lock
+# the state: access, the cluster that it belongs to, and its lock
 
 
 def _check_state(workspace: Workspace, options: WorkspaceOptions, system_ids: Sequence[str]) -> CheckSection:
-    """Check the store, the lock, and whether the state is bound to one of the systems that were reached."""
+    """Check the store, the lock, and whether the state belongs to one of the reachable systems."""
     project = workspace.project
     folder = resolve_folder(options.state or project.state, project.name, project.environment.name)
     try:
@@ -219,16 +220,17 @@ def _check_state(workspace: Workspace, options: WorkspaceOptions, system_ids: Se
             Check(
                 "Cluster id",
                 CheckStatus.FAILED,
-                f"the state is of cluster {state.cluster_id}, and the one that was reached is "
+                f"the state belongs to cluster {state.cluster_id}, but the reachable cluster is "
                 f"{system_ids[0]}",
-                hint="Check --env and --bootstrap-server; another cluster wants another --state.",
+                hint="Check --env and --bootstrap-server, or choose another state for this cluster with "
+                "--state.",
             )
         )
     if holder is None:
         checks.append(Check("Lock", CheckStatus.OK, "free"))
     else:
         holder_words = f"held by {holder.who} (process {holder.pid}) since {holder.since}: {holder.what}"
-        hint = "Wait for it; 'kdeclare lock break' takes it from a process that hangs."
+        hint = "Wait until the process finishes. If it hangs, run 'kdeclare lock break'."
         checks.append(Check("Lock", CheckStatus.WARNING, holder_words, "apply and rollback", hint))
     return CheckSection("State", tuple(checks))
 
@@ -239,11 +241,11 @@ def _check_store(folder: Path, state: State | None) -> Check:
         return Check(
             "Store",
             CheckStatus.WARNING,
-            f"{folder} can be read, but not written: {existing_folder} does not permit it",
-            "apply and rollback; plan works without",
-            "Give yourself the right to write there, or another folder with --state.",
+            f"{folder} can be read but not written: no write permission on {existing_folder}",
+            "apply and rollback; plan works without it",
+            "Grant yourself write permission there, or choose another folder with --state.",
         )
     if state is None:
-        return Check("Store", CheckStatus.OK, f"{folder}: nothing yet, the first apply makes it")
+        return Check("Store", CheckStatus.OK, f"{folder}: empty, the first apply creates the state")
     owned_count = format_count(len(state.resources), "owned resource")
     return Check("Store", CheckStatus.OK, f"{folder}: serial {state.serial}, {owned_count}")

@@ -1,4 +1,4 @@
-"""What was done, as the journals tell it."""
+"""The history of runs, read from their journals."""
 
 import itertools
 from collections import Counter
@@ -37,15 +37,15 @@ from kdeclare.report.run.views import (
 
 
 def list_runs(workspace: Workspace, limit: int | None = None) -> tuple[RunSummary, ...]:
-    """The runs, latest first; at most ``limit`` of them. Raises KdeclareError.
+    """List the runs, latest first, at most ``limit`` of them. Raises KdeclareError.
 
-    A run that cannot be read is listed as ``unreadable``, with the problem.
+    A run that cannot be read is listed as ``unreadable`` with the reason.
     """
     return tuple(itertools.islice(iterate_runs(workspace), limit))
 
 
 def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
-    """The runs, latest first; one is read at a time. Raises KdeclareError."""
+    """Yield the runs, latest first, reading one at a time. Raises KdeclareError."""
     store = workspace.store
     rollbacks: dict[str, list[_Rollback]] = {}
     for run_id in reversed(store.runs()):
@@ -65,9 +65,9 @@ def iterate_runs(workspace: Workspace) -> Iterator[RunSummary]:
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """What counts of a later run that rolled one back.
+    """What matters about a later run that rolled back another run.
 
-    had_effect: whether an operation that was there for the rollback itself changed anything.
+    had_effect: whether an operation changed anything, not counting auxiliary operations.
     """
 
     run_id: str
@@ -76,9 +76,9 @@ class _Rollback:
     had_effect: bool
 
     def has_undone(self, target: RunSummary) -> bool:
-        """Whether it brought back anything that its target did.
+        """Return whether it has undone any change of its target.
 
-        Where the target did nothing but take ownership, giving that up is all there is to undo.
+        If the target only took ownership, releasing the ownership is the whole rollback.
         """
         if not self.has_operations:
             return self.is_over and not target.done
@@ -86,7 +86,7 @@ class _Rollback:
 
 
 def _build_rollback(record: RunRecord, plan: Plan) -> _Rollback:
-    """Throttles and elections only accompany moves."""
+    """Build the summary of a rollback; auxiliary operations (throttles, elections) count only if alone."""
     primary_operations = [
         op for op in plan.operations if not get_operation_type(op).is_auxiliary
     ] or plan.operations
@@ -110,7 +110,7 @@ def _build_unreadable_summary(run_id: str, problem: KdeclareError) -> RunSummary
 
 
 def show_run(workspace: Workspace, run_id: str) -> RunDetail:
-    """One run in full. Raises KdeclareError."""
+    """Return the details of one run. Raises KdeclareError."""
     store = workspace.store
     if run_id not in store.runs():
         raise build_unknown_run_error(run_id, store.runs())
@@ -127,7 +127,7 @@ def show_run(workspace: Workspace, run_id: str) -> RunDetail:
 
 
 def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
-    """The plan of a run, or of a plan file, as JSON; for comparing. Raises KdeclareError."""
+    """Return the plan of a run or of a plan file as JSON, for comparison. Raises KdeclareError."""
     path = Path(name)
     if name in workspace.store.runs():
         return as_object(parse_json(workspace.store.read_plan_text(name)))
@@ -139,23 +139,23 @@ def load_plan_document(workspace: Workspace, name: str) -> JsonObject:
 
 
 def build_unknown_run_error(name: str, runs: Sequence[str], *, or_plan: bool = False) -> KdeclareError:
-    """What to say of a name that is none of the ``runs``. or_plan: it could have been a plan file's."""
+    """Build the error for a name that is not in ``runs``. or_plan: a plan file was also allowed."""
     run_words = "run of this project and environment"
-    explanation = f"neither a {run_words} nor a plan file" if or_plan else f"no {run_words}"
+    explanation = f"neither a {run_words} nor a plan file" if or_plan else f"not a {run_words}"
     return KdeclareError(
         error(
             "unknown-run",
             "No such run",
             f"'{name}' is {explanation}.",
-            hint=f"kdeclare history lists the runs; the last one is {runs[-1]}."
+            hint=f"Run kdeclare history to list the runs. The last one is {runs[-1]}."
             if runs
-            else "There is none yet.",
+            else "Check --project, --env and --state: this environment has no runs yet.",
         )
     )
 
 
 def load_run_plan(workspace: Workspace, run_id: str) -> Plan:
-    """The plan that a run executed. Raises KdeclareError."""
+    """Return the plan that a run executed. Raises KdeclareError."""
     return read_run_plan(workspace.store, run_id)
 
 
@@ -185,14 +185,13 @@ def _build_summary(record: RunRecord, plan: Plan) -> RunSummary:
 
 
 def build_steps(run_id: str, entries: tuple[JsonValue, ...], plan: Plan) -> tuple[RunStep, ...]:
-    """The operations of a run with how they went, in the plan's order."""
+    """Return the operations of a run with their results, in the order of the plan."""
     begun_at: dict[str, datetime] = {}
     ended_at: dict[str, datetime] = {}
     for journal_line in parse_lines(run_id, entries):
         if isinstance(journal_line, BeginLine):
-            begun_at = (
-                dict.fromkeys(journal_line.ids, _parse_time(journal_line.at)) | begun_at
-            )  # not when it was sent again
+            # an operation that was sent again keeps its first time
+            begun_at = dict.fromkeys(journal_line.ids, _parse_time(journal_line.at)) | begun_at
         elif isinstance(journal_line, EndLine):
             ended_at |= dict.fromkeys(
                 (result.id for result in journal_line.results), _parse_time(journal_line.at)
@@ -222,5 +221,5 @@ def _parse_time(text: str) -> datetime:
 
 
 def _parse_run_time(run_id: str) -> datetime:
-    """When a run began whose journal has no line yet, by its id."""
+    """Return the start time of a run from its id, for a journal without lines."""
     return datetime.strptime(run_id[:16] + "+0000", "%Y%m%dT%H%M%SZ%z")

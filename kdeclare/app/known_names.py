@@ -1,4 +1,4 @@
-"""The names that there are, for whoever completes what a person types, or says what a failure is about."""
+"""Names of resources, runs, environments and projects, for completion and for reports of failures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,29 +14,29 @@ _Answer = TypeVar("_Answer")
 
 
 def ask_systems(workspace: Workspace, question: Callable[[Connections], _Answer]) -> _Answer:
-    """Return the answer to a question about the systems of the environment. Raises KdeclareError."""
+    """Connect to the systems of the environment and return the answer to a question. Raises KdeclareError."""
     with workspace.open_connections() as connections:
         return question(connections)
 
 
 def list_declared_names(workspace: Workspace) -> tuple[str, ...]:
-    """What the manifests declare, as ``Kind/name``, sorted. Raises KdeclareError."""
+    """List the resources that the manifests declare, as ``Kind/name``, sorted. Raises KdeclareError."""
     return tuple(sorted(str(item.id) for item in load_manifests(workspace, ()).desired))
 
 
 def list_run_ids(workspace: Workspace) -> tuple[str, ...]:
-    """All runs of the project in its environment, the latest first. Raises KdeclareError."""
+    """List the runs of the project in its environment, latest first. Raises KdeclareError."""
     return tuple(reversed(workspace.store.runs()))
 
 
 def list_environment_names(project: Path | None) -> tuple[str, ...]:
-    """The environments of a project file (default: the one that is here). Raises KdeclareError."""
+    """List the environments of a project file (default: kdeclare.yaml). Raises KdeclareError."""
     project_file = project or Path(PROJECT_FILE)
     return tuple(read_project(project_file).spec.environments) if project_file.is_file() else ()
 
 
 def find_project_names(project: Path | None, env: str | None) -> tuple[str, str] | None:
-    """What they are called; None where the project file cannot be read, or has no such environment."""
+    """Return the names of the project and its environment; None if these cannot be read or do not exist."""
     try:
         return read_project_names(project, env)
     except KdeclareError:

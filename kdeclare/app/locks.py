@@ -1,4 +1,4 @@
-"""Who holds the lock of an environment's state, and taking it away."""
+"""Find and break the lock of an environment's state."""
 
 from collections.abc import Callable
 
@@ -7,12 +7,12 @@ from kdeclare.core.plans.state import LockInfo
 
 
 def find_lock_holder(workspace: Workspace) -> LockInfo | None:
-    """Who holds the lock; None when nobody does. Raises KdeclareError."""
+    """Return the holder of the lock, None if it is free. Raises KdeclareError."""
     return workspace.store.read_holder()
 
 
 def break_lock(workspace: Workspace, confirm: Callable[[LockInfo], bool]) -> LockInfo | None:
-    """Take the lock from its holder if ``confirm`` says so; who lost it. Raises KdeclareError."""
+    """Break the lock if ``confirm`` agrees, and return its previous holder. Raises KdeclareError."""
     holder = workspace.store.read_holder()
     if holder is None or not confirm(holder):
         return None

@@ -1,4 +1,4 @@
-"""Making a plan, and reading and writing plan files."""
+"""Load manifests, make plans and write plan files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ CHECKS = (check_declared,)
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A plan, what was recovered before it could be made, and the secrets of its manifests."""
+    """A plan, the secrets of its manifests, and notices of the recovery before it."""
 
     plan: Plan
     secrets: ProjectSecrets
@@ -44,12 +44,11 @@ class PlanResult:
 def load_manifests(
     workspace: Workspace, paths: Sequence[Path] = (), instead: Mapping[str, bytes | None] | None = None
 ) -> LoadedManifests:
-    """All that the manifests say. Mistakes are among its diagnostics, never raised; no cluster is asked.
+    """Load the manifests without connecting to a cluster. Errors are in the diagnostics, never raised.
 
-    paths: files or folders; all of the project's manifests where none is given. One that cannot be read is
-        a mistake like others.
-    instead: what files are taken to hold in place of what is on the disk, to see what writing it would
-        make of the project; None for a file that would be gone. Files that are not there yet count as found.
+    paths: files or folders; all manifests of the project if empty. An unreadable path is a diagnostic, too.
+    instead: contents to use for files instead of those on the disk, to check an edit before it is written;
+        None for a file that the edit deletes. New files are included.
     """
     return load_project_manifests(workspace.project, paths, KINDS, workspace.environ, CHECKS, RULES, instead)
 
@@ -61,11 +60,11 @@ def make_plan(
     progress: Progress = ignore_progress,
     what: str = "plan",
 ) -> PlanResult:
-    """Load, settle what an earlier run left open, observe and plan; for people who only look.
+    """Load the manifests, recover earlier runs, observe and plan, without applying anything.
 
-    paths: see `load_manifests`. what: the command, for other people's messages.
-    Raises KdeclareError for manifests with mistakes, and where the cluster or the state cannot be read. What
-    only the cluster shows to be wrong is among the plan's diagnostics (`Plan.has_errors`).
+    paths: see `load_manifests`. what: the command, shown to other users while the lock is held.
+    Raises KdeclareError for manifests with errors, and if the cluster or the state cannot be read. Errors
+    that only the cluster reveals are in the plan's diagnostics (`Plan.has_errors`).
     """
     pending_connections = workspace.connect()
     try:
@@ -84,7 +83,7 @@ def make_plan(
 
 
 def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedManifests:
-    """The manifests. Raises KdeclareError unless all that is wrong is for the cluster to judge."""
+    """Load the manifests. Raises KdeclareError for errors, except those that the cluster must decide."""
     loaded = load_manifests(workspace, paths)
     if has_mistakes(loaded):
         with open_project_policies(workspace.project, loaded.rules) as active_policies:
@@ -93,7 +92,7 @@ def load_valid_manifests(workspace: Workspace, paths: Sequence[Path]) -> LoadedM
 
 
 def has_mistakes(manifests: LoadedManifests) -> bool:
-    """Whether the manifests are wrong whatever the cluster has: nothing more can be made of them."""
+    """Return whether the manifests have errors that do not depend on the cluster, so no plan is possible."""
     return any(d.is_error and d.code != UNKNOWN_SETTING for d in manifests.diagnostics)
 
 
@@ -106,7 +105,7 @@ def plan_manifests(
     progress: Progress,
     notices: tuple[Diagnostic, ...] = (),
 ) -> PlanResult:
-    """The plan for loaded manifests. Raises KdeclareError and Fault."""
+    """Make the plan for loaded manifests. Raises KdeclareError and Fault."""
     project = workspace.project
     state = workspace.store.read()
     sealed_resources, secrets = seal_secrets(workspace, manifests.desired, state, connections, progress)
@@ -130,20 +129,20 @@ def plan_manifests(
 
 
 def complete_options(options: PlanOptions, project: Project) -> PlanOptions:
-    """Return what was chosen for a plan, and what the environment says where nothing was."""
+    """Complete the chosen plan options with those of the environment."""
     for settings in find_plan_settings():
         options = settings.complete(options, project.environment.plan_settings.get(settings.field, ()))
     return options
 
 
 def save_plan(plan: Plan, path: Path) -> str:
-    """Write a plan file; its id. Raises KdeclareError, also for a plan with a literal secret."""
+    """Write a plan file and return the plan's id. Raises KdeclareError, also for a literal secret."""
     _reject_literal_secrets(plan)
     return write_plan(plan, path, datetime.now(UTC))
 
 
 def build_plan_text(plan: Plan, created_at: datetime) -> tuple[str, str]:
-    """What a plan file would hold, and the plan's id. Raises KdeclareError for a literal secret."""
+    """Return the text of a plan file, and the plan's id. Raises KdeclareError for a literal secret."""
     _reject_literal_secrets(plan)
     return render_plan_file(plan, created_at)
 
@@ -155,8 +154,8 @@ def _reject_literal_secrets(plan: Plan) -> None:
             *(
                 error(
                     LITERAL_SECRET,
-                    "A literal secret cannot be saved in a plan",
-                    f"{d.resource}: '{d.subject}' is sensitive and stands literally in the manifest.",
+                    "Literal secret cannot be saved in a plan",
+                    f"{d.resource}: the sensitive value of '{d.subject}' is a literal in the manifest.",
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                     place=d.place,
                     resource=d.resource,
@@ -164,14 +163,14 @@ def _reject_literal_secrets(plan: Plan) -> None:
                 for d in literal_diagnostics
             )
         )
-    # a kind need not warn of it: what a file holds is what has to be revealed again
+    # kinds may not warn about literal secrets, so the arguments of the operations are checked, too
     for op in plan.operations:
         if any(secret.reference is None for _, secret in find_records(op.args)):
             raise KdeclareError(
                 error(
                     LITERAL_SECRET,
-                    "A literal secret cannot be saved in a plan",
-                    f"{op.resource} has a secret that stands literally in the manifest.",
+                    "Literal secret cannot be saved in a plan",
+                    f"{op.resource} has a secret that is a literal in the manifest.",
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                     resource=str(op.resource),
                 )

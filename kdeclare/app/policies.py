@@ -1,4 +1,4 @@
-"""The policies of a project, for as long as a command needs them."""
+"""Load the policies of a project and close them when a command has finished."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,35 +19,35 @@ from kdeclare.policy.configured_policy import ConfiguredPolicy
 _KIND = PolicyKind()
 
 RULES = {_KIND.name: _KIND}
-"""The kinds of manifests that hold for a whole project, by name."""
+"""The kinds of manifests that apply to a whole project, by name."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePolicies:
-    """The policies that hold, and what should be known of them."""
+    """The active policies, and diagnostics about them."""
 
     policies: tuple[ConfiguredPolicy, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def judge(self) -> PolicyGate:
-        """The policies as the engine asks them."""
+        """The policies in the form that the engine evaluates."""
         if not self.policies:
             return NO_POLICIES
-        from kdeclare.policy.evaluation import ProjectPolicyGate  # only who has policies waits for it
+        from kdeclare.policy.evaluation import ProjectPolicyGate  # slow; needed only with policies
 
         return ProjectPolicyGate(self.policies)
 
 
 @contextmanager
 def open_project_policies(project: Project, rules: Sequence[DesiredResource]) -> Iterator[ActivePolicies]:
-    """The policies of a project file and of manifests; whatever is wrong with them is a diagnostic."""
+    """Yield the policies of a project file and of manifests; errors in them are diagnostics."""
     if not (project.policies or rules):
         yield ActivePolicies()
         return
-    from kdeclare.policy.loading.load_policies import load_policies  # only who has policies waits for it
+    from kdeclare.policy.loading.load_policies import load_policies  # slow; needed only with policies
 
     policies, diagnostics = load_policies(project, rules, _KIND)
     try:
@@ -63,10 +63,10 @@ def open_active_policies(
     rules: Sequence[DesiredResource] | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Iterator[ActivePolicies]:
-    """All of them, well.
+    """Yield all policies of the project. Raises KdeclareError if any of them has errors.
 
-    rules: the manifests among them, where they have been loaded already; the project's else.
-    overrides: policies that are to be overridden, which must be among them. Raises KdeclareError.
+    rules: the loaded manifests of policies; None loads those of the project.
+    overrides: the reasons by name of the policies to override; an unknown name raises KdeclareError.
     """
     if rules is None:
         rules, rule_problems = load_rules(workspace.project, RULES, workspace.environ)
@@ -87,14 +87,14 @@ def _check_overrides(policies: Sequence[ConfiguredPolicy], overrides: Mapping[st
     diagnostics = []
     for name in overrides:
         if name == SYSTEM_POLICY:
-            detail = "The brokers' own policy decides for itself; kdeclare cannot override it."
-            diagnostics.append(error("unknown-policy", "Not to be overridden", detail))
+            detail = f"The policy '{name}' is that of the brokers, which kdeclare cannot override."
+            hint = f"Remove --override-policy {name}, or change the policy on the brokers."
+            diagnostics.append(error("unknown-policy", "Policy cannot be overridden", detail, hint=hint))
         elif name not in policy_names:
-            hint = (
-                format_suggestion(name, policy_names)
-                or f"The policies are {', '.join(policy_names) or 'none'}."
+            hint = format_suggestion(name, policy_names) or (
+                f"Use one of {', '.join(policy_names)}." if policy_names else "Remove --override-policy."
             )
-            detail = f"--override-policy names '{name}', and the project has no such policy."
+            detail = f"--override-policy names '{name}', but the project has no such policy."
             diagnostics.append(error("unknown-policy", "No such policy", detail, hint=hint))
     return diagnostics
 
@@ -104,5 +104,5 @@ def _close_policy(configured_policy: ConfiguredPolicy) -> None:
         configured_policy.policy.close()
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001  it has been asked all there was; what it does now changes nothing
+    except BaseException:  # noqa: BLE001  all verdicts are in, so an error here changes nothing
         _log.warning("Policy '%s' could not be closed", configured_policy.name, exc_info=True)

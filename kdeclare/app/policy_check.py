@@ -1,4 +1,4 @@
-"""What the policies say of resources, declared or live, without any change being planned; and their cases."""
+"""Check declared or live resources against the policies without a plan, and run the policies' test cases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from kdeclare.report.policy import PolicyCheckView, PolicyTestView
 
 
 def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckView:
-    """What is declared as if it were created now; no system is asked. Raises KdeclareError."""
+    """Check the declared resources as if they were created now, without a system. Raises KdeclareError."""
     manifests = load_valid_manifests(workspace, paths)
     with open_active_policies(workspace, manifests.rules) as active_policies:
         result = check_declared(active_policies.policies, manifests.desired)
@@ -35,9 +35,9 @@ def check_manifests(workspace: Workspace, paths: Sequence[Path]) -> PolicyCheckV
 
 
 def check_cluster(workspace: Workspace, paths: Sequence[Path], progress: Progress) -> PolicyCheckView:
-    """Everything of the judged kinds that the systems have and that is not internal. Raises KdeclareError.
+    """Check all live resources of the policies' kinds, except internal ones. Raises KdeclareError.
 
-    Labels are those of the manifests, which there need not be any, else those that were last applied.
+    Labels come from the manifests, if there are any, otherwise from the last applied state.
     """
     manifests = _load_manifests_if_any(workspace, paths)
     desired = manifests.desired if manifests else ()
@@ -65,20 +65,20 @@ def _load_manifests_if_any(workspace: Workspace, paths: Sequence[Path]) -> Loade
 def _check_live(
     context: PolicyContext, active_policies: ActivePolicies, progress: Progress
 ) -> tuple[CheckResult, int]:
-    """Raises Fault when a system does not answer."""
+    """Check the live resources; return the result and their number. Raises Fault if a system fails."""
     progress("Reading the cluster", 0, 0)
     live, selections, resources = read_existing(_find_kinds(active_policies), context)
     result = check_live(
         active_policies.policies,
         resources,
         replace(context, live=live, selections=selections),
-        lambda done: progress("Asking the policies", done, len(resources)),
+        lambda done: progress("Checking policies", done, len(resources)),
     )
     return result, len(resources)
 
 
 def _find_kinds(active_policies: ActivePolicies) -> tuple[str, ...]:
-    """The kinds that the policies are about."""
+    """Return the kinds that the policies apply to."""
     return tuple(group_by_kind(active_policies.policies)) or (TOPIC,)
 
 
@@ -113,9 +113,9 @@ def _build_view(
 def run_policy_tests(
     project_file: Path | None, env: str | None, files: Sequence[Path], environ: Mapping[str, str]
 ) -> PolicyTestView:
-    """What the policies of a project say of the cases in these files; neither cluster nor state is needed.
+    """Run the test cases in these files against the policies of a project, without a cluster or a state.
 
-    Raises KdeclareError with all that is wrong with the project, its policies or the files.
+    Raises KdeclareError with all errors in the project, its policies or the files.
     """
     project = open_project(project_file, env, environ, offline=True)
     rules, rule_problems = load_rules(project, RULES, environ)
@@ -131,10 +131,14 @@ def run_policy_tests(
 
 
 def _build_no_policies_error(project: Project) -> Diagnostic:
-    detail = f"The project '{project.name}' has none." if project.file else "There is no project here."
+    detail = (
+        f"The project '{project.name}' has no policies."
+        if project.file
+        else "There is no project file in this folder."
+    )
     return error(
         "no-policies",
         "No policies to test",
         detail,
-        hint="Policies stand under 'policies' of the project file, or are manifests of kind Policy.",
+        hint="Add policies under 'policies' of the project file, or as manifests of kind Policy.",
     )

@@ -16,7 +16,7 @@ from kdeclare.report.provider_list import ProviderStatus
 
 
 def list_providers() -> tuple[ProviderStatus, ...]:
-    """List all of them by name, also those that cannot be used."""
+    """List all installed providers by name, including those that cannot be used."""
     statuses = {installed: _build_status(installed) for installed in find_providers()}
     conflicts = _find_conflicts(
         [installed for installed, status in statuses.items() if status.problem is None]
@@ -37,7 +37,7 @@ def _build_status(installed: InstalledProvider) -> ProviderStatus:
 
 
 def _find_conflicts(usable: Sequence[InstalledProvider]) -> dict[InstalledProvider, str]:
-    """Why providers that can be loaded cannot be used together."""
+    """Return why providers that can be loaded cannot be used together."""
     conflicts: dict[InstalledProvider, str] = {}
     for pair in combinations(usable, 2):
         try:

@@ -1,4 +1,4 @@
-"""What earlier runs left behind, seen by whatever command comes next: it says so, settles it, and goes on."""
+"""Recover earlier runs and clean up after them at the start of the next command."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -31,7 +31,7 @@ from kdeclare.engine.state.port import StateStore
 NO_PLAN_OPTIONS = PlanOptions()
 
 _UNWRITABLE_STATE_CODES = frozenset({"state-no-access", "disk-full", "state-io", "state-no-locks"})
-"""Why the state folder cannot be written; whoever only looks goes on all the same."""
+"""Errors of a state folder that cannot be written; commands that change nothing continue despite them."""
 
 
 def recover_before_plan(
@@ -41,7 +41,7 @@ def recover_before_plan(
     progress: Progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
-    """Settle what a crashed run left open, and wait until brokers show what runs did. Raises Fault."""
+    """Recover crashed runs, and wait until brokers show the changes of earlier runs. Raises Fault."""
     with keep_finished_runs(workspace.store):
         notices = recover_if_possible(workspace, connections, command, progress=progress, wait=True)
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
@@ -57,15 +57,14 @@ def recover_if_possible(
     progress: Progress = ignore_progress,
     wait: bool = False,
 ) -> tuple[Diagnostic, ...]:
-    """Settle what a crashed run left open; a run that is alive is only named. Raises Fault.
+    """Recover crashed runs; a run that is still in progress is only reported. Raises Fault.
 
-    command: the command, for other people's messages. clean_up: also take away what moves have left behind,
-        and
-    not only name it: who looks at a plan wants nothing changed. wait: until brokers no longer work on what
-    the run sent; otherwise a run of which they may still do something stays open.
+    command: the command, shown to other users while the lock is held. clean_up: also run the pending cleanup
+    instead of only reporting it (a plan must not change anything). wait: wait until brokers no longer work on
+    requests of the run; otherwise a run with such requests stays open.
 
-    A run that cannot be read, and a state folder that cannot be written, are named and stop nothing here:
-    nothing is going to be changed.
+    An unreadable run and a state folder that cannot be written are only warnings here, because the command
+    does not change anything.
     """
     store = workspace.store
     state = store.read()
@@ -99,7 +98,7 @@ def recover_if_possible(
 
 
 def warn_run_in_progress(lock_error: KdeclareError) -> tuple[Diagnostic, ...]:
-    """What to say where someone else holds the lock. Raises ``lock_error`` if it is about something else."""
+    """Convert the error of a held lock to a warning. Raises ``lock_error`` if it has another cause."""
     if lock_error.exit_code is not ExitCode.LOCKED:
         raise lock_error
     return tuple(_build_run_in_progress_warning(d) for d in lock_error.diagnostics)
@@ -114,16 +113,16 @@ def recover_under_lock(
     progress: Progress = ignore_progress,
     visibility_timeout_s: float = VISIBLE_WITHIN_S,
 ) -> tuple[Diagnostic, ...]:
-    """Settle what earlier runs left open, and tidy up; the caller holds the lock. Raises Fault.
+    """Recover earlier runs and clean up after them; the caller holds the lock. Raises Fault.
 
-    Before and after it, wait until brokers show what was done: a throttle that does not show yet would not
-    be taken away, and one that still shows would pass for someone else's.
+    Before and after the cleanup, wait until brokers show the changes: a throttle that is not visible yet
+    would not be removed, and a removed one that is still visible would be mistaken for another client's.
     """
     with keep_finished_runs(workspace.store):
         notices, is_certain = _settle_runs(workspace, connections, progress, wait=True)
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
     if not is_certain:
-        return notices  # what may still take effect is looked for after the run
+        return notices  # requests may still take effect; the cleanup after the run covers them
     cleanup_result = clean_up_workspace(workspace, connections, command, options=options)
     if cleanup_result.run is not None:
         _await_visibility(workspace, connections, progress, visibility_timeout_s)
@@ -139,7 +138,10 @@ def _await_visibility(
 def _settle_runs(
     workspace: Workspace, connections: Connections, progress: Progress, *, wait: bool
 ) -> tuple[tuple[Diagnostic, ...], bool]:
-    """What was settled, and whether that is for certain. Raises KdeclareError where the state is lost."""
+    """Return notices of the recovery, and whether all outcomes are certain.
+
+    Raises KdeclareError if the state is lost.
+    """
     if is_state_lost(workspace.store):
         raise KdeclareError(_build_missing_state_diagnostic(workspace.store, Severity.ERROR))
     missed_run_ids = replay_missed_runs(workspace.store)
@@ -159,15 +161,18 @@ def clean_up_workspace(
     options: PlanOptions = NO_PLAN_OPTIONS,
     patient: bool = False,
 ) -> CleanupResult:
-    """Take away what no move needs any more, see `tidy`; the caller holds the lock. Raises Fault."""
-    # no policies: what was put there for moves goes, whatever anybody thinks of topics
+    """Remove what finished reassignments no longer need (see `run_cleanup`); the caller holds the lock.
+
+    Raises Fault.
+    """
+    # without policies, because they must not prevent the removal of temporary settings
     applier = Applier(
         workspace.store,
         connections,
         _NoSecrets(),
         ignore_progress,
         format_user_at_host(),
-        f"{command} (tidying up)",
+        f"{command} (cleanup)",
         NO_POLICIES,
         request_deadline_s=workspace.request_deadline_s,
     )
@@ -185,7 +190,7 @@ def clean_up_workspace(
 def clean_up_after_run(
     workspace: Workspace, connections: Connections, command: str
 ) -> tuple[Diagnostic, ...]:
-    """The same after a run, whose result is not lost when the cluster does not answer any more."""
+    """Clean up after a run; if the cluster stops responding, warn, so that the run's result is not lost."""
     try:
         return report_cleanup(clean_up_workspace(workspace, connections, command))
     except Fault as fault:
@@ -193,19 +198,21 @@ def clean_up_after_run(
 
 
 class _NoSecrets:
-    """Nothing that tidies up has any."""
+    """The secrets of a cleanup, whose operations have none."""
 
     def reveal(self, secret: SecretRef) -> str:
         """See `SecretSource`."""
-        raise KdeclareError(error("no-secret", "There is no such secret", str(secret.reference)))
+        raise KdeclareError(
+            error("no-secret", "No such secret", f"A cleanup has no secret '{secret.reference}'.")
+        )
 
 
 def _build_run_in_progress_warning(lock_diagnostic: Diagnostic) -> Diagnostic:
     return Diagnostic(
         Severity.WARNING,
         "run-under-way",
-        "A run is under way",
-        f"What follows may change any moment. {lock_diagnostic.detail}",
+        "Run in progress",
+        f"The output below can change at any time. {lock_diagnostic.detail}",
         lock_diagnostic.hint,
     )
 
@@ -213,8 +220,8 @@ def _build_run_in_progress_warning(lock_diagnostic: Diagnostic) -> Diagnostic:
 def _build_unsettled_run_warning(problem: Diagnostic) -> Diagnostic:
     return warning(
         "not-settled",
-        "An unfinished run cannot be settled",
-        f"{problem.detail} What follows may lack what that run did.",
+        "Unfinished run cannot be recovered",
+        f"{problem.detail} The output below may not include the changes of that run.",
         hint=problem.hint,
     )
 
@@ -227,10 +234,9 @@ def _build_state_behind_warning(missed_run_ids: tuple[str, ...]) -> Diagnostic:
     )
     return warning(
         "state-behind",
-        "The state was older than the recorded runs",
-        f"What {run_words} left is missing in the state, so an older copy "
-        f"was put in its place. Ownership was "
-        "brought up to date from the journals.",
+        "State was older than the recorded runs",
+        f"The state did not include the changes of {run_words}, so it was an older copy. Ownership was "
+        "updated from the journals.",
     )
 
 
@@ -239,11 +245,12 @@ def _build_missing_state_diagnostic(store: StateStore, severity: Severity) -> Di
     return Diagnostic(
         severity,
         "state-missing",
-        "The state is missing",
+        "State is missing",
         f"{len(runs)} run{'s are' if len(runs) > 1 else ' is'} recorded, the last one in "
-        f"{store.get_run_location(runs[-1])}, but there is no state. What kdeclare owns is not known.",
-        hint="Put state.json or state.json.backup back, two folders above that run. To start anew, move the "
-        "folder with all runs away.",
+        f"{store.get_run_location(runs[-1])}, but there is no state. The resources that kdeclare owns are "
+        "unknown.",
+        hint="Restore state.json or state.json.backup, two folders above that run. To start without a state, "
+        "move the folder with all runs away.",
     )
 
 
@@ -254,17 +261,17 @@ def _build_recovery_warning(recovered: RecoveryResult) -> Diagnostic:
     not_done_count = sum(r.status in (Status.INTERRUPTED, Status.UNKNOWN) for r in recovered.settled.values())
     failed_results = [r for r in recovered.settled.values() if r.status is Status.FAILED]
     parts = [
-        f"{done_count} of the operations under way had taken effect" if done_count else "",
-        f"{not_done_count} had not" if not_done_count else "",
-        f"{recovered.not_begun} had not been begun" if recovered.not_begun else "",
+        f"operations in progress that took effect: {done_count}" if done_count else "",
+        f"operations in progress without effect: {not_done_count}" if not_done_count else "",
+        f"operations not started: {recovered.not_begun}" if recovered.not_begun else "",
         *(f"{r.id}: {r.message}" for r in failed_results),
     ]
-    summary = "; ".join(part for part in parts if part) or "nothing was under way"
+    summary = "; ".join(part for part in parts if part) or "no operation was in progress"
     return warning(
         "recovered",
-        "A run that had not ended was settled",
-        f"Run {recovered.run_id} did not come to its end: {summary}. What is left shows in the plan.",
-        hint=f"kdeclare history {recovered.run_id} shows what it did.",
+        "Unfinished run was recovered",
+        f"Run {recovered.run_id} did not finish ({summary}). The plan shows the remaining changes.",
+        hint=f"Run kdeclare history {recovered.run_id} to see what it did.",
     )
 
 
@@ -273,11 +280,10 @@ def _build_unknown_outcome_warning(recovered: RecoveryResult, open_until: dateti
     operation_words = "1 operation shows" if open_count == 1 else f"{open_count} operations show"
     return warning(
         "outcome-unknown",
-        "The outcome of a run is not known yet",
-        f"Run {recovered.run_id} did not come to its end. {operation_words} no effect "
-        f"yet, and the system may still work on "
-        f"the requests until {open_until:%H:%M:%S} UTC.",
-        hint="Run the command again after that; kdeclare plan and apply wait for it.",
+        "Outcome of a run is not known yet",
+        f"Run {recovered.run_id} did not finish. {operation_words} no effect yet, and the system may still "
+        f"work on the requests until {open_until:%H:%M:%S} UTC.",
+        hint="Run the command again after that time, or run kdeclare plan or apply, which wait until then.",
     )
 
 
@@ -292,7 +298,7 @@ def _build_pending_cleanup_info() -> Diagnostic:
 
 
 def report_cleanup(cleanup_result: CleanupResult) -> tuple[Diagnostic, ...]:
-    """What became of leftovers, in words."""
+    """Build diagnostics that report the result of a cleanup."""
     diagnostics: list[Diagnostic] = []
     if cleanup_result.ongoing:
         first_ongoing, ongoing_count = cleanup_result.ongoing[0], len(cleanup_result.ongoing)
@@ -326,7 +332,7 @@ def report_cleanup(cleanup_result: CleanupResult) -> tuple[Diagnostic, ...]:
             label or f"cleaned up {op.resource}"
             for label, op in zip(labels, finished_operations, strict=True)
         )
-        summary = "Tidied up after moves that are over" if all(labels) else "Cleaned up after earlier runs"
+        summary = "Cleaned up after reassignments" if all(labels) else "Cleaned up after earlier runs"
         diagnostics.append(info("tidied", summary, f"Run {run.run_id} {cleanup_words}."))
     return tuple(diagnostics)
 

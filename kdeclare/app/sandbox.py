@@ -1,4 +1,4 @@
-"""A sandbox as a person asks for it: what is not said stays as it is."""
+"""Start, stop and inspect a sandbox; settings that are not given keep their current values."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Sandbox = SandboxStatus | GroupStatus
 
 @dataclass(frozen=True, slots=True)
 class SandboxRequest:
-    """What was said about a sandbox; None is as the one in the folder has it, or the default."""
+    """Requested settings of a sandbox; None keeps the value of the existing sandbox, or is the default."""
 
     clusters: int | None = None
     brokers: int | None = None
@@ -27,13 +27,13 @@ class SandboxRequest:
 
 
 def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> Sandbox:
-    """Bring it up. Raises KdeclareError."""
+    """Start the sandbox. Raises KdeclareError."""
     group_settings = sandbox.group_settings(folder)
     if group_settings is None and request.clusters in (None, 1):
         return sandbox.start(_resolve_settings(folder, request), progress)
     if request.connect_workers or request.secure:
         raise _build_single_cluster_error(
-            folder, "Connect workers" if request.connect_workers else "Users and their rights"
+            folder, "Connect workers" if request.connect_workers else "Users with ACLs"
         )
     if group_settings is None:
         single_settings = _resolve_settings(folder, request)
@@ -55,13 +55,13 @@ def start_sandbox(folder: Path, request: SandboxRequest, progress: Progress) -> 
 
 
 def stop_sandbox(folder: Path) -> Sandbox:
-    """Stop its brokers and workers; the data stays. Raises KdeclareError."""
+    """Stop the brokers and workers and keep the data. Raises KdeclareError."""
     group_settings = sandbox.group_settings(folder)
     return sandbox.stop(folder) if group_settings is None else sandbox.stop_group(group_settings)
 
 
 def reset_sandbox(folder: Path) -> None:
-    """Stop it and delete its data. Raises KdeclareError."""
+    """Stop the sandbox and delete its data. Raises KdeclareError."""
     group_settings = sandbox.group_settings(folder)
     if group_settings is None:
         sandbox.reset(folder)
@@ -70,7 +70,7 @@ def reset_sandbox(folder: Path) -> None:
 
 
 def read_sandbox_status(folder: Path) -> Sandbox:
-    """What it does now. Raises KdeclareError."""
+    """Return the current status of the sandbox. Raises KdeclareError."""
     group_settings = sandbox.group_settings(folder)
     return sandbox.status(folder) if group_settings is None else sandbox.group_status(group_settings)
 
@@ -103,9 +103,9 @@ def _build_single_cluster_error(folder: Path, feature: str) -> KdeclareError:
     return KdeclareError(
         error(
             "sandbox-settings",
-            "Wrong sandbox settings",
-            f"{feature} belong to one cluster, and several clusters were asked for or are there.",
-            hint="Leave --clusters, --connect-workers or --secure out, or use another folder than"
-            f" {folder}: --folder DIR.",
+            "Invalid sandbox settings",
+            f"{feature} are supported only in a sandbox with one cluster, but several clusters were "
+            f"requested or already exist in {folder}.",
+            hint="Omit --clusters, --connect-workers or --secure, or choose another folder with --folder.",
         )
     )

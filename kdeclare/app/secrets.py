@@ -1,4 +1,4 @@
-"""Where the values of secrets come from at apply."""
+"""Resolve the values of secrets for apply, and hash the secrets of manifests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -35,9 +35,9 @@ from kdeclare.manifests.syntax.substitution import resolve_reference
 
 @dataclass(frozen=True, slots=True)
 class ProjectSecrets:
-    """Resolves references again, relative to the project.
+    """A `SecretSource` that resolves references again, relative to the project.
 
-    known: hash to value, of the manifests loaded in this very process, literals among them.
+    known: values by hash, from manifests loaded in this process; they include literal secrets.
     """
 
     project: Project
@@ -54,8 +54,8 @@ class ProjectSecrets:
             raise KdeclareError(
                 error(
                     "literal-secret",
-                    "A secret cannot be had again",
-                    "The plan holds a secret that was written literally into a manifest.",
+                    "Literal secret is not available",
+                    "The plan has a secret that was a literal in a manifest, so the plan lacks its value.",
                     hint="Write ${env.NAME} or ${file.PATH}, or apply the manifests without a plan file.",
                 )
             )
@@ -69,8 +69,8 @@ class ProjectSecrets:
         raise KdeclareError(
             error(
                 "secret-changed",
-                "A secret has changed",
-                f"{reference} no longer stands for the value that was planned.",
+                "Secret has changed",
+                f"The value of {reference} is no longer the planned one.",
                 hint="Make a new plan.",
             )
         )
@@ -79,15 +79,15 @@ class ProjectSecrets:
         if self.environ.get(KEY_VARIABLE):
             return error(
                 OTHER_KEY,
-                "A secret cannot be compared",
-                f"The hash of {reference} was made with another key than the one in {KEY_VARIABLE}.",
-                hint=f"Set {OLD_KEY_VARIABLE} to that key, or make a new plan.",
+                "Secret cannot be compared",
+                f"The hash of {reference} was made with a key other than the one in {KEY_VARIABLE}.",
+                hint=f"Set {OLD_KEY_VARIABLE} to the key of the hash, or make a new plan.",
             )
         return error(
             KEY_MISSING,
-            "The key for hashes of secrets is missing",
-            f"The hash of {reference} was made with a key, and {KEY_VARIABLE} is not set.",
-            hint=f"Set {KEY_VARIABLE}.",
+            "Key for hashes of secrets is missing",
+            f"The hash of {reference} was made with a key, but {KEY_VARIABLE} is not set.",
+            hint=f"Set {KEY_VARIABLE} to that key.",
         )
 
 
@@ -98,9 +98,9 @@ def seal_secrets(
     connections: Connections,
     progress: Progress,
 ) -> tuple[tuple[DesiredResource, ...], ProjectSecrets]:
-    """What is desired with the hashes of its secrets, and where their values come from.
+    """Add the hashes of secrets to desired resources; return them and the source of the secrets' values.
 
-    Raises KdeclareError where a key is missing, and Fault where a system cannot be asked who it is.
+    Raises KdeclareError if a key is missing, and Fault if the id of a system cannot be read.
     """
     owned_records = state.resources if state is not None else {}
     require_key(list_stored_hashes(owned_records))
@@ -116,7 +116,11 @@ def seal_secrets(
 
 
 def make_secret_hasher(workspace: Workspace, state: State | None, cluster_id: str) -> SecretHasher:
-    """For new hashes: salted with the state's lineage, before the first one with where it is going to be."""
+    """Return the hasher for new hashes.
+
+    The salt is the lineage of the state. Before the first state, it consists of the cluster id and the names
+    of the project and environment.
+    """
     if state is not None:
         return SecretHasher(state.lineage, workspace.secret_key_id)
     project = workspace.project

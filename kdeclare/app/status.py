@@ -1,4 +1,4 @@
-"""What goes on right now: unfinished runs, the work of systems, and who holds the lock."""
+"""Read the status: unfinished runs, ongoing work in the systems, and the holder of the lock."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,16 +18,16 @@ from kdeclare.engine.ongoing_work import describe_ongoing_work
 from kdeclare.report.run.views import RunSummary, StatusView, UnfinishedRun
 
 _RECENT_RUNS = 20
-"""How far back to look for the run that has begun something."""
+"""Number of recent runs in which to look for the run that started ongoing work."""
 
 StatusReport = tuple[StatusView, tuple[Diagnostic, ...]]
-"""What goes on, and what was settled or tidied up on the way."""
+"""The status, and notices of recovery and cleanup."""
 
 
 def watch_status(workspace: Workspace, *, clean_up: bool) -> Iterator[StatusReport]:
-    """Look again and again; settles what a crashed run left open. Raises KdeclareError.
+    """Yield the current status, without end, each time after recovering crashed runs. Raises KdeclareError.
 
-    clean_up: also take away what earlier work has left behind.
+    clean_up: also run the pending cleanup of earlier work.
     """
     with workspace.open_connections() as connections:
         watches = start_watches(connections)
@@ -39,12 +39,12 @@ def _read_status(
     workspace: Workspace, connections: Connections, watches: Sequence[ActivityWatch], clean_up: bool
 ) -> StatusReport:
     store = workspace.store
-    # systems first: whatever their work leaves behind is seen to after its end has been seen
+    # read the systems first, so that the cleanup runs only after the work was seen to be finished
     watch_diagnostics = [found for watch in watches for found in watch.look()]
     notices = recover_if_possible(workspace, connections, "status", clean_up=clean_up)
     unfinished_runs, last_run = _find_latest_runs(workspace)
     state = store.read()
-    # without a state, journals alone tell what runs have left behind
+    # without a state, only the journals show the pending cleanup
     pending_cleanup = state.pending_cleanup if state else find_pending_cleanup(store, _RECENT_RUNS)
     recent_runs = RecentRuns(pending_cleanup, lambda: _list_recent_work(workspace))
     ongoing_work = describe_ongoing_work(connections, recent_runs)
@@ -64,7 +64,7 @@ def _read_status(
 
 
 def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummary | None]:
-    """The unfinished runs after the last finished one, and that one."""
+    """Return the unfinished runs after the last finished run, and that finished run."""
     unfinished_runs: list[RunSummary] = []
     for run in iterate_runs(workspace):
         if run.ended is not None:
@@ -75,7 +75,7 @@ def _find_latest_runs(workspace: Workspace) -> tuple[list[RunSummary], RunSummar
 
 
 def _list_recent_work(workspace: Workspace) -> Iterator[tuple[str, Sequence[Operation]]]:
-    """The operations of the latest runs that go on after their request; damaged runs do not count."""
+    """Yield the operations of recent runs whose work continues after the request, skipping damaged runs."""
     for run_id in workspace.store.runs()[: -_RECENT_RUNS - 1 : -1]:
         with suppress(KdeclareError):
             operations = read_run_plan(workspace.store, run_id).operations

@@ -1,4 +1,4 @@
-"""What a command works with: a project in an environment, its state, and its cluster."""
+"""The workspace of a command: a project in an environment, its state and its cluster."""
 
 import getpass
 import os
@@ -26,12 +26,12 @@ from kdeclare.engine.state.port import StateStore
 from kdeclare.manifests.project import Project, open_project
 
 TIMEOUT_S = 10.0
-"""How long to wait for a cluster where nobody says."""
+"""The default timeout for a response from a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceOptions:
-    """The options that all commands with a cluster share, as given.
+    """The options that all commands with a cluster share; None if not given.
 
     timeout_s: how long to wait for the cluster; None is `TIMEOUT_S`.
     """
@@ -45,13 +45,13 @@ class WorkspaceOptions:
 
     @property
     def connect_timeout_s(self) -> float:
-        """How long to wait for the cluster."""
+        """The timeout for a response from the cluster."""
         return TIMEOUT_S if self.timeout_s is None else self.timeout_s
 
     def over(self, defaults: "WorkspaceOptions") -> "WorkspaceOptions":
-        """These, and where they say nothing the defaults.
+        """Return these options, completed with ``defaults``.
 
-        Whoever names another project or environment means its servers too, and not the defaults'.
+        If these options name another project or environment, the servers of the defaults are not used.
         """
         if self.project is not None:
             defaults = WorkspaceOptions(timeout_s=defaults.timeout_s)
@@ -63,11 +63,11 @@ class WorkspaceOptions:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Project, environment and state. Nothing is connected to before `connected` is entered.
+    """Project, environment and state. `open_connections` and `connect` connect to the systems.
 
-    cluster_name: what messages call the environment.
-    connect: begins to connect; retries are already around what it opens.
-    connect_only: the same for some providers, which are given; None where there is no quicker way.
+    cluster_name: the name of the environment in messages.
+    connect: starts to connect; the connections already retry requests.
+    connect_only: the same for the given providers only; None if there is no quicker way.
     """
 
     project: Project
@@ -78,22 +78,22 @@ class Workspace:
     connect_only: Callable[[Mapping[str, AnyConnectionType]], PendingConnections] | None = None
 
     def __post_init__(self) -> None:
-        """Have the keys at hand that hashes of secrets may need. Raises KdeclareError for a weak one."""
+        """Read the keys for hashes of secrets. Raises KdeclareError for a weak key."""
         read_keys(self.environ)
 
     @property
     def secret_key_id(self) -> str | None:
-        """Of the key that hashes of secrets are made with, if there is one."""
+        """The id of the key for hashes of secrets, if there is one."""
         return read_keys(self.environ)
 
     @contextmanager
     def open_connections(
         self, connection_types: Mapping[str, AnyConnectionType] | None = None
     ) -> Iterator[Connections]:
-        """The connections. Raises KdeclareError, also for whatever a system refuses inside.
+        """Yield the connections. Raises KdeclareError, also for Faults inside the block.
 
-        connection_types: the connection types of the providers that are needed, by name, of whoever knows
-        them: then no provider has to be loaded, which takes a tenth of a second.
+        connection_types: the connection types of the needed providers, by name. If they are given, no
+        provider has to be loaded, which saves a tenth of a second.
         """
         connect_only = self.connect_only
         pending_connections = (
@@ -109,12 +109,12 @@ class Workspace:
 
     @property
     def request_deadline_s(self) -> float:
-        """For how long a system may work on a request that carries no timeout."""
+        """How many seconds a system may work on a request that has no timeout of its own."""
         deadline_s = self.project.environment.request_deadline_s
         return REQUEST_DEADLINE_S if deadline_s is None else deadline_s
 
     def translate_faults(self) -> AbstractContextManager[None]:
-        """Inside, a Fault becomes a KdeclareError."""
+        """Convert a Fault in the block to a KdeclareError."""
         return translate_faults(self.cluster_name)
 
 
@@ -125,12 +125,12 @@ def open_workspace(
     *,
     keeper: ConnectionKeeper | None = None,
 ) -> Workspace:
-    """Read the project file and find the state; nothing is connected to.
+    """Read the project file and locate the state, without connecting to a system.
 
-    environ: what ``${env.NAME}`` means. connections: used in place of those that would be opened of the same
-        class; whoever gives them closes them. keeper: keeps connections from one command to the next.
-    Raises KdeclareError for a project file that cannot be used, or has no such environment, and for a state
-    that cannot be where it is said to be.
+    environ: the variables for ``${env.NAME}``. connections: open connections, used instead of new ones of the
+        same class; the caller closes them. keeper: keeps connections from one command to the next.
+    Raises KdeclareError for an invalid project file, an unknown environment, and an invalid location of the
+    state.
     """
     project = open_project(options.project, options.env, environ)
     return build_workspace(project, options, environ, connections, keeper=keeper)
@@ -145,7 +145,7 @@ def build_workspace(
     keeper: ConnectionKeeper | None = None,
     attempts: int | None = None,
 ) -> Workspace:
-    """The workspace of a project that is open already; its file and environment in ``options`` are not used.
+    """Build the workspace of an open project; ignore the project file and environment in ``options``.
 
     connections, keeper: see `open_workspace`. attempts: see `ConnectionContext`.
     Raises KdeclareError.
@@ -167,7 +167,7 @@ def build_workspace(
 def build_surroundings(
     project: Project, options: WorkspaceOptions, environ: Mapping[str, str], attempts: int | None = None
 ) -> ConnectionContext:
-    """What leads to the systems of a project besides what its environment says of them."""
+    """Build the context for connections, apart from the environment's own settings."""
     command_config = options.command_config
     options_by_name = {
         "bootstrap-server": options.bootstrap_server,
@@ -185,7 +185,7 @@ def build_surroundings(
 
 
 def format_user_at_host() -> str:
-    """user@host, for the history and for other people's messages."""
+    """Return user@host, for the history and for the holder of the lock."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

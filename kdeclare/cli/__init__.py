@@ -1,1 +1,1 @@
-"""The command line: the entry point, and what commands share (options, output, confirmation, progress)."""
+"""The command line: the entry point, and the options, output, prompts and progress that commands share."""

@@ -1,4 +1,4 @@
-"""What ad hoc commands of providers share: options, the run, and what is said of it."""
+"""Parts shared by the ad hoc commands of providers: options, the run and the output of its results."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 WriteManifest = Annotated[
     bool,
-    typer.Option("--write-manifest", help="Put the change into the manifest too, comments and layout kept."),
+    typer.Option(
+        "--write-manifest",
+        help="Also write the change into the manifest; comments and formatting are kept.",
+    ),
 ]
 VerifyTimeout = Annotated[
     float,
@@ -32,14 +35,14 @@ VerifyTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to read metadata until it shows what was done.",
+        help="How long to wait until the metadata shows the change.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A resource as a command line declares it, as far as it says anything. spec: a valid one of the kind."""
+    """A resource as a command line declares it. spec: a valid spec of the kind with only the given fields."""
 
     kind: "Kind"
     name: str
@@ -56,9 +59,10 @@ def run_declared(
     yes: bool,
     write_manifest: bool = False,
 ) -> ExitCode:
-    """Make one resource what is declared, after asking, and show what came of it. Raises KdeclareError.
+    """Change one resource to match ``declared`` after confirmation, and show the result.
 
-    Nothing is owned through it, and what is not declared stays as it is.
+    The change does not make kdeclare own anything, and undeclared fields are left unchanged.
+    Raises KdeclareError.
     """
     from kdeclare.app.adhoc.run import AdhocCommand, AdhocOptions, AdhocRequest, run_adhoc
     from kdeclare.core.resources.ids import ResourceId
@@ -86,7 +90,7 @@ def run_and_show(
     yes: bool,
     wait: bool = True,
 ) -> ExitCode:
-    """Ask, run, and show what came of each resource. Raises KdeclareError."""
+    """Ask for confirmation, run the command and show the result of each resource. Raises KdeclareError."""
     apply_flags = ApplyFlags(wait=wait, skip_stale=True, overrides=overrides)
     return execute_run(
         console,

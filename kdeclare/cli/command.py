@@ -1,4 +1,4 @@
-"""Turns a function into a command: its option groups into options, its errors into messages."""
+"""Turn functions into commands: expand groups of options into options and report errors as messages."""
 
 import inspect
 import os
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 Command = Callable[..., ExitCode]
 
 _LINE = "line"
-"""The field of a group of options that is none, but the `Line` (``Context.obj``) that they stand on."""
+"""The one field of a group of options that is not an option: the `Invocation` (``Context.obj``)."""
 
 
-def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callable[[Command], Command]:
-    """Register a function as a command; its docstring is the help.
+def command(
+    app: typer.Typer, name: str, *, epilog: str | None = None, help_group: str | None = None
+) -> Callable[[Command], Command]:
+    """Return a decorator that registers a function as a command; its docstring is the help.
 
-    A parameter that is a dataclass stands for the options that are its fields, a `Console` for those of
-    `OutputOptions`, and one that is annotated with `ProviderOptionsMarker` for what installed providers
-    offer. A parameter called ``output`` says what the console's stdout is for.
+    A dataclass parameter is expanded into the options that are its fields, a `Console` into those of
+    `OutputOptions`, and a parameter annotated with `ProviderOptionsMarker` into the options that installed
+    providers offer. The parameter ``output`` is the format of stdout. help_group: the group of
+    ``kdeclare --help`` that lists the command (see `help_groups`).
     """
 
     def register(function: Command) -> Command:
@@ -73,7 +76,7 @@ def command(app: typer.Typer, name: str, *, epilog: str | None = None) -> Callab
         context = _build_parameter("context", typer.Context, inspect.Parameter.empty)
         run.__signature__ = inspect.Signature([context, *parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in (context, *parameters.values())}
-        app.command(name, help=inspect.getdoc(function), epilog=epilog)(run)
+        app.command(name, help=inspect.getdoc(function), epilog=epilog, rich_help_panel=help_group)(run)
         return function
 
     return register
@@ -91,7 +94,7 @@ def _console(invocation: Invocation, output_options: OutputOptions, output: str)
 
 
 def is_debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Return whether tracebacks are shown."""
     return bool(os.environ.get("KDECLARE_DEBUG"))
 
 
@@ -107,7 +110,7 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
         return console.fail([error("interrupted", "Interrupted")], ExitCode.INTERRUPTED)
     except (typer.Exit, typer.Abort, typer.TyperException):
         raise
-    except Exception as exception:  # noqa: BLE001  the last resort: a person must not see a traceback
+    except Exception as exception:  # noqa: BLE001  the last resort: users must not see a traceback
         console.progress.hide()
         if console.verbose or is_debugging():
             traceback.print_exc(file=sys.stderr)
@@ -117,22 +120,25 @@ def _run_reporting_errors(console: Console, call_command: Callable[[], ExitCode]
 
 
 def build_internal_error(exception: Exception) -> Any:
-    """What to say of an exception that nobody expected; one in a provider's code is not for us to mend."""
-    from kdeclare.core.provider.installed_providers import (
-        find_raising_provider,
-    )  # here: other commands need none
+    """Build the error for an unexpected exception; an exception from a provider's code names the provider."""
+    # imported here because most commands do not need it
+    from kdeclare.core.provider.installed_providers import find_raising_provider
 
-    detail = f"This should not have happened: {type(exception).__name__}: {exception}".rstrip(": ")
+    exception_text = f"{type(exception).__name__}: {exception}".rstrip(": ")
     provider = find_raising_provider(exception)
     if provider is None:
-        hint = "KDECLARE_DEBUG=1 shows where; please report it."
-        return error("internal-error", "Internal error", detail, hint=hint)
+        return error(
+            "internal-error",
+            "Internal error",
+            f"An unexpected exception was raised: {exception_text}",
+            hint="Set KDECLARE_DEBUG=1 to show the traceback, and report the error.",
+        )
     authors = provider.distribution or provider.name
     return error(
         "internal-error",
-        f"Internal error in the provider '{provider.name}'",
-        detail,
-        hint=f"KDECLARE_DEBUG=1 shows where; please report it to the authors of {authors}.",
+        "Internal error in a provider",
+        f"The provider '{provider.name}' raised an unexpected exception: {exception_text}",
+        hint=f"Set KDECLARE_DEBUG=1 to show the traceback, and report the error to the authors of {authors}.",
     )
 
 
@@ -152,7 +158,7 @@ def _find_marker(annotation: Any) -> ProviderOptionsMarker | None:
 
 
 def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
-    """The options that a marked parameter stands for."""
+    """Return the providers' options that replace a marked parameter."""
     from kdeclare.core.provider.plan_options import find_plan_options
 
     marker = _find_marker(annotation)
@@ -168,9 +174,9 @@ def _find_offered_options(annotation: Any) -> tuple["OfferedOption", ...]:
 def _expand_offered(
     parameters: dict[str, inspect.Parameter], offered_options: "dict[str, tuple[OfferedOption, ...]]"
 ) -> tuple[dict[str, inspect.Parameter], list[Diagnostic]]:
-    """The parameters with the options of providers in place of those that stand for them.
+    """Replace the marked parameters by the options of providers.
 
-    A command keeps its own options: one of a provider with the name of one of them is a problem.
+    A command keeps its own options: a provider's option with the same name is returned as a collision.
     """
     expanded: dict[str, inspect.Parameter] = {}
     collisions = []
@@ -192,7 +198,7 @@ def _build_provider_parameter(option: "OfferedOption") -> inspect.Parameter:
 
 
 def _collect_chosen(options: "Iterable[OfferedOption]", values: dict[str, Any]) -> dict[str, object]:
-    """What was given of the options of providers; what was left alone is for the provider to say."""
+    """Return the providers' options that were given; the provider itself supplies defaults for the others."""
     return {
         option.name: values[option.name] for option in options if values.get(option.name) != option.default
     }
@@ -205,9 +211,9 @@ def _reject(problems: Sequence[Diagnostic]) -> ExitCode:
 def _build_collision_error(option: "OfferedOption") -> Diagnostic:
     return error(
         "option-collision",
-        "Option has the name of one of kdeclare's own",
-        f"The option '{option.flag}' of the provider '{option.provider}' has the name of an option of this "
-        "command.",
+        "Option name conflicts with a kdeclare option",
+        f"The provider '{option.provider}' adds the option '{option.flag}', but this command already has an "
+        "option with that name.",
         hint="Uninstall the provider, or ask its author to rename the option.",
     )
 

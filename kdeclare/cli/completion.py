@@ -1,7 +1,7 @@
-"""What the shell's Tab offers for options, from files alone: no cluster is asked.
+"""Values that Tab completion of the system's shell offers for options; they come from files, not a cluster.
 
-Whatever is wrong stays unsaid, as words on the screen would be taken for what is offered; the command
-itself says it.
+Errors are not reported here, because the shell would take the output for completions. The command itself
+reports them.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from kdeclare.cli.invocation import Invocation
 
 
 def complete_environments(context: typer.Context, incomplete: str) -> list[str]:
-    """The environments of the project."""
+    """Complete the name of an environment of the project."""
     from kdeclare.app.known_names import list_environment_names
 
     return _filter_names(lambda: list_environment_names(context.params.get("project")), incomplete)
 
 
 def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
-    """What the project declares in the environment that is chosen, as KIND/NAME."""
+    """Complete KIND/NAME with the resources that the project declares in the chosen environment."""
     from kdeclare.app.known_names import list_declared_names
     from kdeclare.app.workspace import WorkspaceOptions
 
@@ -31,5 +31,5 @@ def complete_resources(context: typer.Context, incomplete: str) -> list[str]:
 def _filter_names(list_names: Callable[[], Sequence[str]], incomplete: str) -> list[str]:
     try:
         return [name for name in list_names() if name.startswith(incomplete)]
-    except Exception:  # noqa: BLE001  a trace would stand in the middle of the line that is typed
+    except Exception:  # noqa: BLE001  a traceback would appear in the middle of the command line
         return []

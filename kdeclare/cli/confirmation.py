@@ -1,4 +1,4 @@
-"""Showing a plan and asking for a yes."""
+"""Show a plan and ask for confirmation."""
 
 import select
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.plan import Plan
 
 
-# s; how long a Ctrl-C can go unseen
+# seconds; the longest delay until a Ctrl-C is noticed
 _POLL_S = 0.1
 
 
@@ -22,9 +22,9 @@ _POLL_S = 0.1
 class ConfirmationPrompt:
     """The ``Confirm`` of a run.
 
-    plan: the plan that was shown; since: when the answer was given, for how long the run took.
-    plan_only: the plan is only saved, nobody is asked. plan_to_stderr: the plan goes to stderr, as stdout is
-    for something else.
+    plan: the plan that was shown. since: when the answer was given (`time.monotonic`), to measure the run.
+    plan_only: only save the plan, without a question. plan_to_stderr: show the plan on stderr because stdout
+    has other output.
     """
 
     console: Console
@@ -36,7 +36,7 @@ class ConfirmationPrompt:
     since: float = 0.0
 
     def __call__(self, plan: "Plan", notices: tuple[Diagnostic, ...]) -> bool:
-        """See `app.apply.Confirm`. Raises KdeclareError where nobody can be asked, and for a bad plan."""
+        """See `app.apply.Confirm`. Raises KdeclareError for a plan with errors and without a terminal."""
         self.plan = plan
         must_ask = bool(plan.operations) and not (self.yes or self.plan_only or plan.has_errors)
         self.console.notices(notices, asking=must_ask)
@@ -55,7 +55,7 @@ class ConfirmationPrompt:
         return is_confirmed
 
     def _show_plan(self, plan: "Plan", *, is_required: bool) -> None:
-        """Where all is in order and only ownership is taken, the run's own words say it all."""
+        """Show the plan, unless it only changes ownership: then the output of the run says everything."""
         if self.plan_to_stderr:
             say = self.console.say if is_required else self.console.note
             say(_render_plan(plan, self.console, for_stderr=True))
@@ -74,11 +74,13 @@ class ConfirmationPrompt:
             return KdeclareError(*plan.diagnostics, exit_code=code)
         if plan.is_stale:
             return KdeclareError(*(d for d in plan.diagnostics if d.is_error), exit_code=code)
-        return KdeclareError(error("plan-has-errors", "The plan has errors", "Nothing was changed."))
+        return KdeclareError(
+            error("plan-has-errors", "The plan has errors", "The plan was not applied. Nothing was changed.")
+        )
 
 
 def _format_question(question: str, notices: tuple[Diagnostic, ...]) -> str:
-    """The question, after what deleting topics would take with them."""
+    """Return the question, preceded by the data that the plan would delete."""
     from kdeclare.core.operations.operation import DATA_LOSS
     from kdeclare.report.elements.values import sanitize_for_terminal
 
@@ -87,14 +89,18 @@ def _format_question(question: str, notices: tuple[Diagnostic, ...]) -> str:
 
 
 def prompt_for_yes(console: Console, question: str) -> bool:
-    """Ask on the terminal. Raises KdeclareError (wrong usage) where there is none."""
+    """Ask on the terminal and return whether the answer is 'yes'.
+
+    Raises KdeclareError (wrong usage) if standard input is not a terminal.
+    """
     if not sys.stdin.isatty():
         raise KdeclareError(
             error(
                 "nobody-to-ask",
-                "Nobody is here to be asked",
-                "This would change something, and stdin is no terminal. Nothing was changed.",
-                hint="Give --yes where nobody is to be asked.",
+                "Confirmation required",
+                "The command asks for confirmation, but standard input is not a terminal. "
+                "Nothing was changed.",
+                hint="Pass --yes to continue without confirmation.",
             ),
             exit_code=ExitCode.USAGE,
         )
@@ -110,10 +116,10 @@ def prompt_for_yes(console: Console, question: str) -> bool:
 
 
 def _read_line() -> str:
-    """The next line from the terminal. Raises KeyboardInterrupt.
+    """Read the next line from the terminal. Raises KeyboardInterrupt.
 
-    A Ctrl-C just before a blocking read only sets Python's flag, and the read would go on until there is a
-    line. Waiting in steps lets it be seen at once.
+    A Ctrl-C just before a blocking read only sets a flag in Python, and the read would continue until a line
+    arrives. Waiting in short steps makes Python notice the Ctrl-C soon.
     """
     while not select.select([sys.stdin], [], [], _POLL_S)[0]:
         pass

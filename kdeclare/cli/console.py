@@ -1,4 +1,4 @@
-"""What a command says: data to stdout, everything else to stderr."""
+"""The output of a command: data to stdout, everything else to stderr."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ _OUTPUT_NOT_WRITTEN = "output-not-written"
 class Console:
     """The two streams of one command.
 
-    command: what the person typed, for the history.
-    width: of the terminal that stdout is, in columns; None where it is none.
+    command: the command line as typed, for the history.
+    width: columns of the terminal; None if stdout is not a terminal.
     """
 
     def __init__(
         self, output_options: OutputOptions, output: str, command: str, pager: "Pager | None" = None
     ) -> None:
-        """output: what stdout is for, the value of ``--format``. pager: for what no screen holds."""
+        """output: the format of stdout (``--format``). pager: shows output that is longer than the screen."""
         self.output_options = output_options
         self.quiet = output_options.quiet
         self.verbose = output_options.verbose
@@ -58,34 +58,34 @@ class Console:
         _configure_logging(output_options)
 
     def out(self, text: str, *, pages: bool = True) -> None:
-        """Data. pages: whether it can wait for a person to leaf through it."""
+        """Write data to stdout. pages: whether a pager may show it."""
         self.progress.hide()
         if not (pages and self._pager and self._pager.shows(text)):
             _write_stream(sys.stdout, text)
 
     def write_document(self, value: object) -> None:
-        """Print a dataclass that is a document."""
+        """Write a document (a dataclass) to stdout as JSON."""
         from kdeclare.core.documents import dump_document
 
         self.write_json(dump_document(value))
 
     def write_json(self, document: Mapping[str, Any]) -> None:
-        """Data for scripts."""
+        """Write JSON to stdout."""
         self.out(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def note(self, text: str) -> None:
-        """A line that is nice to know."""
+        """Write a line to stderr, unless the output is quiet."""
         if not self.quiet:
             self.say(text)
 
     def say(self, text: str, end: str = "\n") -> None:
-        """A line that must be seen, even by who wants it quiet."""
+        """Write a line to stderr, even if the output is quiet."""
         self.progress.hide()
         with suppress(KdeclareError):
             _write_stream(sys.stderr, text + end)
 
     def notices(self, diagnostics: Iterable[Diagnostic], *, asking: bool = False) -> None:
-        """What was found on the way. asking: a question comes next, and what warns must be seen before it."""
+        """Write diagnostics to stderr. asking: a question follows, so warnings are shown even if quiet."""
         from kdeclare.report.elements.diagnostics_text import render_diagnostics
 
         if self.quiet:
@@ -95,16 +95,16 @@ class Console:
             self.say(text.rstrip("\n"))
 
     def concerns(self, project: Path | None, category: Callable[[], str | None] | None = None) -> None:
-        """What logs of findings are about.
+        """Set what SARIF logs refer to.
 
-        project: the file that was given, at which findings are shown that are about no file. category: what
-        the log of a failure is a run of; asked for only if there is one, and None where it is not known.
+        project: the given project file, which locates findings that are not about a file. category: returns
+        the category of a failed run, None if it is unknown; called only for a failure.
         """
         self._project = project
         self._category = category or self._category
 
     def checkout(self) -> "Checkout":
-        """The checkout that one stands in; a folder is one of its own where there is none."""
+        """Return the git checkout that contains the working folder, or the folder itself if there is none."""
         from kdeclare.manifests.project import PROJECT_FILE
         from kdeclare.report.sarif import Checkout
 
@@ -114,7 +114,7 @@ class Console:
         return Checkout(str(root), str(folder), str(project) if project.is_file() else "")
 
     def fail(self, diagnostics: Iterable[Diagnostic], exit_code: ExitCode) -> ExitCode:
-        """Say why the command as a whole failed."""
+        """Report why the command failed, in the format of stdout; return ``exit_code``."""
         items = tuple(diagnostics)
         output = "text" if any(d.code == _OUTPUT_NOT_WRITTEN for d in items) else self.output
         if output == "json":
@@ -136,11 +136,11 @@ class Console:
         return exit_code
 
     def write_page(self, html: str) -> None:
-        """One HTML page, which nobody leafs through."""
+        """Write one HTML page to stdout, never through a pager."""
         self.out(html, pages=False)
 
     def write_plan(self, plan: "Plan") -> None:
-        """A plan for scripts, the very text that a plan file would hold."""
+        """Write a plan as JSON: exactly the text of a plan file."""
         from datetime import UTC, datetime
 
         from kdeclare.engine.planning.planfile import render_plan_file
@@ -158,13 +158,16 @@ def _find_width(stream: TextIO) -> int | None:
 
 
 def _write_stream(stream: TextIO, text: str) -> None:
-    """All of it; a reader who has gone away (``| head``) is no reason to fail. Raises KdeclareError."""
+    """Write the whole text; a reader that has closed the pipe (``| head``) is not an error.
+
+    Raises KdeclareError if the stream cannot be written.
+    """
     try:
         stream.write(sanitize_for_terminal(text))
         stream.flush()
     except OSError as problem:
         with suppress(OSError, ValueError), open(os.devnull, "w") as null_device:  # noqa: PTH123
-            os.dup2(null_device.fileno(), stream.fileno())  # or the flush at the end would fail again
+            os.dup2(null_device.fileno(), stream.fileno())  # otherwise the flush at exit fails again
         if not isinstance(problem, BrokenPipeError):
             raise KdeclareError(
                 error(_OUTPUT_NOT_WRITTEN, "Output cannot be written", f"{problem.strerror or problem}.")
@@ -172,7 +175,7 @@ def _write_stream(stream: TextIO, text: str) -> None:
 
 
 def _configure_logging(output_options: OutputOptions) -> None:
-    """Warnings, and with -v what goes on; never more, as Kafka's DEBUG shows requests, secrets and all."""
+    """Log warnings, with -v also INFO. Never DEBUG: kafka-python would log requests with their secrets."""
     handler = logging.StreamHandler()
     logger = logging.getLogger("kdeclare")
     logger.handlers = [handler]

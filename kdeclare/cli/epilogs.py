@@ -1,4 +1,4 @@
-"""What stands below the options in ``--help``: exit codes and examples. ``\\b`` keeps lines as they are."""
+"""The text below the options in ``--help``: examples and exit codes. ``\\b`` keeps the line breaks."""
 
 EXIT_CODE_MEANINGS = {
     0: "done",
@@ -6,16 +6,16 @@ EXIT_CODE_MEANINGS = {
     2: "with --detailed-exitcode: there are changes",
     3: "a policy or a guard denied something",
     4: "the plan is stale; nothing was applied",
-    5: "done only in part: errors, conflicts, things left out",
-    6: "the state is locked by someone else",
+    5: "only partly done: errors, conflicts or skipped operations",
+    6: "the state is locked by another process",
     64: "wrong usage",
     130: "interrupted",
 }
-"""What the exit codes mean to a person."""
+"""The meaning of each exit code."""
 
 
 def build_epilog(*examples: str, codes: tuple[int, ...] = ()) -> str:
-    """The examples, and the exit codes that the command is likely to give."""
+    """Return the examples, and the exit codes that the command is likely to return."""
     blocks = []
     if examples:
         blocks.append("\n".join(["\b", "Examples:", *(f"  {line}" for line in examples)]))

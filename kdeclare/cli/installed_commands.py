@@ -1,6 +1,7 @@
 """The commands of the installed providers, found by the entry points of their distributions.
 
-kdeclare's own providers bring theirs in the same way. Nothing is imported before a command is asked for.
+kdeclare's own providers register their commands in the same way. A command is imported only when it is
+needed.
 """
 
 from collections.abc import Mapping
@@ -14,40 +15,41 @@ from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.core.provider.entry_points import InstalledEntryPoint, find_entry_points
 
 GROUP = "kdeclare.commands"
-"""The group of entry points. The name of one is that of its command; it leads to a function that takes a
-`typer.Typer` and puts the command, or the group of commands, of that name into it."""
+"""The group of entry points for commands. The name of an entry point is the name of its command; the value is
+a function that takes a `typer.Typer` and adds the command, or the group of commands, with that name to it.
+``rich_help_panel`` of the command chooses its group in ``kdeclare --help``; the default is "Ad hoc"."""
 
 NEW_GROUP = "kdeclare.new"
-"""The group of entry points for ``kdeclare new``: the name of one is that of a command there."""
+"""The group of entry points for ``kdeclare new``: the name of an entry point is the name of a subcommand."""
 
 _OWN_CODE = "kdeclare."
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommand:
-    """One command that is not imported yet."""
+    """A command of an installed distribution that has not been imported yet."""
 
     point: InstalledEntryPoint
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name of the command."""
         return self.point.name
 
     @property
     def is_own(self) -> bool:
-        """Whether it is of one of kdeclare's own providers. The code tells sooner than the distribution."""
+        """Whether it is part of kdeclare, by its module: reading the distribution's metadata is slower."""
         return self.point.value.startswith(_OWN_CODE)
 
     @property
     def origin(self) -> str:
-        """What a person can uninstall."""
+        """The distribution that the user can uninstall."""
         return self.point.origin
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledCommands:
-    """usable: by name. collisions: by name, those that several distributions want to be."""
+    """usable: commands by name. collisions: the error for each name that cannot be used."""
 
     usable: Mapping[str, InstalledCommand]
     collisions: Mapping[str, Diagnostic]
@@ -55,10 +57,10 @@ class InstalledCommands:
 
 @cache
 def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledCommands:
-    """Find what is installed. Imports nothing.
+    """Find the installed commands without importing them.
 
-    reserved: names that are kdeclare's own. Such a name, and that of a command of kdeclare's own providers,
-    stays what it is whatever else is installed; of other commands with one name, none can be used.
+    reserved: names of kdeclare's own commands. Other distributions cannot replace these or the commands of
+    kdeclare's own providers. If several other distributions register the same name, none of them is usable.
     """
     commands = (InstalledCommand(point) for point in dict.fromkeys(find_entry_points(group)))
     usable: dict[str, InstalledCommand] = {}
@@ -76,12 +78,12 @@ def find_commands(reserved: frozenset[str], group: str = GROUP) -> InstalledComm
 
 
 def build_command(installed: InstalledCommand) -> Any:
-    """Import a command and build it, as a Click command. Raises KdeclareError where that fails."""
+    """Import a command and build its Click command. Raises KdeclareError if that fails."""
     command_app = typer.Typer(rich_markup_mode=None)
     try:
         _register(installed, command_app)
         commands = typer.main.get_group(command_app).commands
-    except Exception as cause:  # whatever the code of a provider raises
+    except Exception as cause:  # the code of a provider can raise anything
         raise KdeclareError(
             _build_broken_command_error(installed, f"{type(cause).__name__}: {cause}")
         ) from cause
@@ -101,9 +103,9 @@ def _register(installed: InstalledCommand, app: typer.Typer) -> None:
 
 
 def add_commands(app: typer.Typer, group: str) -> None:
-    """Put the installed commands of a group into an application.
+    """Add the installed commands of a group to an application.
 
-    One that cannot be used is there as well, and says why when it is called.
+    A command that cannot be used is added too; it reports the reason when it is called.
     """
     installed = find_commands(frozenset(), group)
     for name, command in installed.usable.items():
@@ -129,8 +131,9 @@ def _add_broken(app: typer.Typer, name: str, problem: KdeclareError) -> None:
 def _build_reserved_name_error(foreign: InstalledCommand) -> Diagnostic:
     return error(
         "command-collision",
-        "Command has the name of one of kdeclare's own",
-        f"The command '{foreign.name}' of {foreign.origin} cannot be used: kdeclare has one of that name.",
+        "Command name conflicts with a kdeclare command",
+        f"The command '{foreign.name}' of {foreign.origin} cannot be used, because kdeclare has a command "
+        "with that name.",
         hint="Uninstall that distribution, or ask its author to rename the command.",
     )
 
@@ -140,8 +143,8 @@ def _build_ambiguous_name_error(first: InstalledCommand, second: InstalledComman
     return error(
         "command-collision",
         "Two commands have the same name",
-        f"The command '{first.name}' comes from both {origins}.",
-        hint="Uninstall one of them.",
+        f"Both {origins} provide the command '{first.name}'.",
+        hint="Uninstall one of these distributions.",
     )
 
 

@@ -1,4 +1,4 @@
-"""One command line as the commands see it: by itself, or one of those that were typed into a shell."""
+"""One command line as its command sees it: run on its own or typed into a kdeclare shell."""
 
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShellContext:
-    """What the lines of one shell have in common.
+    """Settings shared by the lines of one shell.
 
-    defaults: options for every line that does not say otherwise. output_options: how every line talks, at
-        least.
-    pager: for output that is longer than the screen; None where nobody wants one.
+    defaults: options of every line that does not override them. output_options: the shell's output options,
+        combined with those of each line.
+    pager: shows output that is longer than the screen; None to use no pager.
     """
 
     defaults: "WorkspaceOptions"
@@ -28,20 +28,20 @@ class ShellContext:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """typed: the line as the person typed it, without secrets; for the history of runs.
+    """command_line: the line as typed, without secrets; recorded in the history of runs.
 
-    shared: None outside of a shell.
+    shared: the settings of the shell; None outside of a shell.
     """
 
     command_line: str = ""
     shared: ShellContext | None = None
 
     def options(self, given: "WorkspaceOptions") -> "WorkspaceOptions":
-        """What was given, and what the shell was given where it says nothing."""
+        """Return the given options, completed with those of the shell."""
         return given.over(self.shared.defaults) if self.shared else given
 
     def workspace(self, options: "WorkspaceOptions") -> "Workspace":
-        """The project in its environment; nothing is connected to. Raises KdeclareError."""
+        """Open the project in its environment without connecting to a system. Raises KdeclareError."""
         import os
 
         from kdeclare.app.workspace import open_workspace

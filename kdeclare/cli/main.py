@@ -1,4 +1,4 @@
-"""The entry point: the commands together, and what their ending means to the shell."""
+"""The entry point: builds the application, runs one command line and maps its outcome to an exit code."""
 
 import functools
 import gc
@@ -7,12 +7,22 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from kdeclare.cli.command import build_internal_error, is_debugging
+from kdeclare.cli.help_groups import (
+    FLEET,
+    HELP_GROUPS,
+    INSPECT,
+    PROJECT,
+    TOOLS,
+    WORKFLOW,
+    RootGroup,
+    get_help_group,
+)
 from kdeclare.cli.installed_commands import build_command, find_commands
 from kdeclare.cli.invocation import Invocation, ShellContext
 from kdeclare.cli.redaction import redact_arguments
@@ -22,74 +32,67 @@ from kdeclare.core.exit_codes import ExitCode
 from kdeclare.core.frozen_dataclass import dataclass
 from kdeclare.version import VERSION
 
-_OWN_COMMANDS = {
-    "init": "init",
-    "new": "new",
-    "validate": "validate",
-    "plan": "plan",
-    "show": "plan",
-    "show-manifest": "show_manifest",
-    "apply": "apply",
-    "rollback": "rollback",
-    "policy": "policy",
-    "fleet": "fleet",
-    "status": "status",
-    "history": "history",
-    "import": "import_live",
-    "lock": "lock",
-    "schema": "schema",
-    "doctor": "doctor",
-    "providers": "providers",
-    "sandbox": "sandbox",
-    "shell": "shell",
+_COMMANDS_BY_GROUP: Mapping[str, Mapping[str, str]] = {
+    WORKFLOW: {
+        "init": "init",
+        "validate": "validate",
+        "plan": "plan",
+        "apply": "apply",
+        "rollback": "rollback",
+    },
+    INSPECT: {
+        "show": "plan",
+        "show-manifest": "show_manifest",
+        "status": "status",
+        "history": "history",
+        "doctor": "doctor",
+    },
+    FLEET: {"fleet": "fleet"},
+    PROJECT: {"new": "new", "import": "import_live", "schema": "schema", "policy": "policy", "lock": "lock"},
+    TOOLS: {"shell": "shell", "sandbox": "sandbox", "providers": "providers"},
 }
-"""kdeclare's own commands and where they are; building them all would double the time that most commands take
-to begin, so only the one that is asked for is built. Those of providers are found by entry points."""
+"""kdeclare's own commands and their modules, by help group. Entry points name the commands of providers."""
+
+_OWN_COMMANDS = {
+    name: module for commands in _COMMANDS_BY_GROUP.values() for name, module in commands.items()
+}
+"""The modules by command. Building all commands would double the startup time of most of them, so only the
+requested one is built."""
 
 _RESERVED = frozenset(_OWN_COMMANDS)
-
-_BEFORE_PROVIDERS = "rollback"
-"""The own command after which those of providers are listed."""
 
 _HELP_OPTIONS = frozenset({"-h", "--help"})
 
 _COMPLETION_VARIABLE = "_KDECLARE_COMPLETE"
-"""The variable by which shells ask for completions."""
+"""The variable with which shells request completions."""
 
 _GC_THRESHOLD = 500_000
-"""How many objects more call for the collector. A plan makes many that live to its end and hardly a
-cycle: looking for some as often as Python does by itself takes a fifth of all the time."""
+"""Number of new objects that triggers a garbage collection. A plan creates many long-lived objects and hardly
+any cycles: with Python's default, the collector takes a fifth of the total time."""
 
-_HELP = """Apache Kafka from manifests in git: plan, apply, roll back.
-
-"plan" shows what would change, "apply" does it, "rollback" undoes it.
-"""
-_EPILOG = """\b
-Start here:
-  kdeclare sandbox start                 three brokers of your own on this machine
-  kdeclare init                          a project to begin with
-  kdeclare import --out manifests        a cluster as it is, as manifests
-  kdeclare plan                          what would change, and why
-"""
+_HELP = "Manage Apache Kafka from manifests in git. Start with 'kdeclare init'."
 
 
 def run() -> NoReturn:
-    """``kdeclare``: run what the command line says and leave with its exit code."""
+    """Run the command line of the process and exit with its exit code."""
     gc.set_threshold(_GC_THRESHOLD)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them costs a tenth of a start
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search takes a tenth of the startup
     _exit_immediately(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
-    """The exit code of one command line; ``shell`` is of the shell that it was typed into."""
+    """Run one command line and return its exit code.
+
+    shell: the shell into which the line was typed; None outside of a shell.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # no name is a reason to fail
+            stream.reconfigure(errors="backslashreplace")  # a name that cannot be encoded must not fail
     try:
         return _run(arguments, shell)
     except typer.TyperException as usage_error:
         return _report_usage_error(usage_error, next(iter(arguments), ""))
-    except KdeclareError as problem:  # of the command as a whole: it cannot be loaded
+    except KdeclareError as problem:  # the command cannot be loaded
         if is_debugging():
             traceback.print_exc(file=sys.stderr)
         for diagnostic in problem.diagnostics:
@@ -97,7 +100,7 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
         return problem.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
-    except Exception as exception:  # noqa: BLE001  before or after the command itself
+    except Exception as exception:  # noqa: BLE001  raised before or after the command itself
         if is_debugging():
             traceback.print_exc(file=sys.stderr)
         _print_error(_format_diagnostic(build_internal_error(exception)))
@@ -106,16 +109,16 @@ def main(arguments: Sequence[str], shell: ShellContext | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """root: the Click group that runs a command line. problems: of commands that cannot be used."""
+    """root: the Click group that runs a command line. problems: why some commands cannot be used."""
 
     root: Any
     problems: tuple[Diagnostic, ...] = ()
 
 
 def build_application(command_name: str = "") -> Application:
-    """Build the command called ``command_name``; all commands if there is none of that name.
+    """Build the command ``command_name``, or all commands if no command has that name.
 
-    Raises KdeclareError where the one that is asked for cannot be used.
+    Raises KdeclareError if the requested command cannot be used.
     """
     if command_name in _OWN_COMMANDS:
         return Application(_build_root((_OWN_COMMANDS[command_name],)))
@@ -132,13 +135,16 @@ def build_application(command_name: str = "") -> Application:
             root.add_command(build_command(command))
         except KdeclareError as problem:
             problems += problem.diagnostics
-    # as Typer has it: first the commands that do something, then the groups
-    positions = {name: place for place, name in enumerate(_OWN_COMMANDS)}
+    for group, names in _COMMANDS_BY_GROUP.items():
+        for name in names:
+            root.commands[name].rich_help_panel = group
+    positions = {name: position for position, name in enumerate(_OWN_COMMANDS)}
     sorted_names = sorted(
         root.commands,
         key=lambda name: (
-            hasattr(root.commands[name], "commands"),
-            positions.get(name, positions[_BEFORE_PROVIDERS] + 0.5),
+            HELP_GROUPS.index(get_help_group(root.commands[name])),
+            positions.get(name, len(positions)),
+            name,
         ),
     )
     root.commands = {name: root.commands[name] for name in sorted_names}
@@ -148,8 +154,8 @@ def build_application(command_name: str = "") -> Application:
 def _build_root(modules: Iterable[str]) -> Any:
     app = typer.Typer(
         name="kdeclare",
+        cls=RootGroup,
         help=_HELP,
-        epilog=_EPILOG,
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -176,7 +182,7 @@ def _run(arguments: Sequence[str], shell: ShellContext | None) -> int:
 
 
 def _is_command(name: str) -> bool:
-    """Whether there is a command of that name, be it one that cannot be used."""
+    """Return whether a command has that name, even one that cannot be used."""
     if name in _OWN_COMMANDS:
         return True
     installed = find_commands(_RESERVED)
@@ -184,16 +190,16 @@ def _is_command(name: str) -> bool:
 
 
 def _report_problems(application: Application) -> None:
-    """Name the commands that cannot be used, where all commands are listed."""
-    if not os.environ.get(_COMPLETION_VARIABLE):  # words on the screen would be taken for what is offered
+    """Report the commands that cannot be used; done whenever all commands are listed."""
+    if not os.environ.get(_COMPLETION_VARIABLE):  # the shell would take the output for completions
         for problem in application.problems:
             _print_error(_format_diagnostic(problem))
 
 
 def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
-    """Refuse ``-out=x``, which would mean ``-o`` with the value ``ut=x``. Raises BadParameter.
+    """Reject ``-out=x``, which would mean ``-o`` with the value ``ut=x``. Raises BadParameter.
 
-    Terraform takes long options with one dash, so fingers know that form.
+    Terraform accepts long options with a single dash, so users type that form out of habit.
     """
     option_names: set[str] = set()
     for argument in arguments:
@@ -206,19 +212,19 @@ def _reject_single_dash(click_command: Any, arguments: Sequence[str]) -> None:
             option_names = {name for param in click_command.params for name in getattr(param, "opts", ())}
         name = argument.partition("=")[0]
         if len(name) > 2 and name[0] == "-" and name[1] != "-" and f"-{name}" in option_names:
-            raise typer.BadParameter(f"'{argument}' has one dash too few: write -{argument}.")
+            raise typer.BadParameter(f"'{argument}' needs two dashes. Write -{argument}.")
 
 
 @functools.cache
 def _build_cached_application(command_name: str) -> Application:
-    """What runs a command line. A shell would build it for every line, and many lines run in less time."""
+    """Build and cache an application: in a shell, building it for each line can take longer than the line."""
     application = build_application(command_name)
     _hide_argument_types(application.root)
     return application
 
 
 def _hide_argument_types(click_command: Any) -> None:
-    """In the help an argument is called what its metavar says; Python's name of its type helps nobody."""
+    """Hide the Python types of arguments from the help, which shows their metavars."""
     for param in click_command.params:
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: ""
@@ -226,8 +232,8 @@ def _hide_argument_types(click_command: Any) -> None:
         _hide_argument_types(subcommand)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"kdeclare {VERSION}")
         raise typer.Exit
 
@@ -263,17 +269,17 @@ def _format_diagnostic(problem: Diagnostic) -> str:
 
 
 def _print_error(text: str) -> None:
-    """To stderr; what was typed may come from a script, and so from anywhere."""
+    """Print to stderr with unprintable characters escaped: the text can quote input from a script."""
     text = sanitize_for_terminal(text)
     printable = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
     print(printable, file=sys.stderr)
 
 
 def _exit_immediately(code: int) -> NoReturn:
-    """End at once: neither a thread that waits for a broker nor tidying up must hold the shell up."""
+    """Exit at once, without waiting for threads that wait for a broker or for cleanup at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # nobody reads any more
+        except (OSError, ValueError):  # the reader has closed the stream
             continue
     os._exit(code)

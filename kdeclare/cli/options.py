@@ -1,6 +1,6 @@
-"""Options that several commands share, in groups; `commands.command` puts them into signatures.
+"""Groups of options that several commands share; `command.command` expands them into signatures.
 
-Whatever is heavy is imported where it is used: all of this is read for every ``--help``.
+Slow imports are inside the functions that use them, because every ``--help`` imports this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 Format = Annotated[
     Literal["text", "json"],
-    typer.Option("--format", metavar="text|json", help="What stdout is for: people or scripts."),
+    typer.Option(
+        "--format", metavar="text|json", help="Format of stdout: text for people, json for scripts."
+    ),
 ]
 RunFormat = Annotated[
     Literal["text", "json", "html"],
     typer.Option(
-        "--format", metavar="text|json|html", help="What stdout is for: people, scripts or a browser."
+        "--format",
+        metavar="text|json|html",
+        help="Format of stdout: text for people, json for scripts, html for a browser.",
     ),
 ]
 PlanFormat = Annotated[
@@ -34,8 +38,8 @@ PlanFormat = Annotated[
     typer.Option(
         "--format",
         metavar="text|json|markdown|sarif|html",
-        help="What stdout is for: people, scripts, a comment on a pull request, annotations of files, or a "
-        "browser.",
+        help="Format of stdout: text for people, json for scripts, markdown for a comment on a pull request, "
+        "sarif for annotations of files, html for a browser.",
     ),
 ]
 FindingsFormat = Annotated[
@@ -43,25 +47,25 @@ FindingsFormat = Annotated[
     typer.Option(
         "--format",
         metavar="text|json|sarif",
-        help="What stdout is for: people, scripts, or annotations of files.",
+        help="Format of stdout: text for people, json for scripts, sarif for annotations of files.",
     ),
 ]
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="PATH",
-        help="Files or folders with manifests; all of the project's when none is given.",
+        help="Files or folders with manifests (default: all manifests of the project).",
         show_default=False,
     ),
 ]
 _MAX_SECONDS = 365 * 86400.0
-"""A year, in seconds: what sockets and locks can be told to wait for has an end."""
+"""One year in seconds: the timeouts of sockets and locks have an upper limit."""
 
 
 def validate_duration(value: float | None) -> float | None:
-    """A number of seconds or days as somebody can mean it. Raises BadParameter for nan, inf and the like."""
+    """Return a number of seconds or days unchanged. Raises BadParameter for nan, inf and larger numbers."""
     if value is not None and not value <= _MAX_SECONDS:
-        raise typer.BadParameter(f"{value:g} is more than can be waited for, or no number.")
+        raise typer.BadParameter(f"{value:g} is not a number of at most {_MAX_SECONDS:.0f}.")
     return value
 
 
@@ -72,7 +76,7 @@ FollowTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long Connect workers are given to follow a change.",
+        help="How long to wait for Connect workers to pick up a change.",
     ),
 ]
 VisibilityTimeout = Annotated[
@@ -82,19 +86,21 @@ VisibilityTimeout = Annotated[
         metavar="SECONDS",
         min=0,
         callback=validate_duration,
-        help="How long to wait for systems to show what exists.",
+        help="How long to wait until systems show earlier changes and existing objects.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-Graph = Annotated[bool, typer.Option("--graph", help="Show the order of execution, and why.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+Graph = Annotated[
+    bool, typer.Option("--graph", help="Show the order in which operations run, and the reasons for it.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptionsMarker:
-    """Marks a parameter, or a field of a group, that stands for options of plans of the installed providers.
+    """Marks a parameter, or a field of a group, that is replaced by the plan options of installed providers.
 
-    It holds what was given, by the names of the options. deletions: those about deletions; else all others.
-    provider: of this one only.
+    Its value is a mapping of option names to given values. deletions: only the options about deletions if
+    True, only the others if False. provider: only the options of this provider.
     """
 
     deletions: bool = False
@@ -108,65 +114,73 @@ DeletionChoices = Annotated[ChosenOptions, ProviderOptionsMarker(deletions=True)
 
 @dataclass(frozen=True, slots=True)
 class ProjectOptions:
-    """Which project, in which environment. line: no option, but the line that it all stands on."""
+    """The project and its environment. line: not an option, but the command line with these options."""
 
     project: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it is here)."),
+        typer.Option(metavar="FILE", help="Project file (default: kdeclare.yaml, if it exists)."),
     ] = None
     env: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Environment of the project.", autocompletion=complete_environments
+            metavar="NAME",
+            help="Environment of the project (default: its defaultEnvironment, or its only environment).",
+            autocompletion=complete_environments,
         ),
     ] = None
     line: Invocation = field(default_factory=Invocation, kw_only=True)
 
     def given(self) -> "WorkspaceOptions":
-        """What these options say."""
+        """Return the values of these options."""
         from kdeclare.app.workspace import WorkspaceOptions
 
         return WorkspaceOptions(self.project, self.env)
 
     def options(self) -> "WorkspaceOptions":
-        """As the use-cases want it: what is not given here may have been given to the shell."""
+        """Return the values for the use cases: these options, completed with those of the shell."""
         return self.line.options(self.given())
 
 
 @dataclass(frozen=True, slots=True)
 class StateOptions(ProjectOptions):
-    """The same, and with which state."""
+    """Project options, and the location of the state."""
 
     state: Annotated[
         str | None,
-        typer.Option(metavar="DIR|URI", help="Where the state is kept (default: the project's)."),
+        typer.Option(metavar="DIR|URI", help="Location of the state (default: from the project file)."),
     ] = None
 
     def given(self) -> "WorkspaceOptions":
-        """What these options say."""
+        """Return the values of these options."""
         from kdeclare.app.workspace import WorkspaceOptions
 
         return WorkspaceOptions(self.project, self.env, state=self.state)
 
     def workspace(self) -> "Workspace":
-        """The project in its environment; nothing is connected to. Raises KdeclareError."""
+        """Open the project in its environment without connecting to a system. Raises KdeclareError."""
         return self.line.workspace(self.options())
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions(StateOptions):
-    """The same, and where the cluster is."""
+    """State options, and the address of the cluster."""
 
     bootstrap_server: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT[,…]", help="The cluster (default: the environment's).")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT[,…]",
+            help="Bootstrap servers of the cluster (default: from the environment).",
+        ),
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Kafka client properties, as Kafka's own tools take them."),
+        typer.Option(
+            metavar="FILE", help="File of Kafka client properties, in the format of Kafka's own tools."
+        ),
     ] = None
 
     def given(self) -> "WorkspaceOptions":
-        """What these options say."""
+        """Return the values of these options."""
         from kdeclare.app.workspace import WorkspaceOptions
 
         return WorkspaceOptions(
@@ -176,7 +190,7 @@ class ClusterOptions(StateOptions):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions(ClusterOptions):
-    """The same, and how long to wait for it."""
+    """Cluster options, and the timeout for connecting."""
 
     timeout: Annotated[
         float | None,
@@ -184,12 +198,12 @@ class ConnectionOptions(ClusterOptions):
             metavar="SECONDS",
             min=0.1,
             callback=validate_duration,
-            help="How long to wait for the cluster (default: 10).",
+            help="How long to wait for a response from the cluster (default: 10).",
         ),
     ] = None
 
     def given(self) -> "WorkspaceOptions":
-        """What these options say."""
+        """Return the values of these options."""
         from kdeclare.app.workspace import WorkspaceOptions
 
         return WorkspaceOptions(
@@ -199,16 +213,18 @@ class ConnectionOptions(ClusterOptions):
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How much is said, and how."""
+    """How much output is written, and in which style."""
 
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress and no notices, only results and errors.")
+        bool, typer.Option("--quiet", "-q", help="Show only results and errors, no progress and no notices.")
     ] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to stderr what goes on.")] = False
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colours; as with NO_COLOR set.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log activity to stderr.")] = False
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Do not use colors; NO_COLOR has the same effect.")
+    ] = False
 
     def over(self, other: "OutputOptions") -> "OutputOptions":
-        """What either of them says."""
+        """Return the options that are set in either of them."""
         return OutputOptions(
             self.quiet or other.quiet, self.verbose or other.verbose, self.no_color or other.no_color
         )
@@ -216,42 +232,53 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True)
 class PolicyOverrideOptions:
-    """Which policies are overridden, and why."""
+    """Policies to override, and the reason."""
 
     override_policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Do also what this policy denies; needs --reason. Repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Override this policy: also apply what it denies. Requires --reason. Repeatable.",
+        ),
     ] = None
     reason: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Why a policy is overridden; stands in the plan and the history."),
+        typer.Option(
+            metavar="TEXT",
+            help="Why a policy is overridden. The reason is recorded in the plan and the history.",
+        ),
     ] = None
 
     def overrides(self) -> dict[str, str]:
-        """The reason by policy. Raises BadParameter for one without the other."""
+        """Return the reason by policy. Raises BadParameter if only one of the two options is given."""
         policy_names, reason = self.override_policy or [], (self.reason or "").strip()
         if policy_names and not reason:
-            raise typer.BadParameter("needs --reason TEXT; it is recorded.", param_hint="--override-policy")
+            raise typer.BadParameter(
+                "requires --reason TEXT; the reason is recorded.", param_hint="--override-policy"
+            )
         if self.reason is not None and not policy_names:
-            raise typer.BadParameter("goes with --override-policy NAME.", param_hint="--reason")
+            raise typer.BadParameter("requires --override-policy NAME.", param_hint="--reason")
         return dict.fromkeys(policy_names, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class OverrideOptions(PolicyOverrideOptions):
-    """What is checked beforehand, and what providers offer for plans."""
+    """Policy overrides, the preflight check and the plan options of providers."""
 
     no_preflight: Annotated[
-        bool, typer.Option("--no-preflight", help="Do not have the systems check the changes beforehand.")
+        bool,
+        typer.Option(
+            "--no-preflight", help="Do not ask the systems to validate the changes before they are applied."
+        ),
     ] = False
     choices: PlanChoices = field(default_factory=dict)
 
     def chosen(self) -> ChosenOptions:
-        """All options of providers that were given."""
+        """Return the given options of providers."""
         return self.choices
 
     def scope(self) -> "PlanScope":
-        """As the use-cases want it. Raises BadParameter for what is malformed, and KdeclareError."""
+        """Build the scope of a plan. Raises BadParameter for malformed values, and KdeclareError."""
         from kdeclare.core.provider.plan_options import choose_options
         from kdeclare.engine.planning.request import PlanScope
 
@@ -264,22 +291,25 @@ class OverrideOptions(PolicyOverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions(OverrideOptions):
-    """What a plan is about and may do."""
+    """Which resources a plan covers, and what it may do."""
 
     target: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KIND/NAME",
-            help="Only this resource, for instance Topic/orders. Repeatable.",
+            help="Plan only this resource, for instance Topic/orders. Repeatable.",
             autocompletion=complete_resources,
         ),
     ] = None
     selector: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Only resources with this label. Repeatable."),
+        typer.Option(metavar="KEY=VALUE", help="Plan only resources with this label. Repeatable."),
     ] = None
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="Delete what is owned and declared no longer.")
+        bool,
+        typer.Option(
+            "--allow-deletes", help="Delete owned resources that no manifest declares anymore (orphans)."
+        ),
     ] = False
     delete: Annotated[
         list[str] | None,
@@ -291,24 +321,26 @@ class PlanningOptions(OverrideOptions):
         str | None,
         typer.Option(
             metavar="N|P%",
-            help="Delete at most this many resources of a kind, or this share of those that are owned "
-            "(default: 10%, at least 3, at most 50).",
+            help="Delete at most this number of resources of each kind, or this share of the owned ones "
+            "(default: 10%, but at least 3 and at most 50).",
         ),
     ] = None
     allow_empty: Annotated[
         bool,
-        typer.Option("--allow-empty", help="Accept a project that owns resources and has no manifests."),
+        typer.Option("--allow-empty", help="Accept a project that owns resources but has no manifests."),
     ] = False
     forget: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND/NAME", help="Let go of an orphan and keep it in the cluster. Repeatable."),
+        typer.Option(
+            metavar="KIND/NAME", help="Give up ownership of an orphan but keep it in the cluster. Repeatable."
+        ),
     ] = None
     deletion_choices: DeletionChoices = field(default_factory=dict)
     adopt: Annotated[
         bool,
         typer.Option(
             "--adopt",
-            help="Take over resources that exist, are not in the state, and differ from their manifests.",
+            help="Adopt existing resources that are not in the state and differ from their manifests.",
         ),
     ] = False
 
@@ -318,11 +350,11 @@ class PlanningOptions(OverrideOptions):
         return self != PlanningOptions()
 
     def chosen(self) -> ChosenOptions:
-        """All options of providers that were given."""
+        """Return the given options of providers."""
         return {**self.choices, **self.deletion_choices}
 
     def scope(self) -> "PlanScope":
-        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        """Build the scope of a plan. Raises BadParameter for malformed values."""
         return replace(
             OverrideOptions.scope(self),
             targets=_parse_resources("--target", self.target or ()),
@@ -350,7 +382,7 @@ def _parse_resources(option: str, texts: Iterable[str]) -> "frozenset[ResourceId
 
 
 def parse_resource(option: str, text: str) -> "ResourceId":
-    """What KIND/NAME says. Raises BadParameter for anything else, and for a kind that there is not."""
+    """Parse KIND/NAME. Raises BadParameter for another form and for an unknown kind."""
     from kdeclare.core.provider.registry import KINDS
     from kdeclare.core.resources.ids import ResourceId
     from kdeclare.core.suggestions import format_suggestion
@@ -359,39 +391,39 @@ def parse_resource(option: str, text: str) -> "ResourceId":
         resource = ResourceId.parse(text)
     except ValueError:
         raise typer.BadParameter(
-            f"'{text}' is not of the form KIND/NAME, as in Topic/orders.", param_hint=option
+            f"'{text}' does not have the form KIND/NAME, for example Topic/orders.", param_hint=option
         ) from None
     if resource.kind not in KINDS:
-        suggestion = format_suggestion(resource.kind, KINDS) or f"The kinds are {', '.join(KINDS)}."
-        raise typer.BadParameter(f"'{resource.kind}' is no kind. {suggestion}", param_hint=option)
+        suggestion = format_suggestion(resource.kind, KINDS) or f"Use one of {', '.join(KINDS)}."
+        raise typer.BadParameter(f"'{resource.kind}' is not a kind. {suggestion}", param_hint=option)
     return resource
 
 
 def parse_pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """What KEY=VALUE says, as often as it was given. Raises BadParameter for anything else."""
+    """Parse repeated KEY=VALUE; the last value of a key wins. Raises BadParameter for another form."""
     values_by_key = {}
     for text in texts or ():
         key, separator, value = text.partition("=")
         if not (key and separator):
             raise typer.BadParameter(
-                f"'{text}' is not of the form KEY=VALUE, as in team=checkout.", param_hint=option
+                f"'{text}' does not have the form KEY=VALUE, for example team=checkout.", param_hint=option
             )
         values_by_key[key] = value
     return values_by_key
 
 
 def parse_settings(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Return what KEY=VALUE says, a key at most once; the value may hold commas.
+    """Parse repeated KEY=VALUE, where each key may occur once and values may contain commas.
 
-    Raises BadParameter, which does not repeat what may be a secret.
+    Raises BadParameter, whose message never repeats a value, which may be a secret.
     """
     settings: dict[str, str] = {}
     for number, pair in enumerate(texts or (), 1):
         key, separator, value = pair.partition("=")
-        if not (key.strip() and separator):  # not repeated: it can be the rest of a password that has a comma
+        if not (key.strip() and separator):  # not quoted: it can be the rest of a password with a comma
             raise typer.BadParameter(
-                f"part {number} is not of the form KEY=VALUE, as in retention.ms=604800000; "
-                "brackets go round values with commas.",
+                f"part {number} does not have the form KEY=VALUE, for example retention.ms=604800000. "
+                "Put values that contain commas in brackets.",
                 param_hint=option,
             )
         if key.strip() in settings:

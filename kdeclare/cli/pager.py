@@ -1,4 +1,4 @@
-"""Output that is longer than the screen, shown in the person's pager."""
+"""Show output that is longer than the screen in the user's pager."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from kdeclare.core.diagnostics import KdeclareError, error
 from kdeclare.core.frozen_dataclass import dataclass
 
 _LESS_VARIABLES = {"LESS": "FRX"}
-"""How less is to be where nobody says: it leaves what fits, takes colours, and leaves the text behind."""
+"""Default options of less: quit if the text fits on the screen, show colors, leave the text on the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,16 @@ class Pager:
     command: tuple[str, ...]
 
     def shows(self, text: str) -> bool:
-        """Show it, if stdout is a screen and the text longer; otherwise False. Raises KdeclareError."""
+        """Show the text if stdout is a terminal too small for it, and return whether that was the case.
+
+        Raises KdeclareError if the pager cannot be started.
+        """
         if not sys.stdout.isatty() or fits(text, *shutil.get_terminal_size()):
             return False
         sys.stdout.flush()
         try:
             with _ignore_interrupts():
-                # what a person leaves unread breaks no pipe, and how the program ends says nothing
+                # quitting the pager early is not a broken pipe, and its exit code has no meaning
                 subprocess.run(
                     self.command,
                     input=sanitize_for_terminal(text).encode(errors="backslashreplace"),
@@ -43,16 +46,18 @@ class Pager:
                     "no-pager",
                     "The pager cannot be started",
                     f"{shlex.join(self.command)}: {problem.strerror or problem}.",
-                    hint="Set PAGER or KDECLARE_PAGER to a program that is there, or to nothing for none.",
+                    hint="Set PAGER or KDECLARE_PAGER to an installed program, or to an empty value to use "
+                    "no pager.",
                 )
             ) from None
         return True
 
 
 def find_pager(environ: Mapping[str, str]) -> Pager | None:
-    """What KDECLARE_PAGER or PAGER names, else less; None where that is nothing, or the terminal is dumb.
+    """Return the pager that KDECLARE_PAGER or PAGER names, less by default.
 
-    Raises KdeclareError for a name whose quotation has no end.
+    None if the variable is empty, if less is not installed, and on a dumb terminal. Raises KdeclareError for
+    a variable with an unclosed quote.
     """
     if environ.get("TERM", "dumb") == "dumb":
         return None
@@ -63,13 +68,18 @@ def find_pager(environ: Mapping[str, str]) -> Pager | None:
         command = tuple(shlex.split(command_line))
     except ValueError as problem:
         raise KdeclareError(
-            error("no-pager", "The pager cannot be started", f"{command_line}: {problem}.")
+            error(
+                "no-pager",
+                "The pager cannot be started",
+                f"{command_line}: {problem}.",
+                hint="Correct the quotes in KDECLARE_PAGER or PAGER.",
+            )
         ) from None
     return Pager(command) if command else None
 
 
 def fits(text: str, columns: int, lines: int) -> bool:
-    """Whether a screen shows all of a text, and a prompt below it."""
+    """Return whether the whole text and a prompt below it fit on the screen."""
     row_count = 0
     for line in text.splitlines():
         row_count += max(1, -(-_measure_width(line) // max(1, columns)))
@@ -79,7 +89,7 @@ def fits(text: str, columns: int, lines: int) -> bool:
 
 
 def _measure_width(line: str) -> int:
-    """Columns that a line takes, its colours taken out."""
+    """Return the columns that a line takes, not counting its color codes."""
     from prompt_toolkit.utils import get_cwidth
 
     return sum(
@@ -90,7 +100,7 @@ def _measure_width(line: str) -> int:
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Ctrl-C is for the pager. Not ignored, which the pager would inherit."""
+    """Leave Ctrl-C to the pager. An empty handler, because the pager would inherit SIG_IGN."""
     previous_handler = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         yield

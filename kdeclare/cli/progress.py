@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, for what takes long enough to wonder."""
+"""Progress bars on a terminal, and progress lines in logs, for slow work."""
 
 import sys
 import threading
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from kdeclare.core.plans.run import MoveProgress
 
 _PATIENCE_S = 0.4
-"""What is over sooner shows no bar: drawing one, and importing what draws, would only delay it."""
+"""Faster work shows no bar: importing the library and drawing the bar would only delay it."""
 _LOG_INTERVAL_S = 10.0
 
 
 class ProgressBars:
-    """A `engine.planning.preflight.Progress` that draws. One bar at a time: what is done right now."""
+    """A `core.progress.Progress` that draws one bar at a time, for the current activity."""
 
     def __init__(self, *, is_shown: bool, use_color: bool, log_lines: bool = False) -> None:
-        """shown: False where nobody would see it. log_lines: tell in lines what goes on for long."""
+        """is_shown: whether bars are drawn. log_lines: whether long-running work is logged as lines."""
         self._is_shown = is_shown
         self._log_lines = log_lines
         self._use_color = use_color
@@ -34,7 +34,7 @@ class ProgressBars:
         self._down_members: set[int] = set()
 
     def __call__(self, what: str, done: int, total: int, moves: "MoveProgress | None" = None) -> None:
-        """What is being done, how much of it is done and how much there is; 0 for "nobody knows"."""
+        """Report the current activity with the amounts that are done and expected; 0 if unknown."""
         if moves is not None and (self._is_shown or self._log_lines):
             from kdeclare.report.run.status_text import format_progress
 
@@ -54,9 +54,9 @@ class ProgressBars:
                 self._timer.start()
 
     def _log_line(self, text: str, down_members: set[int]) -> None:
-        """A line now and then, for logs: whoever reads one wants to know that it goes on.
+        """Log a line at intervals, so that readers of a log see that the work continues.
 
-        At once where other members of the system are down than before.
+        A line is logged at once when the set of unavailable members of the system changes.
         """
         now = time.monotonic()
         has_changed, self._down_members = down_members != self._down_members, down_members
@@ -69,7 +69,7 @@ class ProgressBars:
         self._logged_at = now
 
     def hide(self) -> None:
-        """Take the bar away, so that something can be written; the next call brings it back."""
+        """Remove the bar, so that text can be written; the next call shows the bar again."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

@@ -1,37 +1,38 @@
-"""Command lines without the secrets that were typed into them: for histories and messages."""
+"""Redact the secrets in command lines, for the history and for messages."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 REDACTED = "(sensitive)"
-"""What stands for a value; plans say the same."""
+"""The text that replaces a value, the same as in plans."""
 
 _PROGRAM = "kdeclare"
 _SETTING_OPTIONS = frozenset({"--config", "--add-config", "--append-config", "--subtract-config"})
-"""Whose values are settings: ``k=v``, or ``k=v,k=[v,v]``."""
+"""Options whose values are settings: ``k=v``, or ``k=v,k=[v,v]``."""
 _SPARK_OPTION = "--conf"
-"""Settings of Spark are known by no provider: one is kept from view when its name tells what it is."""
+"""The option for Spark settings. No provider knows these, so the name decides whether one is a secret."""
 _SECRET_WORDS = ("access", "credential", "key", "password", "secret", "token")
 _SECRET_OPTIONS = ("credential", "passphrase", "password", "secret", "token")
-"""By these words in its name an option has a value to keep from view, unless it is that of a file."""
+"""An option whose name contains one of these words has a secret value, unless it names a file."""
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
-    """The same arguments, with `SHOWN` for each literal value of a setting that a provider keeps secret.
+    """Replace each literal value of a secret setting by `REDACTED`.
 
-    So for a setting that no provider knows: systems take it, and may never show its value. References
-    (``${env.NAME}``) stay, as they give nothing away.
+    Providers decide which settings are secret. A setting that no provider knows is redacted too, because the
+    system may accept it and never show its value. References (``${env.NAME}``) stay, because they reveal
+    nothing.
     """
     return list(_redact_each(arguments))
 
 
 def has_secret(arguments: Sequence[str]) -> bool:
-    """Whether there is anything to be kept from view."""
+    """Return whether the arguments contain a value to redact."""
     return redact_arguments(arguments) != list(arguments)
 
 
 def _redact_each(arguments: Sequence[str]) -> Iterator[str]:
-    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # at a prompt, both are typed
+    words = arguments[1:] if list(arguments[:1]) == [_PROGRAM] else arguments  # optional at the prompt
     command = tuple(takewhile(lambda word: not word.startswith("-") and "=" not in word, words))
     pending_option = ""
     for argument in arguments:
@@ -64,10 +65,10 @@ def _redact_value(command: tuple[str, ...], option: str, text: str) -> str:
         return text if _is_reference(text) else REDACTED
     redacted_parts: list[str] = []
     is_hidden = False
-    for element in text.split(","):  # whatever brackets mean to others: what may be a secret is none to show
+    for element in text.split(","):  # brackets are ignored: redacting too much is safe
         key, separator, value = element.partition("=")
         if not separator and is_hidden:
-            continue  # the rest of a value that has commas
+            continue  # the rest of a redacted value that contains commas
         is_hidden = (
             bool(separator) and not _is_reference(value) and _is_secret(command, option, key.strip(), value)
         )
@@ -90,7 +91,7 @@ def _is_secret(command: tuple[str, ...], option: str, key: str, value: str) -> b
 
     try:
         is_known_secret = is_secret_setting(TypedSetting(command, option, key, value))
-    except KdeclareError:  # a provider cannot be loaded, and may know it
+    except KdeclareError:  # a provider cannot be loaded, and the setting may be one of its secrets
         return True
-    # an argument that no provider knows as a setting is none
+    # an unknown KEY=VALUE is a setting only as the value of an option, not as an argument
     return bool(option) if is_known_secret is None else is_known_secret

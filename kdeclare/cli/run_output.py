@@ -1,4 +1,4 @@
-"""What apply and rollback share: one run, from the question to the exit code."""
+"""Run a plan for apply, rollback and ad hoc commands: from the confirmation to the exit code."""
 
 import os
 import time
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MANIFESTS_UNCHANGED = (
-    "Manifests stay as they are: revert them as well, or the next apply does again what was undone."
+    "The manifests are unchanged. Revert them too, or the next apply makes the same changes again."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyFlags:
-    """How to go about a run, as far as the options say."""
+    """The options of a run as given on the command line."""
 
     fail_fast: bool = False
     wait: bool = True
@@ -45,10 +45,10 @@ def execute_run(
     run_command: "Callable[[ApplyOptions], T | None]",
     show: Callable[[T, float], ExitCode],
 ) -> ExitCode:
-    """Run ``run_command``, show what came of it, and say how to exit.
+    """Run ``run_command``, show its result and return the exit code.
 
-    run_command: its result is None where the person said no. show: is given the result, and the seconds
-    since the answer. Raises KdeclareError.
+    run_command: returns None if the user declines. show: takes the result and the seconds since the
+    confirmation. Raises KdeclareError.
     """
     from kdeclare.app.apply import ApplyOptions
     from kdeclare.engine.executor.progress_tracker import RunOptions
@@ -87,7 +87,7 @@ def execute_run(
 def make_run_presenter(
     console: Console, workspace: "Workspace", identity: str | None = None
 ) -> "Callable[[ApplyResult, float], ExitCode]":
-    """Shows a run. identity: the plan's id where it was read from a file."""
+    """Return a function that shows the result of a run. identity: the id of a plan read from a file."""
     return lambda result, seconds: _show_result(console, workspace, result, identity, seconds)
 
 
@@ -114,7 +114,7 @@ def _show_result(
 
 
 def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | None) -> str:
-    """Of the run as its journal tells it, or of its plan where there was nothing to run."""
+    """Render the run from its journal, or the plan if there was nothing to run."""
     from kdeclare.app.history import show_run
     from kdeclare.report.plan.plan_page import render_plan_page, render_run_page
 
@@ -125,15 +125,20 @@ def _render_page(workspace: "Workspace", result: "ApplyResult", identity: str | 
 
 
 def announce_stop() -> None:
-    """Say that Ctrl-C is heeded. Called from a signal handler: buffered streams are out of bounds."""
+    """Confirm the first Ctrl-C. Called from a signal handler, which must not use buffered streams."""
     os.write(
-        2, b"\nStopping: what is under way is finished, nothing new begins. Ctrl-C again ends at once.\n"
+        2,
+        b"\nStopping: waiting for operations in progress; no new operations start. "
+        b"Press Ctrl-C again to exit at once.\n",
     )
 
 
 def build_interrupted_error(*, has_started: bool) -> KdeclareError:
-    """A second Ctrl-C, or one before the run was ``has_started``."""
+    """Build the error for a second Ctrl-C, or for one before the run (``has_started`` is False)."""
     detail = "Nothing was changed."
     if has_started:
-        detail = "The run was cut short; the next plan, apply or status settles what was under way."
+        detail = (
+            "The run was stopped immediately. The next plan, apply or status determines the outcome of the "
+            "operations that were in progress."
+        )
     return KdeclareError(error("interrupted", "Interrupted", detail), exit_code=ExitCode.INTERRUPTED)

@@ -1,7 +1,7 @@
-"""The last stop of all text before a stream: what a terminal would obey instead of show is written out.
+"""Sanitize all text before it is written: characters that a terminal would interpret are escaped.
 
-Renderers make control characters visible where they know that text comes from others
-(`report.values.clean`). This catches what takes another way, such as JSON, usage errors and logs.
+Renderers already escape control characters in text from outside (`report.elements.values`). This module also
+covers other output, such as JSON, usage errors and logs.
 """
 
 import logging
@@ -11,7 +11,7 @@ from kdeclare.core.secrets.scrubber import SCRUBBER
 
 _CONTROL_CHARACTERS = re.compile(
     "["
-    "\x80-\x9f"  # C1 controls: \x9b begins a control sequence like ESC [
+    "\x80-\x9f"  # C1 controls: \x9b starts a control sequence like ESC [
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they reorder the text around them ("Trojan Source")
     "\u2028\u2029"  # line and paragraph separators
     "]"
@@ -19,7 +19,7 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def sanitize_for_terminal(text: str) -> str:
-    r"""The text without known secrets, and with C1 and bidirectional controls as ``\uXXXX``."""
+    r"""Remove known secrets and replace C1 and bidirectional controls by ``\uXXXX``."""
     text = SCRUBBER.scrub(text)
     if text.isascii():
         return text
@@ -27,7 +27,7 @@ def sanitize_for_terminal(text: str) -> str:
 
 
 class TerminalFormatter(logging.Formatter):
-    """A formatter of log lines, whose messages may hold whatever a broker or worker answered."""
+    """A formatter for log lines, which may contain text from a broker or worker."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter.format`."""

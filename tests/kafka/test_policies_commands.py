@@ -36,7 +36,7 @@ def last_run(project: Governed) -> tuple[dict[str, Any], str]:
     A move that ends while its command still runs is followed by a run that only tidies up: not that one.
     """
     runs = json.loads(project.done("history", "--format", "json").out)["runs"]
-    run_id = next(run["run_id"] for run in runs if not run["command"].endswith("(tidying up)"))
+    run_id = next(run["run_id"] for run in runs if not run["command"].endswith("(cleanup)"))
     document = json.loads(project.done("history", run_id, "--format", "json").out)
     return document, project.done("history", run_id).out
 

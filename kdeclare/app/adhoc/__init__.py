@@ -1,1 +1,1 @@
-"""What the ad hoc commands of providers have in common: changing something without a manifest."""
+"""Use cases of ad hoc commands, with which providers change resources without a manifest."""

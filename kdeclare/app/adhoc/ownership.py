@@ -1,4 +1,4 @@
-"""Whose business a change by hand is, when it is not one's own: what manifests declare, and what is owned."""
+"""Find ad hoc changes to resources that manifests declare or kdeclare owns, and warn about them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,9 +22,9 @@ from kdeclare.engine.planning.adhoc import ClaimedChange, find_claimed_changes
 
 @dataclass(frozen=True, slots=True)
 class ResourceOwnership:
-    """declared: what manifests say, by resource. owned: the records of the state.
+    """declared: the declared resources, by id. owned: the records of the state, by resource id.
 
-    unread: whether not all manifests can be read.
+    unread: whether some manifests cannot be read.
     """
 
     declared: Mapping[str, DesiredResource]
@@ -32,11 +32,11 @@ class ResourceOwnership:
     unread: bool = False
 
     def with_labels(self, desired: Iterable[DesiredResource]) -> tuple[DesiredResource, ...]:
-        """With the labels that the resources have, as policies go by them."""
+        """Add the declared or owned labels to resources, because policies use them."""
         return tuple(replace(item, labels=self._find_labels(str(item.id))) for item in desired)
 
     def protected(self, removals: Iterable[ResourceId]) -> frozenset[ResourceId]:
-        """Those that a manifest says must not be destroyed, whether it has been applied or not."""
+        """Return the resources that a manifest protects (``preventDestroy``), even one never applied."""
         return frozenset(id_ for id_ in removals if self._encode_declared(str(id_)).get("preventDestroy"))
 
     def _find_labels(self, resource: str) -> Mapping[str, str]:
@@ -49,7 +49,7 @@ class ResourceOwnership:
 
 
 def load_ownership(workspace: Workspace) -> ResourceOwnership:
-    """What manifests and the state say. Raises KdeclareError for a broken state."""
+    """Load the declared and owned resources. Raises KdeclareError for a broken state."""
     state = workspace.store.read()
     owned_records = state.resources if state else {}
     if workspace.project.file is None:
@@ -63,7 +63,7 @@ def load_ownership(workspace: Workspace) -> ResourceOwnership:
 def warn_owned_changes(
     workspace: Workspace, plan: Plan, ownership: ResourceOwnership
 ) -> tuple[Diagnostic, ...]:
-    """What of a plan by hand is somebody's business, said before anybody is asked."""
+    """Build warnings for changes of an ad hoc plan to declared or owned resources, for the confirmation."""
     notices = (_build_unreadable_warning(),) if ownership.unread and plan.has_changes else ()
     claimed_changes = find_claimed_changes(plan.changes, ownership.declared.values(), ownership.owned)
     declared_changes = [item.change for item in claimed_changes if item.place]
@@ -79,7 +79,7 @@ def warn_owned_changes(
 def _with_field_position(
     claimed: ClaimedChange, positions: Mapping[tuple[ResourceId, str], SourcePosition]
 ) -> ClaimedChange:
-    """With the place of the first field instead of the resource's."""
+    """Replace the position of the resource by that of the first declared field."""
     field_positions = (positions.get((claimed.change.id, path)) for path in claimed.fields)
     return replace(claimed, place=next((place for place in field_positions if place), claimed.place))
 
@@ -92,16 +92,16 @@ def _build_owned_warning(claimed: ClaimedChange) -> Diagnostic:
         "is declared in a manifest" if claimed.place else "is owned by kdeclare, from an earlier apply"
     )
     consequence = {
-        Action.CREATE: "the next 'kdeclare apply' makes it what is declared there.",
-        Action.DELETE: "the next 'kdeclare apply' creates it again.",
-    }.get(change.action, "the next 'kdeclare apply' takes this change back.")
+        Action.CREATE: "The next 'kdeclare apply' changes it to match the manifest.",
+        Action.DELETE: "The next 'kdeclare apply' creates it again.",
+    }.get(change.action, "The next 'kdeclare apply' reverts this change.")
     if claimed.place is None:
-        consequence = "no manifest declares it any more."
+        consequence = "No manifest declares it anymore."
     return warning(
         "owned-by-manifests",
-        "The manifests own this",
-        f"{subject} {owner_words}; {consequence}",
-        hint="--write-manifest puts the change into the manifest." if claimed.place else "",
+        "Manifests own this resource",
+        f"{subject} {owner_words}. {consequence}",
+        hint="Pass --write-manifest to write the change into the manifest." if claimed.place else "",
         place=claimed.place,
         resource=str(change.id),
     )
@@ -111,6 +111,6 @@ def _build_unreadable_warning() -> Diagnostic:
     return warning(
         "manifests-unread",
         "Not all manifests can be read",
-        "So it cannot be said of everything whether a manifest declares it.",
-        hint="kdeclare validate says what is wrong with them.",
+        "Some changes may affect resources that an unreadable manifest declares.",
+        hint="Run kdeclare validate to see the errors in the manifests.",
     )

@@ -1,4 +1,4 @@
-"""References in what is asked for ad hoc: the same as in manifests."""
+"""Resolve references in the settings of ad hoc commands, as in manifests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,9 +10,9 @@ from kdeclare.manifests.syntax.substitution import ReferenceContext, UnresolvedR
 def resolve_references(
     workspace: Workspace, settings: Mapping[str, object], resource: str
 ) -> dict[str, object]:
-    """Return settings with their references read; a list's and a part's elements, too.
+    """Return settings with their references resolved, including those inside lists and mappings.
 
-    Raises Unresolved with a diagnostic that names the resource.
+    Raises UnresolvedReference with a diagnostic that names the resource.
     """
     project = workspace.project
     context = ReferenceContext(project.folder, workspace.environ, project.environment.variables)

@@ -1,4 +1,4 @@
-"""What came of an ad hoc command, resource by resource."""
+"""Results of an ad hoc command by resource."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -26,7 +26,7 @@ _WORST_FIRST = {
 def build_result_without_plan(
     failed: Mapping[str, tuple[Diagnostic, ...]], left_out: Mapping[str, str]
 ) -> AdhocResult:
-    """Where everything failed, or was left out, before there was a plan."""
+    """Build the result if every resource failed or was skipped before a plan was made."""
     return AdhocResult(None, (*_build_unplanned_items(failed, left_out),), failed)
 
 
@@ -50,9 +50,9 @@ def build_result(
     verified: VerificationResult | None,
     summarize: Summarize,
 ) -> AdhocResult:
-    """What came of each resource.
+    """Build the result of each resource.
 
-    resource_ids: what was planned. failed, left_out: what never was; see `AdhocRequest`.
+    resource_ids: the planned resources. failed, left_out: resources without a plan; see `AdhocRequest`.
     """
     items = [
         _build_item(apply_result, id_, verified, summarize) for id_ in resource_ids if str(id_) not in failed

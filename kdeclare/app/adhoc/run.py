@@ -1,4 +1,4 @@
-"""Run what a command asks for ad hoc: plan it, ask, run and verify. Nothing comes to be owned through it."""
+"""Run an ad hoc command: plan, ask for confirmation, apply and verify. The resources do not become owned."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -30,10 +30,11 @@ from kdeclare.report.manifest.manifest_diff import render_manifest_diff
 
 @dataclass(frozen=True, slots=True)
 class AdhocRequest:
-    """What a command asks for, as far as it is possible.
+    """The resources that an ad hoc command changes.
 
-    failed: what is not, by resource. left_out: resources of which nothing is to be done, with the reason.
-    diagnostics: about what is left, of resources. All resources are named once, over all four.
+    desired, removals: resources to change and to delete. failed: the diagnostics of resources that cannot be
+    changed. left_out: the reasons of resources to skip. diagnostics: about the other resources. Each resource
+    occurs in exactly one of the first four.
     """
 
     desired: tuple[DesiredResource, ...] = ()
@@ -44,7 +45,7 @@ class AdhocRequest:
 
     @property
     def has_remaining(self) -> bool:
-        """Whether there is anything that has not failed."""
+        """Whether any resource to change or delete has not failed."""
         ids = {str(desired.id) for desired in self.desired} | {str(id_) for id_ in self.removals}
         return not ids <= self.failed.keys()
 
@@ -55,12 +56,11 @@ def _summarize_nothing(resource: ResourceId, live: LiveState) -> ItemSummary | N
 
 @dataclass(frozen=True, slots=True)
 class AdhocCommand:
-    """One command of a provider.
+    """One ad hoc command of a provider.
 
-    ask: makes of the command line what is asked for, given what the systems have. Raises KdeclareError and
-        Fault.
-    summarize: returns what is to be said of a resource as it is afterwards, if there is anything.
-    words: what its provider calls what happens.
+    ask: builds the request from the command line and the live state. Raises KdeclareError and Fault.
+    summarize: returns a summary of a resource after the change, None if there is nothing to show.
+    words: the provider's labels for actions and results.
     """
 
     ask: Callable[[Connections], AdhocRequest]
@@ -70,11 +70,11 @@ class AdhocCommand:
 
 @dataclass(frozen=True, slots=True)
 class AdhocOptions:
-    """What was chosen for one command line.
+    """The options of one ad hoc command line.
 
-    scope: guards, preflight, and what was chosen about single systems. verify_s: how long to wait until what
-    was done is seen. write: put into the manifests what was done. tell: shows, before anybody is asked, what
-    would be written.
+    scope: guards, preflight and options of providers. verify_s: how many seconds to wait until the changes
+    are visible. write: also write the changes into the manifests. tell: shows the planned edits of manifests
+    before the confirmation.
     """
 
     scope: PlanScope = field(default_factory=PlanScope)
@@ -86,7 +86,7 @@ class AdhocOptions:
 def run_adhoc(
     workspace: Workspace, command: AdhocCommand, options: AdhocOptions, apply_options: ApplyOptions
 ) -> AdhocResult | None:
-    """Plan, ask, run and verify; None when the person said no. Raises KdeclareError."""
+    """Plan, ask, apply and verify; return None if the user declines. Raises KdeclareError."""
     with (
         open_active_policies(workspace, overrides=apply_options.overrides) as active_policies,
         workspace.open_connections() as connections,
@@ -176,7 +176,7 @@ def _collect_failures(failed: Mapping[str, Sequence[Diagnostic]]) -> tuple[Diagn
 def _verify(
     connections: Connections, apply_result: ApplyResult, timeout_s: float, hint: str
 ) -> tuple[VerificationResult | None, tuple[Diagnostic, ...]]:
-    """What was seen, and why nothing was. Moves that go on count: where they are heading is expected."""
+    """Return the verification, or the reason why there is none. A reassignment is verified by its target."""
     done_operations = [
         op for op in apply_result.plan.operations if (r := apply_result.results.get(op.id)) and r.is_good
     ]
@@ -193,14 +193,14 @@ def _verify(
 def _build_unverified_warning(reason: str, hint: str) -> Diagnostic:
     return warning(
         "not-verified",
-        "What was done was not seen",
-        f"Metadata could not be read afterwards: {reason}.",
+        "Changes were not verified",
+        f"The metadata could not be read after the changes: {reason}.",
         hint=hint,
     )
 
 
 def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
-    """Put into the manifests what was done. That this failed takes nothing back in the cluster."""
+    """Write the applied changes into the manifests; a failure here does not revert them in the cluster."""
     changed_resources = {item.resource for item in result.items if item.outcome in CHANGED_OUTCOMES}
     changes = result.run.plan.changes if result.run else ()
     try:
@@ -221,7 +221,7 @@ def _write_manifests(workspace: Workspace, result: AdhocResult) -> AdhocResult:
 def _report_unwritten_manifests(
     result: AdhocResult, written_resources: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """What was done of a resource of which something else failed is not in its manifest."""
+    """Report resources that were changed only partly, whose manifests are therefore not written."""
     apply_result = result.run
     for op in apply_result.plan.operations if apply_result else ():
         operation_result = apply_result.results.get(op.id) if apply_result else None
@@ -232,9 +232,10 @@ def _report_unwritten_manifests(
         ):
             yield error(
                 "manifest-behind",
-                "A manifest was not written",
-                f"{op.resource}: {op.verb} was done, something else was not, and its manifest is as before.",
-                hint="'kdeclare plan' shows the difference; write it by hand, or give the command again.",
+                "Manifest not written",
+                f"{op.resource}: the operation {op.verb} was done but another operation was not, so the "
+                "manifest was not changed.",
+                hint="Run 'kdeclare plan' to see the difference. Edit the manifest, or repeat the command.",
                 resource=str(op.resource),
             )
 
@@ -242,6 +243,6 @@ def _report_unwritten_manifests(
 def _report_nothing_to_write(plan: Plan) -> tuple[Diagnostic, ...]:
     if plan.has_changes:
         return ()
-    detail = "The cluster is as wanted already, so nothing is changed, and nothing is written."
-    hint = "Where a manifest says something else, change it by hand: 'kdeclare plan' shows the difference."
+    detail = "The cluster already matches the request, so neither the cluster nor a manifest is changed."
+    hint = "If a manifest differs, edit it; run 'kdeclare plan' to see the difference."
     return (info("nothing-to-write", "No manifest is written", detail, hint=hint),)

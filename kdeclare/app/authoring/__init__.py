@@ -1,1 +1,1 @@
-"""Use cases around manifests: scaffold, import, validate, show, describe to editors, and write back."""
+"""Use cases for manifests: create, import, validate, show, write back changes, and schemas for editors."""

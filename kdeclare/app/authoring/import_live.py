@@ -1,4 +1,4 @@
-"""Live systems as manifests, so that the next plan says "No changes."."""
+"""Generate manifests from live systems, so that the next plan reports "No changes."."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ from kdeclare.manifests.syntax.files import build_file_name
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """One resource as the text of its manifest, and the file that it belongs in."""
+    """One resource: the text of its manifest, and the file for it."""
 
     id: ResourceId
     file: Path
@@ -33,10 +33,10 @@ def import_cluster(
     match: str | None = None,
     tell: Callable[[Sequence[OmittedObjects]], None] = lambda left_out: None,
 ) -> tuple[ImportResult, ...]:
-    """Manifests of all that the systems have, or of the objects whose whole name ``match`` matches.
+    """Generate manifests of all live objects, or of those whose whole name matches ``match``.
 
-    match: a regular expression (RE2). tell: is told what was left out.
-    Raises KdeclareError for a ``match`` that is none, and where a system cannot be read.
+    match: a regular expression (RE2). tell: takes the objects that were left out.
+    Raises KdeclareError for an invalid ``match``, and if a system cannot be read.
     """
     pattern = _compile_match(match)
     results: list[ImportResult] = []
@@ -65,16 +65,16 @@ def _build_result(kind: str, name: str, text: str) -> ImportResult:
 
 
 def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
-    """Write them below ``folder``, overwriting nothing. Raises KdeclareError."""
+    """Write the manifests below ``folder`` without overwriting files. Raises KdeclareError."""
     results = list(imported)
     existing_files = [folder / item.file for item in results if (folder / item.file).exists()]
     if existing_files:
         raise KdeclareError(
             error(
                 "file-exists",
-                "Manifests are there already",
-                f"{len(existing_files)} files would be overwritten, {existing_files[0]} among them.",
-                hint="Choose an empty folder with --out, or take them away first.",
+                "Manifests already exist",
+                f"The import would overwrite {len(existing_files)} files, including {existing_files[0]}.",
+                hint="Choose an empty folder with --out, or remove the existing files first.",
             )
         )
     try:
@@ -84,7 +84,12 @@ def write_manifests(imported: Iterable[ImportResult], folder: Path) -> None:
             target.write_text(item.text, encoding="utf-8")
     except OSError as problem:
         raise KdeclareError(
-            error("not-written", "Manifests cannot be written", f"{folder}: {problem.strerror}.")
+            error(
+                "not-written",
+                "Manifests cannot be written",
+                f"{folder}: {problem.strerror}.",
+                hint="Check the permissions and the free space of the folder, or choose another with --out.",
+            )
         ) from None
 
 
@@ -95,8 +100,8 @@ def _compile_match(match: str | None) -> Pattern:
         raise KdeclareError(
             error(
                 "bad-pattern",
-                "Not a regular expression",
+                "Invalid regular expression",
                 f"--match '{match}': {pattern_error.located_reason}.",
-                hint=f"For one topic, give its name; for a prefix, give it with '.*' behind it. {RE2_HINT}",
+                hint=f"Give a name for one topic, or a prefix followed by '.*' for several. {RE2_HINT}",
             )
         ) from None

@@ -1,4 +1,4 @@
-"""Files to begin with: a project, and manifests in it. Nothing that is there is overwritten."""
+"""Create the files of a new project, and new manifests, without overwriting existing files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,19 @@ _IGNORED_PATTERNS = (b"/state/", b"*.plan", b"*.plan.json")
 _EXAMPLE_FILE = "example.yaml"
 _ADDRESS_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9.-]*:[0-9]+")
 _PROJECT_TEMPLATE = """\
-# What kdeclare looks after, and where. The fields and what they are for: kdeclare schema --kind Project
+# The project: its manifests, state and clusters. All fields are described by: kdeclare schema --kind Project
 apiVersion: kdeclare/v1
 kind: Project
 metadata: {{name: {name}}}
 spec:
   manifests: [{manifests}]
-  state: state  # what kdeclare has done; a team shares one
+  state: state  # what kdeclare owns and has done; share one state within a team
   environments:
     {env}:
       bootstrapServers: {servers}
 """
 _TOPIC_EXAMPLE = """\
-# A topic, to be uncommented and made yours; or begin with: kdeclare new topic NAME
+# An example topic: uncomment and edit it, or create another one with: kdeclare new topic NAME
 #
 # apiVersion: kdeclare/v1
 # kind: Topic
@@ -48,15 +48,15 @@ _TOPIC_EXAMPLE = """\
 #   configs:
 #     retention.ms: 604800000           # seven days
 #     cleanup.policy: [delete]
-#   lifecycle: {preventDestroy: true}   # nothing deletes it, whatever is typed
+#   lifecycle: {preventDestroy: true}   # kdeclare never deletes this topic
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectScaffold:
-    """The files of a new project: what was written, and what was there and was left alone.
+    """The files of a new project: written files, and existing files that were kept.
 
-    has_manifests: whether there were manifests already, such as those of an import.
+    has_manifests: whether manifests already existed, for example from an import.
     """
 
     written: tuple[Path, ...]
@@ -65,11 +65,12 @@ class ProjectScaffold:
 
 
 def create_project(folder: Path, name: str | None, servers: str | None, *, example: bool) -> ProjectScaffold:
-    """Write a project file, a folder of manifests and what git ignores.
+    """Write a project file, a folder for manifests and .gitignore.
 
-    name: of the project (default: the folder's). servers: of its one environment (default: a sandbox's).
-    example: whether a topic is written that is all comment; none is among manifests that are there already.
-    Raises KdeclareError; a project that is there already is left as it is.
+    name: the name of the project (default: that of the folder). servers: the bootstrap servers of its only
+    environment (default: those of a sandbox). example: whether to write an example topic, commented out; none
+    is written if manifests already exist.
+    Raises KdeclareError; an existing project is not changed.
     """
     project_file = folder / PROJECT_FILE
     project_name = name if name is not None else _derive_project_name(folder)
@@ -89,7 +90,7 @@ def create_project(folder: Path, name: str | None, servers: str | None, *, examp
             texts_by_file[manifests / _EXAMPLE_FILE] = _TOPIC_EXAMPLE
         if project_file.exists() or project_file.is_symlink():
             raise KdeclareError(_build_project_exists_error(project_file))
-        ignore_lines = _build_ignore_lines(gitignore)  # before anything is written: it may not be readable
+        ignore_lines = _build_ignore_lines(gitignore)  # before the first write, because reading can fail
         manifests.mkdir(parents=True, exist_ok=True)
         kept_files = [file for file in texts_by_file if file.exists() or file.is_symlink()]
         written_files = [file for file in texts_by_file if file not in kept_files]
@@ -106,7 +107,7 @@ def create_project(folder: Path, name: str | None, servers: str | None, *, examp
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """A line of the spec of a new manifest, and the option that it comes from, for messages."""
+    """A line in the spec of a new manifest, and its option on the command line, for messages."""
 
     text: str
     option: str
@@ -114,7 +115,7 @@ class SpecLine:
 
 @dataclass(frozen=True, slots=True)
 class NewManifest:
-    """Where the manifest is, whether a project takes it in, and what else should be known."""
+    """The file of a new manifest, whether the project includes it, and notices about it."""
 
     file: Path
     in_project: bool
@@ -128,13 +129,13 @@ def create_manifest(
     env: str | None,
     environ: Mapping[str, str],
 ) -> NewManifest:
-    """Write the manifest of a resource that nothing declares yet.
+    """Write the manifest of a resource that no manifest declares yet.
 
-    The caller has checked the name: it becomes a path. Raises KdeclareError, and writes nothing, where the
-    manifests would not be valid with it.
+    The caller has validated the name, which becomes part of a path. Raises KdeclareError, without writing
+    anything, if the manifests would not be valid with the new one.
     """
     project = open_project(project_file, env, environ)
-    # without a project file, what stands beside it is what it has to go with
+    # without a project file, validate the new manifest with the manifests in the default folder
     complete_project = (
         project if project.file is not None else replace(project, file=project.folder / PROJECT_FILE)
     )
@@ -162,23 +163,23 @@ def create_manifest(
 
 
 def _is_in_file(path: str, diagnostic: Diagnostic) -> bool:
-    """What is no YAML has a place, and no resource yet."""
+    """Return whether a diagnostic is in the file; a YAML error has a position but no resource."""
     return diagnostic.place is not None and diagnostic.place.file == path
 
 
 def _attribute_to_option(diagnostic: Diagnostic, options: Mapping[tuple[str, int], str]) -> Diagnostic:
-    """About what was typed: a line of a file that is never written is nowhere to be looked at."""
+    """Replace the position in the unwritten file by the option on the command line."""
     option = options.get((diagnostic.place.file, diagnostic.place.line)) if diagnostic.place else None
     return replace(diagnostic, place=None, detail=f"{option}: {diagnostic.detail}") if option else diagnostic
 
 
 def _quote_flow_scalar(text: str) -> str:
-    """A text where braces and commas have a meaning, and numbers are none."""
+    """Return the text as a string scalar in YAML flow style."""
     return text if _ADDRESS_PATTERN.fullmatch(text) else scalar(text, text=True)
 
 
 def _has_manifests(folder: Path) -> bool:
-    """Whether there is YAML in the folder, other than what an earlier beginning has left."""
+    """Return whether the folder has YAML files other than the example of an earlier init."""
     return any(Path(file).name != _EXAMPLE_FILE for file in FileFinder().find([folder]))
 
 
@@ -187,7 +188,7 @@ def _derive_project_name(folder: Path) -> str:
 
 
 def _build_ignore_lines(file: Path) -> bytes:
-    """What a file of git's needs at its end; it may be in any encoding, and stays as it is."""
+    """Return the lines to append to .gitignore; bytes, because the file may have any encoding."""
     current = file.read_bytes() if file.exists() else b""
     missing_lines = [line for line in _IGNORED_PATTERNS if line not in current.splitlines()]
     separator = b"\n" if missing_lines and current and not current.endswith(b"\n") else b""
@@ -202,18 +203,18 @@ def _write_new_file(file: Path, text: str) -> None:
 def _build_project_exists_error(file: Path) -> Diagnostic:
     return error(
         "file-exists",
-        "Project is there already",
-        f"'{file}' is there, and nothing is overwritten.",
-        hint="kdeclare new topic NAME adds a topic to it.",
+        "Project already exists",
+        f"'{file}' already exists and was not overwritten.",
+        hint="Run kdeclare new topic NAME to add a topic to the project.",
     )
 
 
 def _build_duplicate_error(existing: DesiredResource) -> Diagnostic:
     return error(
         "duplicate-resource",
-        f"{existing.id.kind} is declared already",
+        "Resource is already declared",
         f"{existing.id} is declared at {existing.source}.",
-        hint="Change it there.",
+        hint="Edit the existing manifest, or choose another name.",
         place=existing.source,
         resource=str(existing.id),
     )
@@ -222,11 +223,16 @@ def _build_duplicate_error(existing: DesiredResource) -> Diagnostic:
 def _build_bad_name_error(name: str) -> Diagnostic:
     return error(
         "bad-project-name",
-        "Not a project's name",
-        f"'{name}' cannot be the name of a project: its state is kept in a folder of that name.",
-        hint="Give another one with --name: no slashes, and no dot in front.",
+        "Invalid project name",
+        f"'{name}' cannot be the name of a project, because the state is kept in a folder with that name.",
+        hint="Choose a name without slashes and without a leading dot, and pass it with --name.",
     )
 
 
 def _build_write_error(file: Path, problem: OSError) -> Diagnostic:
-    return error("not-written", "Files cannot be written", f"{problem.filename or file}: {problem.strerror}.")
+    return error(
+        "not-written",
+        "Files cannot be written",
+        f"{problem.filename or file}: {problem.strerror}.",
+        hint="Check the permissions and the free space of the folder.",
+    )

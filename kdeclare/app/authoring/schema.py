@@ -1,4 +1,4 @@
-"""The JSON Schemas of manifests and of overlays."""
+"""JSON Schemas of manifests and overlays."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from kdeclare.manifests.editor_schema import (
 from kdeclare.policy.testing.cases import PolicyTestKind
 
 _DOCUMENT_MODELS = {"Project": "ProjectManifest", "Fleet": "FleetManifest"}
-"""Kinds of files that hold one document, and the models of those."""
+"""Kinds whose files hold a single document, and the models of these documents."""
 
 
 def _find_declarable_kinds() -> Mapping[str, Declarable]:
@@ -26,17 +26,17 @@ def _find_declarable_kinds() -> Mapping[str, Declarable]:
 
 
 def list_schema_kinds() -> tuple[str, ...]:
-    """What a schema can be had of."""
+    """List the kinds that have a schema."""
     return (*_find_declarable_kinds(), *_DOCUMENT_MODELS)
 
 
 def list_overlay_kinds() -> tuple[str, ...]:
-    """What overlays can be of: resources; rules and defaults hold in all environments."""
+    """List the kinds that overlays can change: resources, but not rules and defaults of all environments."""
     return (*KINDS,)
 
 
 def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
-    """The schema of one kind, or of all that a file can hold. Raises KeyError for an unknown kind."""
+    """Build the schema of one kind, or of all kinds in a file. Raises KeyError for an unknown kind."""
     if kind is None:
         return build_json_schema(_find_declarable_kinds())
     full_schema = build_json_schema(
@@ -49,7 +49,7 @@ def build_manifest_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
-    """The schema of overlays over resources of one kind, or of all. Raises KeyError for an unknown kind."""
+    """Build the schema of overlays of one kind, or of all kinds. Raises KeyError for an unknown kind."""
     full_schema = build_json_schema(KINDS if kind is None else {kind: KINDS[kind]})
     resources = [
         alternative for alternative in full_schema["oneOf"] if _find_document_model(alternative) is None
@@ -60,6 +60,6 @@ def build_overlay_file_schema(kind: str | None) -> JsonSchemaValue:
 
 
 def _find_document_model(alternative: JsonSchemaValue) -> str | None:
-    """The model that an alternative is, if it is that of a file."""
+    """Return the name of the alternative's model if it is the model of a whole file."""
     name = get_definition_name(alternative)
     return name if name in _DOCUMENT_MODELS.values() else None

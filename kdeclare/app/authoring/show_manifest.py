@@ -1,4 +1,4 @@
-"""One resource as it is planned, and where each of its fields comes from."""
+"""Show one resource as planned, with the source of each field."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,15 +31,15 @@ from kdeclare.manifests.reading_modes import build_document_modes, build_spec_mo
 from kdeclare.manifests.syntax.nodes import find_position
 
 _MIN_PARTIAL_LENGTH = 4
-"""A secret of fewer characters is looked for as a whole text only: it is a part of too many others."""
+"""A shorter secret is searched only as a whole text, because it is part of too many other texts."""
 
 
 def show_manifest(
     project_file: Path | None, env: str | None, resource: ResourceId, environ: Mapping[str, str]
 ) -> EffectiveManifest:
-    """Overlays, defaults and variables in it; no cluster is asked.
+    """Return a resource with overlays, defaults and variables applied, without connecting to a cluster.
 
-    Raises KdeclareError: for a resource that is not declared or has mistakes, and where there is no project.
+    Raises KdeclareError for a resource that is not declared or has errors, and if there is no project.
     """
     project = open_project(project_file, env, environ, offline=True)
     if project.file is None:
@@ -62,7 +62,7 @@ def show_manifest(
 
 
 def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple[DesiredResource, Layers]:
-    """Raises KdeclareError, with what is wrong with it, unless it is there and well."""
+    """Return the declared resource and its layers. Raises KdeclareError if it is missing or has errors."""
     errors = [d for d in manifests.diagnostics if d.is_error and _is_about(d, resource)]
     declared = next((item for item in manifests.desired if item.id == resource), None)
     if declared is not None and manifests.layers is not None and not errors:
@@ -76,19 +76,19 @@ def _require_declared(manifests: LoadedManifests, resource: ResourceId) -> tuple
 
 
 def _is_about(problem: Diagnostic, resource: ResourceId) -> bool:
-    """Whether it is wrong with the resource, or with what it may have had something from.
+    """Return whether a problem can affect the resource.
 
-    That is defaults, and what nobody could read far enough to tell what it is about: it can be an overlay.
+    Problems of defaults can, and so can those without a resource: an unreadable document may be an overlay.
     """
     resource_name = problem.resource
     return resource_name is None or resource_name == str(resource) or resource_name.startswith(f"{DEFAULTS}/")
 
 
 def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]) -> set[NodePath]:
-    """Find those fields of a spec that hold a secret: by its model, and by what the kind made of it.
+    """Find the fields of a spec that hold a secret, by the spec's model and by the secrets in the body.
 
-    A secret of the body whose place in the spec is not known hides each field that has its text. If no field
-    has it, the kind made it of others, and nothing of the spec is shown.
+    If the field of a secret in the body is unknown, every field that contains its text is hidden. If no field
+    contains it, the kind derived the secret from other fields, and the whole spec is hidden.
     """
     model = KINDS[desired.id.kind].spec
     hidden = {
@@ -98,13 +98,16 @@ def _find_hidden_fields(desired: DesiredResource, leaves: Mapping[NodePath, Any]
     }
     for secret_path, secret in find_secrets(desired.body):
         if secret.value and not (secret.doubtful and _is_beside_value(desired.body, secret_path)):
-            SCRUBBER.register(secret.value)  # for what is no field: keys, and parts of other texts
+            SCRUBBER.register(secret.value)  # covers keys and parts of other texts, which are not fields
             hidden.update(_find_fields(desired, secret_path, secret, leaves) or leaves)
     return hidden
 
 
 def _is_beside_value(body: object, secret_path: NodePath) -> bool:
-    """Whether a secret only stands beside a value, which is shown: the system may turn out to hide it."""
+    """Return whether the body has the value itself at the path, which is shown, and the secret beside it.
+
+    This is the case for a value that the system may turn out to treat as sensitive.
+    """
     value: Any = body
     for step in secret_path:
         value = value[step] if isinstance(step, int) or isinstance(value, Mapping) else getattr(value, step)
@@ -125,7 +128,7 @@ def _find_fields(
 
 
 def _has_secret_text(value: Any, secret: str) -> bool:
-    """Whether a field states a secret: as its text, as a part of it, or as elements that are parts of it."""
+    """Return whether a field contains a secret: as its text, as part of it, or split into list elements."""
     texts = [str(scalar) for _, scalar in _list_scalars(value, ())]
     if any(text == secret or (len(secret) >= _MIN_PARTIAL_LENGTH and secret in text) for text in texts):
         return True
@@ -133,7 +136,7 @@ def _has_secret_text(value: Any, secret: str) -> bool:
 
 
 def _list_leaves(value: Any, path: NodePath = ()) -> Iterator[tuple[NodePath, Any]]:
-    """The fields that are shown, each as one value: all that is no mapping of more."""
+    """Yield the fields that are shown as one value: everything except non-empty mappings."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _list_leaves(inner, (*path, key))
@@ -154,12 +157,12 @@ def _build_not_declared_error(resource: ResourceId, manifests: LoadedManifests) 
     hint = (
         f"Did you mean {' or '.join(suggestions)}?"
         if suggestions
-        else "kdeclare validate says what can be read."
+        else "Run kdeclare validate to check which manifests can be read."
     )
     return error(
         "not-declared",
-        "No manifest declares it",
-        f"{resource} is declared in no manifest of the project.",
+        "Resource is not declared",
+        f"No manifest of the project declares {resource}.",
         hint=hint,
         resource=str(resource),
     )
@@ -168,7 +171,7 @@ def _build_not_declared_error(resource: ResourceId, manifests: LoadedManifests) 
 def _build_no_project_error() -> Diagnostic:
     return error(
         "no-project",
-        "Nothing to show",
-        f"There is no '{PROJECT_FILE}' here.",
-        hint="Name a project file with --project.",
+        "No project file",
+        f"There is no '{PROJECT_FILE}' in this folder.",
+        hint="Pass the project file with --project.",
     )

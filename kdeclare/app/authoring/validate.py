@@ -1,4 +1,4 @@
-"""Reading manifests without any cluster, to say what is wrong with them."""
+"""Validate manifests without a cluster."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from kdeclare.policy.resource_checks import StaticVerdicts, find_static_verdicts
 from kdeclare.report.run.views import ValidationView
 
 WOULD_DENY = "policy-if-created"
-"""What policies have against a topic that may be there already, and is then judged in another way."""
+"""The code of a policy violation if a resource is created; the policy may allow it if the resource exists."""
 
 
 def validate(
@@ -30,11 +30,11 @@ def validate(
     paths: Sequence[Path] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> ValidationView:
-    """All that can be said offline; mistakes in manifests are in the result, which has their places.
+    """Run all checks that need no cluster; errors in manifests are in the result, with their positions.
 
-    project_file, env: None is ``kdeclare.yaml`` here, and its default environment. paths: files or folders;
-    all of the project's manifests where none is given.
-    Raises KdeclareError for a project file that cannot be used, or has no such environment.
+    project_file, env: None is ``kdeclare.yaml`` in the working folder, and its default environment.
+    paths: files or folders; all manifests of the project if empty.
+    Raises KdeclareError for an invalid project file or an unknown environment.
     """
     project = open_project(project_file, env, environ, offline=True)
     manifests = load_project_manifests(project, paths, KINDS, environ, CHECKS, RULES)
@@ -49,7 +49,7 @@ def validate(
 
 
 def _check_statically(manifests: LoadedManifests) -> Iterator[Diagnostic]:
-    """What plan and apply say of these whatever the cluster has, where there can be a plan."""
+    """Yield the diagnostics of a plan that do not depend on the cluster, if a plan is possible."""
     if has_mistakes(manifests):
         return
     for resource in manifests.desired:
@@ -64,9 +64,10 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
         build_diagnostic = denied if verdict.is_denial else warning
         yield build_diagnostic(
             POLICY_VIOLATION,
-            "A policy denies this" if verdict.is_denial else "A policy warns of this",
-            _format_verdict(verdict),
-            hint="Nothing happens to a resource that already violates the policy until it changes.",
+            "Policy violation" if verdict.is_denial else "Policy warning",
+            f"{_format_verdict(verdict)} An existing resource that already violates the policy is affected "
+            "only when it changes.",
+            hint="Change the manifest to comply with the policy.",
             place=positions[verdict.resource],
             resource=verdict.resource,
             subject=verdict.policy,
@@ -74,11 +75,11 @@ def _report_violations(foreseen: StaticVerdicts, desired: Sequence[DesiredResour
     for verdict in foreseen.created:
         yield warning(
             WOULD_DENY,
-            "A policy denies the creation of this"
+            "Policy violation if the resource is created"
             if verdict.is_denial
-            else "A policy warns of creating this",
+            else "Policy warning if the resource is created",
             _format_verdict(verdict),
-            hint="Run kdeclare plan to see what applies if the resource already exists.",
+            hint="Run kdeclare plan to see the verdict for a resource that already exists.",
             place=positions[verdict.resource],
             resource=verdict.resource,
             subject=verdict.policy,

@@ -1,7 +1,6 @@
-"""Writing what was changed by hand back into the manifests that declare it.
+"""Write ad hoc changes back into the manifests that declare the resources.
 
-Edited manifests are loaded again: they must say what was wanted, and of everything else what they said
-before.
+Edited manifests are loaded again: they must declare the changed values, and everything else as before.
 """
 
 import os
@@ -43,18 +42,18 @@ _WRITABLE_ACTIONS = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class PreparedEdits:
-    """What writing would do to which files, in the order of their names; nothing is written yet.
+    """Prepared edits of files, sorted by name, that are not written yet.
 
-    notices: what a person should know of it.
+    notices: diagnostics for the user.
     """
 
     files: tuple[FileEdit, ...]
     notices: tuple[Diagnostic, ...] = ()
 
     def write(self) -> None:
-        """Write the files, each whole or not at all.
+        """Write the files, each one atomically.
 
-        Raises KdeclareError: when one has changed since it was prepared (nothing is written then), or
+        Raises KdeclareError if a file has changed since the edits were prepared (then no file is written), or
         cannot be written.
         """
         changed_files = [edit.file for edit in self.files if _read_content(edit.file) != edit.before]
@@ -70,11 +69,11 @@ class PreparedEdits:
 
 
 def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEdits:
-    """The edits of the project's manifests that say what ``changes`` have done, or are to do.
+    """Prepare the edits of the project's manifests for completed or planned ``changes``.
 
-    What is blocked, forgotten or in order is left out. Whatever can be refused is refused here, so this
-    comes before the cluster is changed; where only a part could be done there, prepare that part anew.
-    Raises KdeclareError: with all that cannot be written, and for manifests with mistakes.
+    Skips changes that are blocked, forget a resource or do nothing. Call this before the cluster is changed,
+    because it detects all reasons to refuse an edit. If only some changes succeed, prepare the edits again
+    for these. Raises KdeclareError with everything that cannot be written, and for manifests with errors.
     """
     written_changes = [
         change for change in changes if change.action in _WRITABLE_ACTIONS and change.blocked is None
@@ -89,16 +88,16 @@ def prepare_edits(workspace: Workspace, changes: Iterable[Change]) -> PreparedEd
 
 
 def read_project_sources(workspace: Workspace) -> ProjectSources:
-    """Where the project declares its resources; of a project without a file, nothing."""
+    """Return where the project declares its resources; empty for a project without a file."""
     return read_sources(workspace.project, workspace.environ, KINDS)
 
 
 def find_declared_positions(
     sources: ProjectSources, changes: Iterable[Change]
 ) -> Mapping[tuple[ResourceId, str], SourcePosition]:
-    """Where the manifests say what is changed: by resource and path of a field, as far as they do.
+    """Return the positions of changed fields in the manifests, by resource and field path.
 
-    The path ``""`` is the resource as a whole.
+    Undeclared fields are left out. The path ``""`` is the resource as a whole.
     """
     positions: dict[tuple[ResourceId, str], SourcePosition] = {}
     for change in changes:
@@ -116,13 +115,13 @@ def find_declared_positions(
 
 
 def _find_field_position(source: Source, kind: str, path: str) -> SourcePosition | None:
-    """Where a field is declared."""
+    """Return the position of a field, None if it is not declared."""
     positions = (source.place(("spec", *steps)) for steps in locate_field(kind, path))
     return next((place for place in positions if place is not None), None)
 
 
 def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> list[Diagnostic]:
-    """Said of manifests that other environments have, too."""
+    """Build the notice about edited manifests that other environments share."""
     environments = (
         read_project(project.file).spec.environments if project.file is not None and shared_files else {}
     )
@@ -132,16 +131,16 @@ def _warn_shared_manifests(project: Project, shared_files: Sequence[str]) -> lis
     return [
         info(
             "shared-manifest",
-            "Other environments have it, too",
-            f"{', '.join(shared_files)}: what is written there holds for "
-            f"{', '.join(other_environments)} as well.",
-            hint="What differs by environment belongs into an overlay.",
+            "Manifest shared by environments",
+            f"Changes in {', '.join(shared_files)} also apply to the environments "
+            f"{', '.join(other_environments)}.",
+            hint="Use an overlay for values that differ by environment.",
         )
     ]
 
 
 def _read_content(file: str) -> bytes | None:
-    """What a file has now; None where there is none. Raises KdeclareError."""
+    """Read the current content of a file, None if it does not exist. Raises KdeclareError."""
     try:
         return Path(file).read_bytes()
     except FileNotFoundError:
@@ -151,7 +150,7 @@ def _read_content(file: str) -> bytes | None:
 
 
 def _write_edit(edit: FileEdit) -> None:
-    """In place of the file that a link leads to, with its permissions; a new file replaces nothing."""
+    """Write an edit: replace the target of a link and keep its permissions; never replace by a new file."""
     target = Path(os.path.realpath(edit.file))
     if edit.after is None:
         Path(edit.file).unlink()
@@ -166,9 +165,9 @@ def _write_edit(edit: FileEdit) -> None:
 def _build_changed_error(files: Sequence[str]) -> Diagnostic:
     return error(
         "manifest-changed",
-        "A manifest has changed meanwhile",
-        f"{', '.join(files)}: the file is not what it was when the change was prepared; nothing is written.",
-        hint="Give the command again, or write the change by hand.",
+        "Manifest has changed meanwhile",
+        f"{', '.join(files)} changed after the edit was prepared. No manifest was written.",
+        hint="Repeat the command, or edit the manifest.",
     )
 
 
@@ -180,14 +179,14 @@ def _build_write_error(file: str, problem: OSError, written_edits: Sequence[File
         "not-written",
         "Manifests cannot be written",
         f"{file}: {(problem.strerror or str(problem)).lower()}.{earlier_words}",
-        hint="Write the rest of the change by hand, or give the command again.",
+        hint="Edit the remaining manifests, or repeat the command.",
     )
 
 
 def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iterable[Change]) -> None:
-    """Raises KdeclareError (``not-as-wanted``) unless the edits do what ``changes`` say and no more."""
+    """Verify that the edits declare ``changes`` only. Raises KdeclareError (``not-as-wanted``)."""
     known_problems = {_build_problem_key(problem) for problem in before.diagnostics}
-    # whether there is a key that the catalogue does not know is for the cluster to say, and it took it
+    # keys that are not in the catalogue are no errors here: the cluster decides, and it accepted the change
     new_errors = [
         d
         for d in after.diagnostics
@@ -196,7 +195,7 @@ def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iter
     if new_errors:
         raise KdeclareError(
             _build_refused_error(
-                f"The manifests would be wrong: {summarize_diagnostics(new_errors)}", new_errors[0]
+                f"The edited manifests would be invalid: {summarize_diagnostics(new_errors)}", new_errors[0]
             )
         )
     declared_before, declared_after = (
@@ -207,7 +206,7 @@ def check_outcome(before: LoadedManifests, after: LoadedManifests, changes: Iter
         if not _is_as_expected(
             declared_before.get(resource), declared_after.get(resource), changes_by_id.get(resource)
         ):
-            detail = f"{resource} would not be declared as wanted if the manifests were edited."
+            detail = f"The edited manifests would not declare {resource} with the changed values."
             raise KdeclareError(_build_refused_error(detail, None, resource))
 
 
@@ -245,7 +244,7 @@ def _build_refused_error(
         "not-as-wanted",
         "Manifests not written",
         detail,
-        hint="Change them by hand; kdeclare plan shows what is left to do.",
+        hint="Edit the manifests, and run kdeclare plan to see the remaining differences.",
         place=position,
         resource=str(resource)
         if resource is not None

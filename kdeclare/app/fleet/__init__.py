@@ -1,1 +1,1 @@
-"""Use-cases of fleets."""
+"""Use cases for fleets."""

@@ -1,4 +1,4 @@
-"""Applying the saved plans of a fleet in waves; on the driver, with the executor of every apply."""
+"""Apply the saved plans of a fleet in waves, on the driver, with the same executor as every other apply."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -41,19 +41,19 @@ from kdeclare.report.outcome import run_outcome
 Waves = tuple[tuple[str, ...], ...]
 
 ConfirmFleet = Callable[[FleetPlan, Waves], bool]
-"""Shows what is to be applied, wave by wave, and says whether to go on."""
+"""Shows the clusters to apply, wave by wave, and returns whether to continue."""
 
 ReportCluster = Callable[[AppliedCluster, int, int], None]
-"""Is told of each cluster that is over, with how many are and how many there are."""
+"""Takes each finished cluster, the number of finished clusters and the total number."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetApplyOptions:
-    """How a fleet is applied.
+    """Options of a fleet apply.
 
     adopt: whether plans may adopt resources because they were made with ``--adopt``.
-    rollout: makes of what the fleet file says what is to hold. stopping: called from a signal handler
-    when the first Ctrl-C is heeded.
+    rollout: overrides the rollout of the fleet file by the options of the command line. stopping: called from
+    a signal handler after the first Ctrl-C.
     """
 
     command: str
@@ -67,7 +67,7 @@ class FleetApplyOptions:
 
 @dataclass
 class _RolloutState:
-    """What has happened so far; only the driver's main thread writes to it."""
+    """The progress of a rollout; only the driver's main thread writes to it."""
 
     storage: Storage
     planned_at: str
@@ -78,9 +78,9 @@ class _RolloutState:
     failed_canaries: list[AppliedCluster] = field(default_factory=list)
 
     def add(self, result: AppliedCluster, plan_id: str | None) -> None:
-        """Add the result of a cluster. What went well is remembered for the next apply of these plans.
+        """Add the result of a cluster. A finished cluster is recorded, so that the next apply skips it.
 
-        A canary with a denied change did not try it out: it is not remembered, so that it stops the next
+        A canary with a denied change is not recorded, because the change was not tried: it stops the next
         apply, too.
         """
         self.results[result.name] = result
@@ -97,9 +97,9 @@ class _RolloutState:
 def apply_fleet(
     options: FleetOptions, apply_options: FleetApplyOptions, environ: Mapping[str, str]
 ) -> FleetApply | None:
-    """Apply the plans that ``fleet plan`` saved; None when the person said no. Raises KdeclareError.
+    """Apply the plans that ``fleet plan`` saved; return None if the user declines. Raises KdeclareError.
 
-    Clusters that an earlier apply of the same plans has done are left out.
+    Skips clusters that an earlier apply of the same plans has finished.
     """
     started_at = monotonic()
     fleet = open_selected_fleet(options, environ)
@@ -133,7 +133,7 @@ def apply_fleet(
 
 
 def split_waves(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
-    """The clusters in the order in which they are to be changed: canaries, then batches."""
+    """Split the clusters into waves: canaries first, then batches."""
     canaries = _find_canaries(fleet, rollout)
     canary_names = [name for name in names if name in canaries]
     other_names = [name for name in names if name not in canary_names]
@@ -143,14 +143,17 @@ def split_waves(fleet: Fleet, names: Sequence[str], rollout: Rollout) -> Waves:
 
 
 def _find_canaries(fleet: Fleet, rollout: Rollout) -> frozenset[str]:
-    """The names of the clusters to be changed first, whether they are planned or not."""
+    """Return the names of the canary clusters, planned or not."""
     if not rollout.canary:
         return frozenset()
     return frozenset(e.name for e in fleet.clusters if rollout.canary.items() <= e.labels.items())
 
 
 def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Rollout) -> None:
-    """Raise KdeclareError where there is no canary, or one without a plan: others would be first."""
+    """Raise KdeclareError if no cluster matches the canary labels, or if a canary has no plan.
+
+    Otherwise, other clusters would be changed first.
+    """
     label_error = find_unknown_label(rollout.canary, [entry.labels for entry in fleet.clusters])
     if label_error is not None:
         raise KdeclareError(label_error)
@@ -160,15 +163,15 @@ def _require_planned_canaries(fleet: Fleet, fleet_plan: FleetPlan, rollout: Roll
             raise KdeclareError(
                 error(
                     "canary-not-planned",
-                    "A canary has no plan",
-                    f"{cluster.name} is to be changed first, and could not be planned: {cluster.error}",
-                    hint="Mend that and plan again, or choose other canaries with --canary.",
+                    "Canary has no plan",
+                    f"The cluster {cluster.name} is a canary but could not be planned: {cluster.error}",
+                    hint="Fix the problem and plan again, or choose other canaries with --canary.",
                 )
             )
 
 
 def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: bool) -> None:
-    """Raise KdeclareError unless plans and apply agree on ``--adopt``, where it makes a difference."""
+    """Raise KdeclareError if plans and apply disagree on ``--adopt`` and the difference matters."""
     if adopt == fleet_plan.adopt:
         return
     affected_names = [
@@ -182,24 +185,24 @@ def _check_adoption(fleet_plan: FleetPlan, plans: Mapping[str, Plan], *, adopt: 
     if not affected_names:
         return
     if adopt:
-        summary, detail = "The plans were made without --adopt", "have adoptions that are blocked"
+        summary, detail = "Plans were made without --adopt", "have blocked adoptions"
         hint = "Run kdeclare fleet plan with --adopt and review the new plans."
     else:
-        summary, detail = "The plans adopt resources", "take over resources that exist and were never applied"
-        hint = "Pass --adopt to apply them, or plan again without it."
+        summary, detail = "Plans adopt resources", "adopt existing resources that were never applied"
+        hint = "Pass --adopt to apply them, or plan again without --adopt."
     detail = f"The plans of {format_names(affected_names)} {detail}. Nothing was applied."
     raise KdeclareError(error(ADOPTION, summary, detail, hint=hint), exit_code=ExitCode.DENIED)
 
 
 def _has_work(cluster: PlannedCluster, plan_file: PlanFile) -> bool:
-    """Whether a plan has anything to do; what is as declared may still have to be taken into ownership."""
+    """Return whether a plan has changes, or takes ownership of resources that already match."""
     return cluster.changes > 0 or bool(plan_file.plan.ownership)
 
 
 def _record_unapplied(fleet_plan: FleetPlan, cluster_names: Set[str], rollout_state: _RolloutState) -> None:
     for cluster in fleet_plan.clusters:
         if cluster.plan_id is None:
-            message = f"There is no plan: {cluster.error or 'it has errors'}"
+            message = f"The cluster has no plan: {cluster.error or 'the plan had errors'}"
             result = AppliedCluster(cluster.name, 0, AppliedStatus.NOT_BEGUN, message=message)
         elif cluster.name not in cluster_names:
             result = AppliedCluster(cluster.name, 0, AppliedStatus.NOTHING)
@@ -210,7 +213,7 @@ def _record_unapplied(fleet_plan: FleetPlan, cluster_names: Set[str], rollout_st
 
 @dataclass(frozen=True, slots=True)
 class _FleetRun:
-    """What every cluster of an apply shares. halted: no more clusters are to be begun."""
+    """A fleet apply in progress. halted: set when no further clusters may start."""
 
     locator: ClusterLocator
     plans: Mapping[str, PlanFile]
@@ -245,20 +248,22 @@ class _FleetRun:
 
     def _explain_early_end(self) -> str | None:
         if self.stop.is_set():
-            return "It was interrupted."
+            return "The rollout was interrupted."
         if self.rollout.failed_canaries:
             return _explain_failed_canaries(self.rollout.failed_canaries)
         failures, limit = self.rollout.failures, self.max_failures
         if not self.halted.is_set():
             return None
-        return f"{failures} clusters did not go well, and no more than {limit} may."
+        return (
+            f"The number of clusters that did not finish ({failures}) exceeds the allowed failures ({limit})."
+        )
 
     @contextmanager
     def _run_wave(self, number: int, wave: Sequence[str]) -> Iterator[Iterator[AppliedCluster]]:
-        """The clusters of a wave as they come to an end; what was not begun in time is left out.
+        """Run a wave and yield the clusters as they finish, without those that were not started.
 
-        What cannot be recorded, or ends in a bug, is no reason to begin the rest of the wave. The second
-        Ctrl-C waits for nothing.
+        If a result cannot be recorded, or after an unexpected exception, the rest of the wave is not started.
+        The second Ctrl-C does not wait for running clusters.
         """
         pool = ThreadPoolExecutor(min(self.max_concurrent, len(wave)), thread_name_prefix="apply")
         try:
@@ -280,7 +285,7 @@ class _FleetRun:
             return None
         plan_file = self.plans[name]
         if self.rollout.done.get(name) == plan_file.plan_id:
-            return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="It was applied already.")
+            return AppliedCluster(name, number, AppliedStatus.SKIPPED, message="The plan is already applied.")
         apply_options = ApplyOptions(
             self.apply_options.command, options=self.apply_options.options, stop=self.stop
         )
@@ -290,16 +295,16 @@ class _FleetRun:
             return AppliedCluster(
                 name, number, _find_status(problem), message=summarize_diagnostics(problem.diagnostics)
             )
-        assert apply_result is not None  # nobody was asked
+        assert apply_result is not None  # the default confirms without a question
         return _build_applied_cluster(name, number, apply_result)
 
 
 def _explain_failed_canaries(failed_canaries: Sequence[AppliedCluster]) -> str:
-    """Why a rollout ended with its canaries."""
+    """Explain why a rollout stopped after its canaries."""
     names = ", ".join(f"{cluster.name} ({cluster.status.value})" for cluster in failed_canaries)
     return (
-        f"Not every canary is done: {names}. No other cluster is begun before, whatever --max-failures says; "
-        "fix the canary and plan again, or choose other canaries with --canary."
+        f"Not all canaries are done: {names}. No other cluster starts before them, regardless of "
+        "--max-failures. Fix the canary and plan again, or choose other canaries with --canary."
     )
 
 

@@ -1,8 +1,8 @@
-"""A fleet's files in one archive, for tasks on other machines.
+"""An archive of a fleet's files, for tasks on other machines.
 
-It holds secrets. It is never a file, and travels with the code of the tasks over connections that Spark
-encrypts. Where a task runs, the files lie as on the driver, in a temporary folder of Spark's, which is
-deleted when the executor or the application ends, however it ends.
+The archive contains secrets. It is never written to a file, and is sent with the code of the tasks over
+connections that Spark encrypts. A task unpacks the files, in the same layout as on the driver, into a
+temporary folder of Spark. That folder is deleted when the executor or the application ends, even by a crash.
 """
 
 import atexit
@@ -44,12 +44,12 @@ def pack(
     command_config: Path | None = None,
     state: str | None = None,
 ) -> bytes:
-    """Make the archive, a zip.
+    """Pack the archive, a zip file in memory.
 
-    In it: the fleet file, projects with their manifests, overlays and policies, the files by which systems
-    are reached, states and their last runs, which a crash can have left open, what is referred to as
-    ``${file.PATH}``, and those variables of ``environ`` that are referred to.
-    command_config, state: of all clusters, as `reach.Reach` has them. Raises KdeclareError.
+    It contains the fleet file; the projects with their manifests, overlays and policies; the files for
+    connections to systems; the states with their last runs, which may be unfinished after a crash; the files
+    referenced by ``${file.PATH}``; and the referenced variables of ``environ``.
+    command_config, state: values for all clusters, see `ClusterLocator`. Raises KdeclareError.
     """
     archive_contents = _ArchiveContents(
         environ, {} if command_config is None else {"command-config": str(command_config)}
@@ -59,7 +59,7 @@ def pack(
     for entry in fleet.clusters:
         try:
             project = open_cluster_project(entry, fleet, environ, read_cached_project)
-        except KdeclareError:  # to be said by its task, which finds as much of it as there is
+        except KdeclareError:  # reported by the task of the cluster, which reads the same files
             archive_contents.add(entry.project)
         else:
             archive_contents.project(project, state)
@@ -67,26 +67,26 @@ def pack(
 
 
 class _ArchiveContents:
-    """What is to be packed. Paths are kept as they lead to files; what is not there is left out.
+    """The contents of the archive. Links in paths are not resolved; missing files are left out.
 
-    files: absolute paths. variables: those that are referred to and set.
+    files: absolute paths. variables: the referenced variables that are set.
     """
 
     def __init__(self, environ: Mapping[str, str], options: Mapping[str, str]) -> None:
         self.files: set[str] = set()
-        # what limits references on the driver limits them in the tasks, too, and hashes are made alike
+        # tasks apply the same limits for references and the same keys for hashes as the driver
         always_packed = (CI_VARIABLE, KEY_VARIABLE, OLD_KEY_VARIABLE)
         self.variables: dict[str, str] = {name: environ[name] for name in always_packed if name in environ}
         self._environ, self._options = environ, options
         self._visited: set[object] = set()
 
     def add(self, file: Path | None) -> None:
-        """A file as it is."""
+        """Add a file."""
         if file is not None and file.is_file():
-            self.files.add(os.path.abspath(file))  # noqa: PTH100  # links stay as they are spelt
+            self.files.add(os.path.abspath(file))  # noqa: PTH100  # does not resolve links
 
     def text(self, file: Path, folder: Path) -> None:
-        """A file in which references may stand; ``folder`` is what those of files are relative to."""
+        """Add a file and what it references; references to files are relative to ``folder``."""
         if not self._is_first_visit((file, folder)) or not file.is_file():
             return
         self.add(file)
@@ -97,7 +97,7 @@ class _ArchiveContents:
                 self.variables[name] = self._environ[name]
 
     def project(self, project: Project, state: str | None) -> None:
-        """All that a project in an environment needs."""
+        """Add everything that a project in an environment needs."""
         environment = project.environment
         if project.file is not None:
             self.text(project.file, project.folder)
@@ -124,11 +124,11 @@ class _ArchiveContents:
             self.add(file)
 
     def _add_connection_files(self, project: Project) -> None:
-        """The files by which its systems are reached."""
+        """Add the files for connections to the systems of a project."""
         for provider in load_providers():
             if provider.connection is None:
                 continue
-            with suppress(KdeclareError):  # to be said by the task that connects
+            with suppress(KdeclareError):  # reported by the task that connects
                 settings = read_settings(provider.name, provider.connection, project)
                 for connection_file in provider.connection.list_files(settings, self._options):
                     if connection_file.holds_references:
@@ -149,9 +149,9 @@ class _ArchiveContents:
 
 
 def _list_policy_files(folder: Path) -> Iterator[Path]:
-    """What a project's policies can import or read: modules beside its file, and packages with their data.
+    """List the files that a project's policies can import or read.
 
-    No environments.
+    These are the modules beside the project file, and packages with their data, but not virtual environments.
     """
     for current_folder, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if _is_package(Path(current_folder, name))]
@@ -161,7 +161,7 @@ def _list_policy_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_package(folder: Path) -> bool:
-    """Whether Python can find modules there by their names."""
+    """Return whether Python can import modules from the folder by name."""
     is_cache = folder.name == "__pycache__"
     return folder.name.isidentifier() and not is_cache and not (folder / "pyvenv.cfg").exists()
 
@@ -181,7 +181,10 @@ def _build_zip(archive_contents: _ArchiveContents) -> bytes:
     except OSError as problem:
         reason = (problem.strerror or "it cannot be written").lower()
         detail = f"'{problem.filename}' cannot be packed: {reason}."
-        raise KdeclareError(error("not-packed", "Files of the fleet cannot be packed", detail)) from None
+        hint = "Check the permissions of the file."
+        raise KdeclareError(
+            error("not-packed", "Files of the fleet cannot be packed", detail, hint=hint)
+        ) from None
     return archive.getvalue()
 
 
@@ -193,19 +196,19 @@ def _add_member(zip_file: zipfile.ZipFile, file: str, name: str) -> None:
 
 
 CONTENTS = "environ.json"
-"""``driver``: the working folder there; ``cwd``: where that is in the archive; ``variables``."""
+"""The metadata. ``driver``: the driver's working folder; ``cwd``: its path in the archive; ``variables``."""
 FILES = "files"
-"""The folder of all files, which keep their places relative to each other."""
+"""The folder of all files, which keep their positions relative to each other."""
 
 _SPARK_FOLDERS = "SPARK_LOCAL_DIRS"
-"""The variable by which Spark tells the Python of a task its temporary folders, separated by commas."""
+"""The variable with Spark's temporary folders for a Python task, separated by commas."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnpackedArchive:
-    """An archive that was unpacked.
+    """An unpacked archive.
 
-    folder: what is here in place of the driver's working folder ``cwd``.
+    folder: the counterpart of the driver's working folder ``cwd`` on this machine.
     """
 
     folder: Path
@@ -213,25 +216,25 @@ class UnpackedArchive:
     environ: Mapping[str, str] = field(repr=False)
 
     def enter(self) -> None:
-        """Make relative paths mean what they mean on the driver, for all of this process.
+        """Change the working folder of the process, so that relative paths are the same as on the driver.
 
-        But for packages that Spark has shipped: they are imported by paths relative to where a task began,
-        which so have to lead there from here, too.
+        Packages that Spark has shipped are imported by paths relative to the previous working folder, so
+        links to them are created.
         """
         if Path.cwd() == self.folder:
             return
         for package in map(Path, sys.path):
             if package.is_file() and not package.is_absolute():
-                with suppress(FileExistsError):  # another task was here
+                with suppress(FileExistsError):  # created by another task
                     (self.folder / package).symlink_to(package.absolute())
         os.chdir(self.folder)
 
     def moved(self, path: Path) -> Path:
-        """A path as it is spelt on the driver, as it leads to the same file from ``folder``."""
+        """Convert a path on the driver to the path of the same file, relative to ``folder``."""
         return Path(os.path.relpath(path, self.cwd)) if path.is_absolute() else path
 
     def map_project(self, project: Project) -> Project:
-        """A project with paths that lead somewhere here."""
+        """Convert the paths of a project to paths on this machine."""
         environment = project.environment
         client_file = environment.client_config_file
         manifests = project.manifests
@@ -249,13 +252,13 @@ class UnpackedArchive:
         )
 
     def map_state(self, location: str) -> str:
-        """A state's location, likewise."""
+        """Convert the location of a state to a location on this machine."""
         folder = find_state_folder(location)
         return location if folder is None else str(self.moved(folder))
 
 
 def find_state_folder(location: str) -> Path | None:
-    """The folder that a state's location means; None where it is on no machine's disk."""
+    """Return the local folder of a state's location; None if the state is not on a disk."""
     parts = urlsplit(location)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
@@ -263,16 +266,17 @@ def find_state_folder(location: str) -> Path | None:
 
 
 _unpacked_archives: dict[bytes, UnpackedArchive] = {}
-"""The archives that this process has unpacked, by their hashes."""
+"""The archives that this process has unpacked, by hash."""
 _entered_archives: list[UnpackedArchive] = []
-"""Those that it is working in, the innermost last."""
+"""The archives that this process has entered, innermost last."""
 
 
 @contextmanager
 def enter_archive(archive: bytes) -> Iterator[None]:
-    """Make relative paths mean what they mean on the driver, in this process, for the block.
+    """Inside the block, make relative paths of this process the same as on the driver.
 
-    An archive is unpacked once a process. Raises KdeclareError where there is no room for it.
+    Unpacks an archive once per process. Raises KdeclareError if it cannot be unpacked, for example because
+    the disk is full.
     """
     key = hashlib.sha256(archive).digest()
     if key not in _unpacked_archives:
@@ -288,14 +292,15 @@ def enter_archive(archive: bytes) -> Iterator[None]:
 
 
 def get_entered_archive() -> UnpackedArchive:
-    """The archive that this process works in. Raises KdeclareError where there is none."""
+    """Return the archive that this process has entered. Raises KdeclareError if there is none."""
     if _entered_archives:
         return _entered_archives[-1]
     raise KdeclareError(
         error(
             "no-archive",
-            "Files of the fleet are not there",
-            "The archive with the fleet's files has not been unpacked where this task runs.",
+            "Files of the fleet are missing",
+            "The archive with the fleet's files has not been unpacked on the machine of this task.",
+            hint="Report this as a bug of kdeclare.",
         )
     )
 
@@ -320,7 +325,7 @@ def _build_unpack_error(cause: OSError) -> KdeclareError:
         error(
             "not-unpacked",
             "Files of the fleet cannot be unpacked",
-            f"The files of the fleet cannot be unpacked where this task runs: {reason}.",
+            f"The files of the fleet cannot be unpacked on the machine of the task: {reason}.",
             hint="Check the temporary folders of Spark's executors (spark.local.dir).",
         )
     )

@@ -1,4 +1,4 @@
-"""Auditing a fleet: what has drifted anywhere, since when, what policies say, and who should care."""
+"""Audit a fleet: find drift with its age, policy violations, and the owners of the resources."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +51,9 @@ _LATEST = "latest"
 
 
 def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
-    """The ids of all audits of a folder, oldest first.
+    """List the ids of all audits in a folder, oldest first.
 
-    since: an id, ``latest``, or None where any will do. Raises KdeclareError where it is not among them.
+    since: an id, ``latest``, or None. Raises KdeclareError if there is no such audit.
     """
     audit_ids = list_record_ids(storage, AUDITS)
     if since not in (None, _LATEST, *audit_ids):
@@ -61,21 +61,28 @@ def list_audits(storage: Storage, since: str | None) -> tuple[str, ...]:
             error(
                 "no-audit",
                 "No such audit",
-                f"{storage.uri} holds no audit '{since}'.",
-                hint=f"It holds {', '.join(audit_ids[-5:]) or 'none yet'}.",
+                f"There is no audit '{since}' in {storage.uri}.",
+                hint=f"Use the id of a recent audit: {', '.join(audit_ids[-5:])}."
+                if audit_ids
+                else "Leave out --since: the folder has no audits yet.",
             )
         )
     if since == _LATEST and not audit_ids:
         raise KdeclareError(
-            error("no-audit", "No audit yet", f"{storage.uri} holds no audit to compare with.")
+            error(
+                "no-audit",
+                "No audit yet",
+                f"There is no audit to compare with in {storage.uri}.",
+                hint="Leave out --since for the first audit.",
+            )
         )
     return audit_ids
 
 
 def find_earlier_audits(storage: Storage, since: str | None) -> EarlierAudits | None:
-    """The latest audit of a folder, and that to compare with; None where it holds none yet.
+    """Return the latest audit of a folder and the one to compare with; None if there are no audits yet.
 
-    since: as of `list_audits`. Raises KdeclareError.
+    since: see `list_audits`. Raises KdeclareError.
     """
     audit_ids = list_audits(storage, since)
     if not audit_ids:
@@ -92,7 +99,7 @@ def _read_summary(storage: Storage, audit_id: str) -> AuditSummary:
 
 
 def make_evaluator(locator: ClusterLocator, name: str) -> ClusterEvaluator | None:
-    """The judge of one cluster; for `fleet.spark.audit`, which calls it where the task runs."""
+    """Return the policy evaluator of one cluster, which `fleet.spark.audit` calls in the Spark task."""
 
     def evaluate(
         live: LiveState,
@@ -113,7 +120,7 @@ def evaluate_objects(
     labels: LabelsByResource,
     known_resources: KnownResources = NO_KNOWN_RESOURCES,
 ) -> ClusterEvaluation:
-    """What policies say of objects of a snapshot, which have the names of their resources."""
+    """Evaluate policies on objects of a snapshot, given by the names of their resources."""
     results: list[ClusterEvaluation] = []
     for kind, kind_policies in group_by_kind(policies).items():
         labels_by_name = {item.name: mine for item, mine in labels.items() if item.kind == kind}
@@ -143,7 +150,7 @@ def evaluate_objects(
 def _evaluate_policies(
     policies: Sequence[ConfiguredPolicy], kind: str, start_review: Callable[[], Review], names: Sequence[str]
 ) -> ClusterEvaluation:
-    """All policies at once; where one wants what no snapshot holds, each alone."""
+    """Evaluate all policies at once, or one by one if any of them needs data that no snapshot has."""
     try:
         verdict_groups = check_existing(policies, kind, names, start_review())
         return ClusterEvaluation([verdict for verdicts in verdict_groups for verdict in verdicts])
@@ -166,11 +173,11 @@ _DECLARED = ClusterTable("declared", DECLARED, "Reading manifests", by_cluster=F
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """What an audit looks at.
+    """Options of an audit.
 
-    snapshot: the folder of the snapshot to take for live, and which one (an id, or ``latest``); None
-        reads the clusters. since: the id of the audit to compare with; None is the latest of the folder.
-    unmanaged_keys: whether keys of declared resources that nobody declared are findings.
+    snapshot: the folder and the id (or ``latest``) of the snapshot to use as live state; None reads the
+        clusters. since: the id of the audit to compare with; None is the latest audit in the folder.
+    unmanaged_keys: whether undeclared config keys of declared resources are findings.
     """
 
     snapshot: tuple[str, str] | None = None
@@ -179,7 +186,7 @@ class AuditOptions:
 
 
 DEFAULT_AUDIT_OPTIONS = AuditOptions()
-"""The clusters as they are, compared with the folder's latest audit."""
+"""Read the clusters, and compare with the latest audit in the folder."""
 
 
 def audit_fleet(
@@ -188,11 +195,11 @@ def audit_fleet(
     environ: Mapping[str, str] = os.environ,
     progress: Progress = ignore_progress,
 ) -> Audit:
-    """Compare every cluster with what is declared, and write tables and reports below ``options.out``.
+    """Compare every cluster with its manifests, and write tables and reports below ``options.out``.
 
-    Runs on Spark, and needs Java. All of it is written, or nothing. A cluster that cannot be reached is in
-    the audit with its error. Raises KdeclareError for a fleet file, a folder or an earlier audit that cannot
-    be used, and where Spark fails.
+    Runs on Spark and needs Java. The results are written completely or not at all. An unreachable cluster is
+    in the audit with its error. Raises KdeclareError for an invalid fleet file, folder or earlier audit, and
+    if Spark fails.
     """
     from kdeclare.fleet.spark.audit import AUDIT_TABLES, summarize_audit, write_findings
     from kdeclare.fleet.spark.progress import report_progress
@@ -222,7 +229,7 @@ def audit_fleet(
 def _build_tables(
     job: FleetJob, bench: "Workbench", audit_options: AuditOptions, earlier: EarlierAudits | None
 ) -> "ComparedTables":
-    """All that is compared. Raises KdeclareError."""
+    """Build the tables to compare. Raises KdeclareError."""
     from kdeclare.fleet.spark.audit import ComparedTables
     from kdeclare.fleet.spark.diff import AuditCoverage
 
@@ -238,7 +245,7 @@ def _build_tables(
 
 
 def _read_remembered(job: FleetJob, audit_id: str) -> "DataFrame":
-    """What an audit knew: what it found, and what it had not looked at again."""
+    """Read the findings of an audit, and the earlier findings that it had not checked again."""
     from kdeclare.fleet.spark.audit import MEMORY_TABLES
     from kdeclare.fleet.spark.tables import read_table
 
@@ -254,7 +261,7 @@ def _build_table_path(table: str, audit_id: str) -> str:
 
 
 def _check_local_folders(options: FleetOptions, audit_options: AuditOptions) -> None:
-    """Tell what folders of this machine lack before Spark is started."""
+    """Check local folders before Spark is started, which is slow. Raises KdeclareError."""
     results_storage = find_local_storage(options.out)
     if results_storage is not None:
         list_audits(results_storage, audit_options.since)
@@ -287,9 +294,9 @@ def _read_live_table(job: FleetJob, bench: "Workbench", audit_options: AuditOpti
 
 
 def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
-    """The rows of clusters that a snapshot does not name: nothing is known of them."""
+    """Build rows for clusters that are not in a snapshot and are therefore unknown."""
     known_names = {cluster.name for cluster in record.clusters}
-    reason = f"Snapshot {record.snapshot_id} does not have this cluster."
+    reason = f"Snapshot {record.snapshot_id} does not include this cluster."
     return [
         build_unreachable_row(entry.name, entry.labels, record.taken_at, reason)
         for entry in job.fleet.clusters
@@ -298,7 +305,7 @@ def _build_missing_rows(job: FleetJob, record: SnapshotRecord) -> list[Row]:
 
 
 def _render_reports(audit: Audit) -> Mapping[str, str]:
-    """The latest face of a folder, and last the record, which is what makes the audit exist."""
+    """Render the reports of the folder, and last the record, whose existence completes the audit."""
     document = dump_summary(audit.summary)
     return {
         "report.html": render_audit_page(audit),

@@ -1,4 +1,4 @@
-"""What a task is told to find one cluster of a fleet: names of files, and on other machines the files."""
+"""Locate one cluster of a fleet from a task: the names of its files, and on other machines the files."""
 
 import os
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from kdeclare.manifests.fleet import ClusterEntry, Fleet, open_cluster_project, 
 from kdeclare.manifests.project import ProjectDocument, read_project
 
 _ATTEMPTS = 3
-"""How often a cluster is asked at most what it does not answer; other clusters wait for their turn."""
+"""Maximum attempts for a request that a cluster does not answer; few, because other clusters are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLocator:
-    """How to get at the clusters of a fleet, from the driver or from any executor. Picklable.
+    """Opens the clusters of a fleet on the driver or on any executor. Picklable.
 
-    file: the fleet file. timeout_s: until when a cluster must have answered.
-    command_config: a file of client properties for all clusters. state: instead of what projects say.
-    archive: what `archive.pack` made; None where all files are as on the driver. It holds secrets.
-    providers: what the driver uses, so that tasks use just that; None is what is installed.
+    file: the fleet file. timeout_s: the timeout for a response from a cluster.
+    command_config: a file of client properties for all clusters. state: overrides the state of the projects.
+    archive: the result of `archive.pack`, which contains secrets; None if the task sees the driver's files.
+    providers: the providers of the driver, which tasks then use as well; None uses the installed ones.
     """
 
     file: str
@@ -38,34 +38,34 @@ class ClusterLocator:
     providers: tuple[InstalledProvider, ...] | None = None
 
     def load_providers(self) -> None:
-        """Import the providers, before a task changes its folder: Spark's path to kdeclare can be relative.
+        """Import the providers. Raises KdeclareError if a provider is missing.
 
-        Raises KdeclareError where one is missing.
+        Call this before the task changes its working folder, because Spark's import path can be relative.
         """
         if self.providers is not None:
             use_providers(self.providers)
         load_providers()
 
     def with_archive(self, archive: bytes) -> "ClusterLocator":
-        """For executors elsewhere, which find all files in this archive."""
+        """Return a locator for executors on other machines, which read all files from this archive."""
         return replace(self, archive=archive)
 
     def files(self) -> AbstractContextManager[None]:
-        """Have all files there for a block, in which the other methods are called."""
+        """Make the files available inside the block, in which the other methods must be called."""
         return nullcontext() if self.archive is None else enter_archive(self.archive)
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The variables that references mean. Raises KdeclareError."""
+        """The environment variables for references. Raises KdeclareError."""
         archive = self._find_archive()
         return os.environ if archive is None else archive.environ
 
     def fleet(self) -> Fleet:
-        """The fleet, read once a process as long as its file stays as it is. Raises KdeclareError."""
+        """Return the fleet, read once per process unless its file changes. Raises KdeclareError."""
         return self._open_fleet()[0]
 
     def entry(self, name: str) -> ClusterEntry:
-        """One cluster. Raises KdeclareError, also where there is none of that name."""
+        """Return the entry of one cluster. Raises KdeclareError, also for an unknown name."""
         _, by_name = self._open_fleet()
         if name in by_name:
             return by_name[name]
@@ -75,7 +75,7 @@ class ClusterLocator:
         )
 
     def workspace(self, name: str) -> Workspace:
-        """Project, state and cluster of one entry; nothing is connected to. Raises KdeclareError."""
+        """Open the project, state and cluster of one entry without connecting. Raises KdeclareError."""
         archive, environ, entry = self._find_archive(), self.environ, self.entry(name)
         state, config = self.state, Path(self.command_config) if self.command_config else None
         if archive is None:
@@ -92,7 +92,7 @@ class ClusterLocator:
         return build_workspace(project, options, environ, attempts=_ATTEMPTS)
 
     def _find_archive(self) -> UnpackedArchive | None:
-        """The archive, where files come from one."""
+        """Return the entered archive if files come from one."""
         return None if self.archive is None else get_entered_archive()
 
     def _open_fleet(self) -> "_OpenedFleet":
@@ -120,7 +120,7 @@ def _read_project_file(absolute: Path, file: Path, modified_ns: int) -> ProjectD
 
 
 def _read_modified_ns(file: Path) -> int:
-    """When a file was written last, to know it again; whoever opens it says why it cannot be."""
+    """Return the modification time of a file as a cache key; an unreadable file fails when it is opened."""
     try:
         return file.stat().st_mtime_ns
     except OSError:

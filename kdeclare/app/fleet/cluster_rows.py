@@ -1,6 +1,6 @@
-"""What the tasks of Spark run: one cluster, or the project of one, to rows.
+"""Functions that Spark tasks run: they convert one cluster, or its project, to rows.
 
-Whatever is wrong with it becomes the row of the cluster itself: other clusters have nothing to do with it.
+Any error becomes the row of the cluster itself, so that it does not affect other clusters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,15 +40,15 @@ from kdeclare.manifests.fleet import ClusterEntry
 
 
 def read_live(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """What one cluster has, as batches of `rows.LIVE`; of one that cannot be read, its row with the error."""
+    """Read the live state of one cluster as batches of `rows.LIVE`, or a row with the error if that fails."""
     return batch_rows(_generate_live_rows(locator, name), LIVE)
 
 
 def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch]:
-    """What is declared or owned in one cluster, as batches of `rows.DECLARED`.
+    """Read the declared and owned resources of one cluster as batches of `rows.DECLARED`.
 
-    Where a project or its state cannot be relied on, there is the cluster's own row alone, with the error.
-    Else that row has ``always`` where the project has policies, which have to be asked about all of it.
+    If the project or its state is invalid, there is only the cluster's own row, with the error. Otherwise
+    that row has ``always`` set if the project has policies, which must be evaluated for all resources.
     """
     return batch_rows(_generate_declared_rows(locator, name), DECLARED)
 
@@ -56,7 +56,7 @@ def read_declared(locator: ClusterLocator, name: str) -> Iterator[pa.RecordBatch
 def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
     read_at = datetime.now(UTC)
     labels: Mapping[str, str] = {}
-    locator.load_providers()  # what is missing here is no matter of this cluster: it ends the job
+    locator.load_providers()  # a missing provider is not an error of the cluster: it ends the job
     try:
         with locator.files():
             labels = locator.entry(name).labels
@@ -68,7 +68,7 @@ def _generate_live_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
 
 def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]:
     labels: Mapping[str, str] = {}
-    locator.load_providers()  # what is missing here is no matter of this cluster: it ends the job
+    locator.load_providers()  # a missing provider is not an error of the cluster: it ends the job
     try:
         with locator.files():
             entry = locator.entry(name)
@@ -99,7 +99,7 @@ def _generate_declared_rows(locator: ClusterLocator, name: str) -> Iterator[Row]
 def _seal_desired(
     workspace: Workspace, desired: Sequence[DesiredResource], state: State | None
 ) -> Sequence[DesiredResource]:
-    """With hashes to compare; before there is a state, nothing has one that they would have to be like."""
+    """Add hashes of secrets for the comparison; without a state, there are no stored hashes to match."""
     owned_records = state.resources if state is not None else {}
     require_key(list_stored_hashes(owned_records))
     if not has_secrets(desired):
@@ -113,7 +113,7 @@ def _return_unchanged(desired: DesiredResource) -> DesiredResource:
 
 
 def _find_owned_records(state: State | None) -> Mapping[ResourceId, OwnedRecord]:
-    """What the state says, of kinds that an audit can compare."""
+    """Return the owned records of kinds that an audit can compare."""
     record_items = state.resources.items() if state is not None else ()
     records_by_id = {ResourceId.parse(text): record for text, record in record_items}
     return {id_: record for id_, record in records_by_id.items() if is_fleet_comparable(id_.kind)}

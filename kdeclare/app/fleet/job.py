@@ -1,4 +1,4 @@
-"""What every command about a fleet works with: the fleet, results, Spark, and a table by a task a cluster."""
+"""Shared parts of fleet commands: the fleet, its results, Spark, and tables from one task per cluster."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """What the commands about fleets share, as given.
+    """The options that fleet commands share.
 
-    clusters, selector: which ones; all where both are empty. master: None is what Spark's own settings say,
-    or this machine. conf: settings of Spark. shared_folders: whether folders of this machine are mounted on
-    every executor at the same path.
+    clusters, selector: the selected clusters; all clusters if both are empty. master: the Spark master; None
+    is that of Spark's own settings, or this machine. conf: settings of Spark. shared_folders: whether local
+    folders are mounted on every executor at the same path.
     """
 
     fleet: Path
@@ -50,7 +50,7 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetJob:
-    """A fleet with Spark running. locator: what tasks are given to find its clusters."""
+    """A fleet and a running Spark. locator: passed to tasks to open the clusters."""
 
     fleet: Fleet
     locator: ClusterLocator
@@ -62,17 +62,17 @@ class FleetJob:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the clusters."""
+        """The names of the clusters."""
         return tuple(entry.name for entry in self.fleet.clusters)
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """The seconds since the job began."""
         return round((datetime.now(UTC) - self.began).total_seconds(), 1)
 
 
 def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fleet:
-    """The fleet, or what was chosen of it, with every project looked at. Raises KdeclareError."""
+    """Open the selected part of the fleet and validate its projects. Raises KdeclareError."""
     fleet = select_clusters(open_fleet(options.fleet, environ), options.clusters, options.selector)
     validate_fleet(fleet, environ)
     return fleet
@@ -82,9 +82,9 @@ def open_selected_fleet(options: FleetOptions, environ: Mapping[str, str]) -> Fl
 def open_fleet_job(
     options: FleetOptions, environ: Mapping[str, str], progress: Progress, snapshot_folder: str | None = None
 ) -> Iterator[FleetJob]:
-    """A fleet with Spark running. Raises KdeclareError for a bad fleet before Spark is started.
+    """Yield a fleet and a running Spark. Raises KdeclareError for an invalid fleet before Spark is started.
 
-    snapshot_folder: the folder that is read besides ``options.out``, if any.
+    snapshot_folder: a folder that is read in addition to ``options.out``, if any.
     """
     from kdeclare.fleet.spark.hadoop import open_storage
     from kdeclare.fleet.spark.settings import has_local_tasks
@@ -94,7 +94,7 @@ def open_fleet_job(
     fleet = open_selected_fleet(options, environ)
     local_storage = find_local_storage(options.out)
     if local_storage is not None:
-        local_storage.names("")  # a file in its place is told before Spark is started
+        local_storage.names("")  # reports a file in place of the folder before Spark is started
         require_same_fleet(local_storage, fleet.name)
     locator = ClusterLocator(str(options.fleet), options.timeout_s, providers=list_providers())
     progress("Starting Spark", 0, 0)
@@ -110,7 +110,7 @@ def open_fleet_job(
 
 @contextmanager
 def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
-    """The folder for results alone; Spark is started only where a folder of this machine will not do."""
+    """Yield the folder of the results; Spark is started only if the folder is not local."""
     local_storage = find_local_storage(options.out)
     if local_storage is not None:
         yield local_storage
@@ -121,7 +121,7 @@ def open_results_storage(options: FleetOptions) -> Iterator[Storage]:
 
 @contextmanager
 def open_spark_storage(options: FleetOptions) -> "Iterator[tuple[SparkSession, Storage]]":
-    """Spark and the folder, for what needs no fleet. Raises KdeclareError."""
+    """Yield Spark and the folder of the results, for commands without a fleet. Raises KdeclareError."""
     from kdeclare.fleet.spark.hadoop import open_storage
 
     with _start_spark(options) as spark:
@@ -146,20 +146,20 @@ def _start_spark(
 
 
 def make_identity(moment: datetime) -> str:
-    """A name for a snapshot or an audit: sorts by time, and no two are alike."""
+    """Return a unique name for a snapshot or an audit; the names sort by time."""
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 ReadCluster = Callable[[str], Iterator[pa.RecordBatch]]
-"""The rows of one cluster, by its name; runs where its task runs."""
+"""Returns the rows of one cluster, given by name; runs in the Spark task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTable:
-    """A table on the workbench, with the words for its progress.
+    """A table on the workbench. doing: the label of its progress.
 
-    by_cluster: whether it is partitioned so that a cluster can be read alone.
-    of_resources: whether only the row of kind `CLUSTER` is the cluster's own; else every row is.
+    by_cluster: whether it is partitioned by cluster, so that one cluster can be read alone.
+    of_resources: whether only the row of kind `CLUSTER` is about the cluster itself; otherwise every row is.
     """
 
     name: str
@@ -170,9 +170,9 @@ class ClusterTable:
 
 
 def collect_table(job: FleetJob, bench: "Workbench", table: ClusterTable, read_cluster: ReadCluster) -> None:
-    """Write the table, with no more clusters at once than the fleet allows.
+    """Write the table, reading at most as many clusters at once as the fleet allows.
 
-    Raises KdeclareError, also where not every cluster has exactly one row of its own in what was written.
+    Raises KdeclareError, also if the written table does not have exactly one own row for every cluster.
     """
     from kdeclare.fleet.spark.audit_counts import count_rows_by_cluster
     from kdeclare.fleet.spark.progress import report_progress

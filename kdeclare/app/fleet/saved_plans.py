@@ -1,4 +1,4 @@
-"""One saved plan a cluster: all from one Spark job, read again, and how far an apply of them got."""
+"""Saved plans of a fleet, one per cluster: make them in one Spark job, read them, and record their apply."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +33,16 @@ _PLANS_SCHEMA = pa.schema(
 
 
 def build_plan_file_name(cluster: str) -> str:
-    """The name of a cluster's plan file."""
+    """Return the name of a cluster's plan file."""
     return f"{cluster}.plan.json"
 
 
 def plan_fleet(
     options: FleetOptions, scope: PlanScope, environ: Mapping[str, str], progress: Progress, command: str
 ) -> FleetPlan:
-    """Plan every cluster as ``kdeclare plan`` would, and save the plans and an overview.
+    """Plan every cluster like ``kdeclare plan``, and save the plans and an overview.
 
-    What cannot be planned is in the overview with its error; a plan of an earlier time is taken away then.
+    A cluster that cannot be planned is in the overview with its error, and its earlier plan is deleted.
     Raises KdeclareError.
     """
     from kdeclare.fleet.spark.spark_errors import translate_spark_errors
@@ -56,7 +56,7 @@ def plan_fleet(
         collect_table(
             job, bench, ClusterTable("plans", _PLANS_SCHEMA, "Planning", of_resources=False), plan_one_cluster
         )
-        job.storage.remove(OVERVIEW_FILE)  # until the last plan is written there is none
+        job.storage.remove(OVERVIEW_FILE)  # the overview exists only when all plans are written
         clusters_by_name: dict[str, PlannedCluster] = {}
         with translate_spark_errors():
             for row in bench.read("plans", _PLANS_SCHEMA).toLocalIterator():
@@ -86,7 +86,7 @@ def _save_plan_row(job: FleetJob, row: Mapping[str, str | int | None]) -> Planne
 def plan_cluster(
     locator: ClusterLocator, scope: PlanScope, command: str, name: str
 ) -> Iterator[pa.RecordBatch]:
-    """The plan of one cluster as one row; runs where the task runs."""
+    """Plan one cluster and yield the plan as one row; runs in a Spark task."""
     row: dict[str, object] = {"cluster": name, "changes": 0, "exit": "error"}
     row["summary"] = json.dumps(asdict(Summary()))
     locator.load_providers()
@@ -109,20 +109,21 @@ def plan_cluster(
 def _merge_selectors(
     fleet_selector: Mapping[str, str], requested_selector: Mapping[str, str]
 ) -> dict[str, str]:
-    """The labels of both. Raises KdeclareError where one would widen what the other narrows down."""
+    """Combine two selectors. Raises KdeclareError if they require different values of a label."""
     for key in fleet_selector.keys() & requested_selector.keys():
         if fleet_selector[key] != requested_selector[key]:
             detail = (
-                f"The fleet file narrows this cluster down to {key}={fleet_selector[key]}, "
-                f"not {key}={requested_selector[key]}."
+                f"The fleet file restricts this cluster to {key}={fleet_selector[key]}, but --selector "
+                f"requests {key}={requested_selector[key]}."
             )
-            raise KdeclareError(error("other-selector", "Nothing is selected", detail))
+            hint = f"Leave out --selector {key}={requested_selector[key]}, or change the fleet file."
+            raise KdeclareError(error("other-selector", "Selectors contradict each other", detail, hint=hint))
     return {**fleet_selector, **requested_selector}
 
 
 def _describe_plan(plan: Plan) -> dict[str, object]:
     outcome = plan_outcome(plan)
-    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # no orphans that stay
+    changes = sum(change.action is not Action.NO_OP for change in plan.changes)  # without kept orphans
     row: dict[str, object] = {
         "exit": outcome.status,
         "summary": json.dumps(asdict(plan.summary)),
@@ -138,18 +139,18 @@ _APPLIED_FILE = "applied.json"
 
 
 def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[str]) -> FleetPlan:
-    """What the overview says of the fleet's clusters. Raises KdeclareError where it says nothing of them.
+    """Read the overview of the fleet's clusters. Raises KdeclareError if clusters are missing in it.
 
-    requested_names: the clusters that the person asked for by name, if any; each has to be there.
+    requested_names: the clusters that the user selected by name, if any; all of them must be planned.
     """
     location = f"{storage.uri}/{OVERVIEW_FILE}"
     if not storage.exists(OVERVIEW_FILE):
         raise KdeclareError(
             error(
                 "no-overview",
-                "There are no plans",
-                f"{location} is not there.",
-                hint="kdeclare fleet plan FLEET --out DIR makes it, and the plans beside it.",
+                "No plans found",
+                f"{location} does not exist.",
+                hint="Run kdeclare fleet plan FLEET --out DIR to make the plans.",
             )
         )
     fleet_plan = parse_overview(storage.read(OVERVIEW_FILE), location)
@@ -158,8 +159,9 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
             error(
                 "other-fleet",
                 "Plans of another fleet",
-                f"{location} is about the fleet '{fleet_plan.fleet}', and this is '{fleet.name}'.",
-                hint="Give the folder that kdeclare fleet plan wrote for this fleet.",
+                f"{location} belongs to the fleet '{fleet_plan.fleet}', but the fleet file is for "
+                f"'{fleet.name}'.",
+                hint="Pass the folder that kdeclare fleet plan wrote for this fleet with --out.",
             )
         )
     fleet_names = [entry.name for entry in fleet.clusters]
@@ -172,16 +174,16 @@ def read_fleet_plan(storage: Storage, fleet: Fleet, requested_names: Sequence[st
         raise KdeclareError(
             error(
                 "not-planned",
-                "A cluster was not planned",
-                f"{location} says nothing of {format_names(missing_names)}.",
-                hint="Plan the fleet again, with this cluster in it.",
+                "Cluster was not planned",
+                f"{location} has no plan for {format_names(missing_names)}.",
+                hint="Run kdeclare fleet plan again, including the missing clusters.",
             )
         )
     return replace(fleet_plan, clusters=clusters)
 
 
 def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
-    """The plan of a cluster. Raises KdeclareError, also where it is not the one that the overview means."""
+    """Read the plan of a cluster. Raises KdeclareError, also if its id differs from that in the overview."""
     file_name = build_plan_file_name(cluster.name)
     location = f"{storage.uri}/{file_name}"
     cluster_plan = parse_plan_file(storage.read(file_name), location)
@@ -190,11 +192,10 @@ def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
         raise KdeclareError(
             error(
                 "other-plan",
-                "A plan is not the one of the overview",
-                f"{location} is plan {cluster_plan.plan_id[:12]}, and {OVERVIEW_FILE} "
-                f"has {str(cluster.plan_id)[:12]} for "
-                f"'{cluster.name}'.",
-                hint="Plan the fleet again, and leave the files as they are; or apply this one alone with "
+                "Plan does not match the overview",
+                f"{location} contains plan {cluster_plan.plan_id[:12]}, but {OVERVIEW_FILE} lists "
+                f"{str(cluster.plan_id)[:12]} for '{cluster.name}'.",
+                hint="Plan the fleet again and do not change the files, or apply this plan alone with "
                 "kdeclare apply.",
             )
         )
@@ -202,7 +203,7 @@ def read_cluster_plan(storage: Storage, cluster: PlannedCluster) -> PlanFile:
 
 
 def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
-    """Plan ids by cluster that an earlier apply of the very same plans has seen through.
+    """Return the ids of plans that an earlier apply of the same plans has finished, by cluster.
 
     planned_at: when these plans were made. Raises KdeclareError.
     """
@@ -219,19 +220,19 @@ def read_applied_plans(storage: Storage, planned_at: str) -> dict[str, str]:
     raise KdeclareError(
         error(
             "bad-progress",
-            "Not a record of an apply",
-            f"{storage.uri}/{_APPLIED_FILE} is not what kdeclare fleet apply writes.",
-            hint="Delete it to begin anew; plans that were applied are refused as stale.",
+            "Invalid record of applied plans",
+            f"{storage.uri}/{_APPLIED_FILE} does not have the format that kdeclare fleet apply writes.",
+            hint="Delete the file to start again. Plans that were already applied are refused as stale.",
         )
     )
 
 
 def write_applied_plans(storage: Storage, planned_at: str, applied_plan_ids: Mapping[str, str]) -> None:
-    """Remember it for `read_applied_plans`. Raises KdeclareError."""
+    """Record the finished plans for `read_applied_plans`. Raises KdeclareError."""
     document = {"format_version": FORMAT_VERSION, "planned_at": planned_at, "done": dict(applied_plan_ids)}
     storage.write(_APPLIED_FILE, json.dumps(document, indent=1) + "\n")
 
 
 def format_names(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names and the number of further ones."""
     return f"{', '.join(names[:5])}{f' and {len(names) - 5:,} more' if len(names) > 5 else ''}"

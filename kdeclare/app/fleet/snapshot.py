@@ -1,4 +1,4 @@
-"""Taking snapshots of a fleet, finding them again, and what one object was at their times."""
+"""Take and find snapshots of a fleet, and show the history of one object across snapshots."""
 
 import json
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ LATEST = "latest"
 
 
 def take_snapshot(options: FleetOptions, environ: Mapping[str, str], progress: Progress) -> SnapshotRecord:
-    """Read every cluster and write what it has; all of it, or nothing. Raises KdeclareError.
+    """Read every cluster and write a snapshot, completely or not at all. Raises KdeclareError.
 
-    A cluster that cannot be read is in it with its error.
+    A cluster that cannot be read is in the snapshot with its error.
     """
     from kdeclare.fleet.spark.audit_counts import read_snapshot_clusters
     from kdeclare.fleet.spark.tables import open_workbench
@@ -54,18 +54,17 @@ def collect_live_rows(job: FleetJob, bench: "Workbench") -> None:
 
 
 def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
-    """The record of one, or of the latest. Raises KdeclareError where there is none."""
+    """Read the record of a snapshot by its id or ``latest``. Raises KdeclareError if it does not exist."""
     snapshot_ids = list_record_ids(storage, SNAPSHOTS)
     if not snapshot_ids or snapshot_id not in (*snapshot_ids, LATEST):
         raise KdeclareError(
             error(
                 "no-snapshot",
                 "No such snapshot",
-                f"{storage.uri} holds "
-                f"{'no snapshot' if not snapshot_ids else f'no snapshot {snapshot_id!r}'}.",
-                hint=f"It holds {', '.join(snapshot_ids[-5:])}."
+                f"There is no snapshot {f'{snapshot_id!r} ' if snapshot_ids else ''}in {storage.uri}.",
+                hint=f"Use the id of a recent snapshot: {', '.join(snapshot_ids[-5:])}."
                 if snapshot_ids
-                else "kdeclare fleet snapshot takes one.",
+                else "Run kdeclare fleet snapshot to take one.",
             )
         )
     path = f"{SNAPSHOTS}/{snapshot_ids[-1] if snapshot_id == LATEST else snapshot_id}.json"
@@ -73,36 +72,34 @@ def read_snapshot_record(storage: Storage, snapshot_id: str) -> SnapshotRecord:
 
 
 def parse_live_key(text: str) -> LiveKey:
-    """Return the live object that a person means: a topic, or KIND/NAME, as the name of no topic has a slash.
+    """Parse the name of a topic, or KIND/NAME of another object; topic names never contain a slash.
 
-    NAME is that of the object: a resource can be called otherwise. Raises KdeclareError.
+    NAME is the name of the object, which can differ from that of its resource. Raises KdeclareError.
     """
     kind, slash, name = text.partition("/")
     if not slash:
         return LiveKey(TOPIC, text)
     if kind not in CODECS:
-        hint = format_suggestion(kind, CODECS) or f"Snapshots have {format_alternatives(sorted(CODECS))}."
+        hint = format_suggestion(kind, CODECS) or f"Use {format_alternatives(sorted(CODECS))}."
         detail = f"Snapshots have no objects of kind '{kind}'."
         raise KdeclareError(error("unknown-kind", "Unknown kind", detail, hint=hint))
     return LiveKey(kind, name)
 
 
 def build_unknown_object_error(cluster: str, key: LiveKey, snapshots: int) -> Diagnostic:
-    """Return what to say where no snapshot has an object."""
+    """Build the error for an object that no snapshot has."""
     if key.sort == TOPIC:
-        detail = f"None of {snapshots} snapshots has a topic '{key.key}' in cluster '{cluster}'."
-        return error("no-such-topic", "No such topic", detail)
-    detail = f"None of {snapshots} snapshots has {key.sort} '{key.key}' in cluster '{cluster}'."
-    hint = (
-        "Write the name of the object as the snapshot has it: findings of unmanaged objects show such names."
-    )
+        detail = f"No snapshot has a topic '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
+        return error("no-such-topic", "No such topic", detail, hint="Check the name of the topic.")
+    detail = f"No snapshot has {key.sort} '{key.key}' in cluster '{cluster}' (snapshots: {snapshots})."
+    hint = "Use the name of the object in the snapshot. Findings of unmanaged objects show such names."
     return error("no-such-object", "No such object", detail, hint=hint)
 
 
 def read_object_history(
     options: FleetOptions, cluster: str, key: LiveKey, progress: Progress
 ) -> tuple[ObjectVersion, ...]:
-    """One live object in every snapshot of a folder that has the cluster, oldest first.
+    """Read one live object from every snapshot that includes the cluster, oldest first.
 
     Raises KdeclareError.
     """
@@ -121,8 +118,10 @@ def _find_snapshots(storage: Storage, cluster: str) -> list[SnapshotRecord]:
     if matching_records:
         return matching_records
     cluster_names = sorted({c.name for record in all_records for c in record.clusters})
-    detail = f"No snapshot in {storage.uri} has a cluster '{cluster}'."
+    detail = f"No snapshot in {storage.uri} includes a cluster '{cluster}'."
     hint = (
-        format_suggestion(cluster, cluster_names) if cluster_names else "kdeclare fleet snapshot takes one."
+        format_suggestion(cluster, cluster_names)
+        if cluster_names
+        else "Run kdeclare fleet snapshot to take a snapshot."
     )
     raise KdeclareError(error("no-snapshot", "No such cluster", detail, hint=hint))

@@ -1,5 +1,5 @@
 """kdeclare's own commands, one module each: parse, call one use case, render, return the exit code.
 
-A module has `register`, which puts its command into the application; only the one that is typed is imported.
-Commands of a provider are in its own sub-package ``commands``.
+The function `register` of a module adds its command to the application. Only the module of the requested
+command is imported. The commands of a provider are in the package ``commands`` of that provider.
 """

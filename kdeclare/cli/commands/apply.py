@@ -23,16 +23,16 @@ from kdeclare.cli.run_output import ApplyFlags, execute_run, make_run_presenter
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
-    "kdeclare apply                      plan, show, ask, apply",
-    "kdeclare apply it.plan              exactly the plan that was saved",
-    "kdeclare apply --yes --format json  in a script",
+    "kdeclare apply                      plan, ask for confirmation, apply",
+    "kdeclare apply it.plan              apply exactly this saved plan",
+    "kdeclare apply --yes --format json  apply from a script",
     codes=(0, 1, 3, 4, 5, 6, 64, 130),
 )
 QUESTION = "Apply these changes?"
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "apply", epilog=_EPILOG)(apply)
 
 
@@ -41,7 +41,7 @@ def apply(
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files or folders with manifests (default: all of the project's), or one plan file.",
+            help="Files or folders with manifests (default: all manifests of the project), or one plan file.",
             show_default=False,
         ),
     ] = None,
@@ -49,10 +49,10 @@ def apply(
     yes: Yes = False,
     output: RunFormat = "text",
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="Begin nothing more once something has failed.")
+        bool, typer.Option("--fail-fast", help="Start no further operations after a failure.")
     ] = False,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
+        bool, typer.Option("--no-wait", help="Do not wait for reassignments to finish.")
     ] = False,
     move_timeout: Annotated[
         float,
@@ -61,23 +61,26 @@ def apply(
             metavar="SECONDS",
             min=1,
             callback=validate_duration,
-            help="How long to wait for moves to end.",
+            help="How long to wait for reassignments to finish.",
         ),
     ] = 3600.0,
     follow_timeout: FollowTimeout = 30.0,
     visibility_timeout: VisibilityTimeout = 120.0,
     skip_stale: Annotated[
         bool,
-        typer.Option("--skip-stale", help="Of a saved plan, leave out what no longer holds, not all of it."),
+        typer.Option(
+            "--skip-stale",
+            help="Skip stale operations of a saved plan instead of refusing the whole plan.",
+        ),
     ] = False,
     planning: PlanningOptions,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Make the cluster what the manifests say.
+    """Make the cluster match the manifests.
 
-    Shows the plan and asks first. Given a saved plan, it does exactly what that says; options about
-    planning do not go with it.
+    Shows the plan and asks for confirmation first. A saved plan is applied exactly as it is and cannot be
+    combined with options for planning.
     """
     from kdeclare.app.apply import apply_manifests, apply_saved
     from kdeclare.engine.planning.planfile import is_plan_file, load_plan
@@ -90,7 +93,7 @@ def apply(
     prompt = ConfirmationPrompt(console, QUESTION, yes)
     if plan_file is None:
         if skip_stale:
-            raise typer.BadParameter("goes with a plan file only.", param_hint="--skip-stale")
+            raise typer.BadParameter("requires a plan file.", param_hint="--skip-stale")
         scope = replace(planning.scope(), visibility_timeout_s=visibility_timeout)
         workspace = reach.workspace()
         return execute_run(
@@ -101,10 +104,13 @@ def apply(
             make_run_presenter(console, workspace),
         )
     if len(files) > 1:
-        raise typer.BadParameter(f"{plan_file} is a plan; it goes alone.", param_hint="PATH")
+        raise typer.BadParameter(
+            f"{plan_file} is a plan file, which cannot be combined with other paths.", param_hint="PATH"
+        )
     if planning.is_given:
         raise typer.BadParameter(
-            f"{plan_file} is a plan already; options about planning do not go with it.", param_hint="PATH"
+            f"{plan_file} is a plan file, which cannot be combined with options for planning.",
+            param_hint="PATH",
         )
     saved_plan = load_plan(plan_file)
     workspace = reach.workspace()

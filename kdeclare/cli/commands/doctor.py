@@ -9,22 +9,23 @@ from kdeclare.cli.options import ConnectionOptions, Format
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
-    "kdeclare doctor                                        the project here, and its cluster",
+    "kdeclare doctor                                        this project and its cluster",
     "kdeclare doctor --bootstrap-server broker:9093 --command-config client.properties",
     codes=(0, 1, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "doctor", epilog=_EPILOG)(doctor)
 
 
 def doctor(*, output: Format = "text", reach: ConnectionOptions, console: Console) -> ExitCode:
-    """Look at all that kdeclare needs, and say what works, what does not, and what to do.
+    """Check this machine, the project, its state and its systems.
 
-    This machine, the project and its state; how each system is reached, address by address; what one may do
-    there; and which features it has. Changes nothing. Fails (1) if something that is needed does.
+    Shows what works, what does not and how to fix it. For each system, doctor checks the connection to every
+    address, the permissions and the supported features. It changes nothing. Exits with 1 if a required check
+    fails.
     """
     from kdeclare.app.doctor import run_doctor
 

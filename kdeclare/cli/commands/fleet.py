@@ -28,8 +28,8 @@ _SNAPSHOT_EPILOG = build_epilog(
     codes=(0, 1, 64, 130),
 )
 _AUDIT_EPILOG = build_epilog(
-    "kdeclare fleet audit fleet.yaml --out audits                  read the clusters and compare",
-    "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     the latest snapshot instead",
+    "kdeclare fleet audit fleet.yaml --out audits                  read and compare the clusters",
+    "kdeclare fleet audit fleet.yaml --out audits --snapshot snapshots     use the latest snapshot instead",
     "kdeclare fleet audit fleet.yaml --out audits --fail-on changed,missing   for a nightly job",
     codes=(0, 1, 2, 64, 130),
 )
@@ -52,28 +52,33 @@ FleetFile = Annotated[Path, typer.Argument(metavar="FLEET", help="The fleet file
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where results are, and where Spark runs."""
+    """The folder of the results, and the settings of Spark."""
 
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder of the results: here, or any that Spark can write.")
+        str,
+        typer.Option(
+            metavar="DIR", help="Folder of the results: a local folder or a location that Spark can write to."
+        ),
     ]
     master: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where tasks run: local[N], spark://…, yarn, k8s://… (default: what Spark's own settings "
-            "say, else local[*]).",
+            help="Where tasks run: local[N], spark://…, yarn, k8s://… (default: from Spark's own settings, "
+            "otherwise local[*]).",
         ),
     ] = None
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; before kdeclare's own. Repeatable."),
+        typer.Option(
+            metavar="KEY=VALUE", help="Spark setting; takes precedence over kdeclare's own. Repeatable."
+        ),
     ] = None
     shared_folders: Annotated[
         bool,
         typer.Option(
             "--shared-folders",
-            help="Declare that local folders are mounted on every executor at the same path. Needed for a "
+            help="Assert that local folders are mounted on every executor at the same path. Required for a "
             "local DIR unless tasks run in this process.",
         ),
     ] = False
@@ -81,7 +86,7 @@ class SparkOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetClusterOptions(SparkOptions):
-    """The same, and which clusters of the fleet."""
+    """Spark options, and the selection of clusters."""
 
     cluster: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this cluster of the fleet. Repeatable.")
@@ -93,12 +98,15 @@ class FleetClusterOptions(SparkOptions):
     timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0.1, callback=validate_duration, help="How long to wait for a cluster."
+            metavar="SECONDS",
+            min=0.1,
+            callback=validate_duration,
+            help="How long to wait for a response from each cluster.",
         ),
     ] = 10.0
 
     def options(self, fleet: Path) -> "FleetOptions":
-        """As the use-cases want it. Raises BadParameter for what is malformed."""
+        """Build the options for the use cases. Raises BadParameter for malformed values."""
         from kdeclare.app.fleet.job import FleetOptions
 
         return FleetOptions(
@@ -114,23 +122,25 @@ class FleetClusterOptions(SparkOptions):
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "snapshot", epilog=_SNAPSHOT_EPILOG)(snapshot)
     command(group, "audit", epilog=_AUDIT_EPILOG)(audit)
     command(group, "plan", epilog=_PLAN_EPILOG)(plan)
     command(group, "apply", epilog=_APPLY_EPILOG)(apply)
     command(group, "history", epilog=_HISTORY_EPILOG)(history)
-    app.add_typer(group, name="fleet", help="Many clusters at once: snapshots, audits, plans. Runs on Spark.")
+    app.add_typer(
+        group, name="fleet", help="Audit, plan and apply many clusters, on Spark. Also takes snapshots."
+    )
 
 
 def snapshot(
     fleet: FleetFile, *, output: Format = "text", clusters: FleetClusterOptions, console: Console
 ) -> ExitCode:
-    """Read all clusters of a fleet into Parquet: one row a resource.
+    """Save the live state of a fleet as Parquet files.
 
-    A cluster that cannot be reached is in the snapshot with its error, and the exit code is 1. A run that
-    fails leaves no snapshot.
+    A snapshot has one row per resource. An unreachable cluster is recorded with its error, and the exit code
+    is 1. If the command fails, it leaves no snapshot.
     """
     import os
 
@@ -152,34 +162,44 @@ def audit(
     *,
     snapshot: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Take what fleet snapshot wrote there, and ask no cluster."),
+        typer.Option(
+            metavar="DIR", help="Use a snapshot in this folder instead of connecting to the clusters."
+        ),
     ] = None,
-    snapshot_id: Annotated[str, typer.Option(metavar="ID", help="Which snapshot of that folder.")] = "latest",
+    snapshot_id: Annotated[
+        str, typer.Option(metavar="ID", help="Id of the snapshot in that folder.")
+    ] = "latest",
     since: Annotated[
         str | None,
-        typer.Option(metavar="ID|latest", help="Compare with this audit of DIR (default: its latest)."),
+        typer.Option(
+            metavar="ID|latest", help="Compare with this earlier audit in DIR (default: the latest, if any)."
+        ),
     ] = None,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when an apply would change something.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if an apply would change something.")
     ] = False,
     fail_on: Annotated[
         str | None,
-        typer.Option(metavar="KIND[,…]", help="Exit with 2 when such is found, as in changed,missing."),
+        typer.Option(
+            metavar="KIND[,…]",
+            help="Exit with 2 if there are findings of these kinds, for instance changed,missing.",
+        ),
     ] = None,
     no_unmanaged_configs: Annotated[
         bool,
         typer.Option(
             "--no-unmanaged-configs",
-            help="Leave out config keys that nobody declared; where many topics have some, much quicker.",
+            help="Do not report undeclared config keys. This is much faster if many topics have such keys.",
         ),
     ] = False,
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
-    """Find what has drifted anywhere in a fleet, since when, and whose it is. Changes nothing.
+    """Find drift in a fleet, with its age and owner.
 
-    Writes findings/ and summary/ (Parquet), summary.json, report.md and report.html.
+    Changes nothing in the clusters. Writes findings/ and summary/ (Parquet), summary.json, report.md and
+    report.html.
     """
     import os
 
@@ -188,7 +208,7 @@ def audit(
 
     kinds = _parse_finding_kinds(fail_on)
     if snapshot is None and snapshot_id != "latest":
-        raise typer.BadParameter("goes with --snapshot DIR.", param_hint="--snapshot-id")
+        raise typer.BadParameter("requires --snapshot DIR.", param_hint="--snapshot-id")
     audit_options = AuditOptions(
         None if snapshot is None else (snapshot, snapshot_id), since, not no_unmanaged_configs
     )
@@ -199,7 +219,7 @@ def audit(
         from kdeclare.report.fleet.audit_text import render_audit_text
 
         console.out(render_audit_text(result, console.style))
-        console.note(f"The report: {clusters.out.rstrip('/')}/report.html")
+        console.note(f"Report: {clusters.out.rstrip('/')}/report.html")
     return compute_audit_exit(result.summary, detailed_exitcode=detailed_exitcode, fail_on=kinds)
 
 
@@ -207,14 +227,17 @@ def plan(
     fleet: FleetFile,
     *,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
     output: Format = "text",
     planning: PlanningOptions,
     clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
-    """Plan every cluster of a fleet, each as kdeclare plan would; the plans are saved in DIR."""
+    """Plan every cluster of a fleet and save the plans.
+
+    Each cluster is planned as by kdeclare plan. The plans are saved in DIR.
+    """
     import os
 
     from kdeclare.app.fleet.saved_plans import plan_fleet
@@ -237,44 +260,57 @@ def apply(
     *,
     canary: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Label of the clusters to begin with. Repeatable."),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Label of the clusters in the first wave (default: from the fleet file). Repeatable.",
+        ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many clusters a wave has after that.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of clusters in each wave after the canaries (default: from the fleet file).",
+        ),
     ] = None,
     max_failures: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=0,
-            help="Begin no more clusters when more than N failed. A canary that is not done always stops the "
-            "rollout.",
+            help="Start no further clusters after more than N have failed (default: from the fleet file). A "
+            "canary that is not done always stops the rollout.",
         ),
     ] = None,
     yes: Yes = False,
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="In a cluster, begin nothing more once something has failed.")
+        bool,
+        typer.Option("--fail-fast", help="Start no further operations in a cluster after a failure there."),
     ] = False,
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not wait for moves of replicas to end.")
+        bool, typer.Option("--no-wait", help="Do not wait for reassignments to finish.")
     ] = False,
     move_timeout: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=1, callback=validate_duration, help="How long to wait for moves to end."
+            metavar="SECONDS",
+            min=1,
+            callback=validate_duration,
+            help="How long to wait for reassignments to finish.",
         ),
     ] = 3600.0,
     follow_timeout: FollowTimeout = 30.0,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Apply also what fleet plan --adopt takes over from others.")
+        bool, typer.Option("--adopt", help="Also apply adoptions that were planned with fleet plan --adopt.")
     ] = False,
     output: Format = "text",
     clusters: FleetClusterOptions,
     console: Console,
 ) -> ExitCode:
-    """Apply the plans that fleet plan saved in DIR, in waves: canaries first, then batches.
+    """Apply the saved plans of a fleet in waves.
 
-    Shows what it will do and asks first. The same command again goes on where the last one ended.
+    The plans are those that fleet plan saved in DIR. Canaries are applied first, then batches of clusters.
+    Shows the waves and asks for confirmation first. Repeat the command to continue an unfinished rollout.
     """
     import os
 
@@ -336,7 +372,7 @@ def history(
         list[str],
         typer.Argument(
             metavar="[FLEET] CLUSTER TOPIC",
-            help="Which topic, or KIND/NAME for an object of another kind; a fleet file may stand before.",
+            help="A cluster, and a topic or the KIND/NAME of another object; optionally after a fleet file.",
         ),
     ],
     *,
@@ -344,12 +380,15 @@ def history(
     spark: SparkOptions,
     console: Console,
 ) -> ExitCode:
-    """Show what one topic was at the times of the snapshots in DIR, and what changed between them."""
+    """Show how one topic changed between the snapshots.
+
+    The snapshots are those in DIR. Objects of other kinds can be shown, too.
+    """
     from kdeclare.app.fleet.job import FleetOptions
     from kdeclare.app.fleet.snapshot import build_unknown_object_error, parse_live_key, read_object_history
 
     if len(words) not in (2, 3):
-        raise typer.BadParameter("takes a cluster and a topic.", param_hint="CLUSTER TOPIC")
+        raise typer.BadParameter("requires a cluster and a topic.", param_hint="CLUSTER TOPIC")
     cluster, key = words[-2], parse_live_key(words[-1])
     options = FleetOptions(
         Path(),
@@ -373,7 +412,7 @@ def history(
 
 
 def redact_spark_settings(command: str) -> str:
-    """A command as it may be recorded: settings of Spark can be keys to a store of objects."""
+    """Redact the values of Spark settings, which can be access keys of an object store."""
     words = shlex.split(command)
     for number, word in enumerate(words):
         if word.startswith("--conf="):
@@ -385,14 +424,14 @@ def redact_spark_settings(command: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _WaveOptions:
-    """What the options say of waves; what they leave open, the fleet file says."""
+    """The rollout options of the command line; the fleet file supplies missing ones."""
 
     canary: dict[str, str]
     batch_size: int | None
     max_failures: int | None
 
     def over(self, stated: "Rollout") -> "Rollout":
-        """Put over what the file states."""
+        """Return the rollout of the fleet file, overridden by these options."""
         from kdeclare.manifests.fleet import Rollout
 
         return Rollout(
@@ -412,8 +451,8 @@ def _parse_finding_kinds(text: str | None) -> "frozenset[FindingKind]":
             kinds.add(FindingKind(word.strip()))
         except ValueError:
             kind_names = [kind.value for kind in FindingKind]
-            suggestion = format_suggestion(word.strip(), kind_names) or f"There are {', '.join(kind_names)}."
+            suggestion = format_suggestion(word.strip(), kind_names) or f"Use {', '.join(kind_names)}."
             raise typer.BadParameter(
-                f"'{word}' is no kind of finding. {suggestion}", param_hint="--fail-on"
+                f"'{word}' is not a kind of finding. {suggestion}", param_hint="--fail-on"
             ) from None
     return frozenset(kinds)

@@ -11,9 +11,9 @@ from kdeclare.cli.options import RunFormat, StateOptions
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
-    "kdeclare history                                    all runs, the latest first",
-    "kdeclare history 20260101T120000Z-0a1b2c3d          one run in full",
-    "kdeclare history 20260101T120000Z-0a1b2c3d --format html > run.html     one page, with pictures",
+    "kdeclare history                                    list the runs, latest first",
+    "kdeclare history 20260101T120000Z-0a1b2c3d          show one run in full",
+    "kdeclare history 20260101T120000Z-0a1b2c3d --format html > run.html     one page with diagrams",
     "kdeclare history diff 20260101T120000Z-0a1b2c3d it.plan",
     codes=(0, 1, 64),
 )
@@ -21,7 +21,7 @@ _DIFF = "diff"
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "history", epilog=_EPILOG)(history)
 
 
@@ -30,13 +30,13 @@ def history(
         list[str] | None,
         typer.Argument(
             metavar="RUN_ID | diff A B",
-            help="A run; or two runs or plan files, to see how B differs from A.",
+            help="A run to show, or two runs or plan files to compare (how B differs from A).",
             show_default=False,
         ),
     ] = None,
     *,
     output: RunFormat = "text",
-    steps: Annotated[bool, typer.Option("--steps", help="Of one run, show every operation.")] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Show every operation of the run.")] = False,
     limit: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Show at most the last N runs; 0 shows all."),
@@ -44,12 +44,12 @@ def history(
     where: StateOptions,
     console: Console,
 ) -> ExitCode:
-    """Show what was done.
+    """List past runs, show one run, or compare two of them.
 
-    All runs, one run in full, or how two runs or saved plans differ.
+    Saved plans can be compared, too.
     """
     if output == "html" and len(words or []) != 1:
-        raise typer.BadParameter("html is for one RUN_ID.", param_hint="--format")
+        raise typer.BadParameter("html requires exactly one RUN_ID.", param_hint="--format")
     match words or []:
         case []:
             _show_list(console, where, limit or None)
@@ -58,7 +58,7 @@ def history(
         case [run_id] if run_id != _DIFF:
             _show_one_run(console, where, run_id, steps=steps)
         case _:
-            raise typer.BadParameter("give nothing, one RUN_ID, or: diff A B.", param_hint="RUN_ID")
+            raise typer.BadParameter("takes no arguments, one RUN_ID, or diff A B.", param_hint="RUN_ID")
     return ExitCode.OK
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _EPILOG = build_epilog(
-    "kdeclare import --out manifests              everything, one file a resource",
-    "kdeclare import --match 'payments\\..*'       some of it, to stdout",
+    "kdeclare import --out manifests              all resources, one file per resource",
+    "kdeclare import --match 'payments\\..*'       some resources, to stdout",
     codes=(0, 1, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "import", epilog=_EPILOG)(import_)
 
 
@@ -36,20 +36,26 @@ def import_(
     *,
     match: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="Only resources whose whole name it matches (default: all)."),
+        typer.Option(
+            metavar="REGEX",
+            help="Only resources whose whole name matches this regular expression (default: all).",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Write files there, overwriting nothing (default: to stdout)."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write the manifests to files in this folder, without overwriting any (default: stdout).",
         ),
     ] = None,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Write a live cluster as manifests.
+    """Generate manifests from a live cluster.
 
-    With them, the next plan says "No changes.".
+    With these manifests, the next plan reports "No changes.".
     """
     from kdeclare.app.authoring.import_live import import_cluster, write_manifests
     from kdeclare.report.elements.values import format_count
@@ -59,8 +65,8 @@ def import_(
     left_out: list[OmittedObjects] = []
     results = import_cluster(workspace, match, left_out.extend)
     if not results:
-        explanation = f"nothing whose whole name '{match}' matches; internal topics are left out"
-        console.note(f"There is {explanation if match else 'nothing to import'}.")
+        no_match = f"No resource has a name that '{match}' matches completely. Internal topics are left out."
+        console.note(no_match if match else "There is nothing to import.")
     if out is None:
         console.out("---\n".join(item.text for item in results))
     else:
@@ -68,18 +74,21 @@ def import_(
         console.note(f"Wrote {format_count(len(results), 'manifest')} to {out}.")
     variables = sorted({name for item in results for name in _VARIABLE.findall(item.text)})
     if variables:
-        console.note(f"Secrets cannot be read. Set these variables before you plan: {', '.join(variables)}.")
+        console.note(
+            "The values of secrets cannot be read from the cluster. "
+            f"Set these variables before you plan: {', '.join(variables)}."
+        )
     if left_out_text := _describe_left_out(left_out):
         console.note(left_out_text)
     return ExitCode.OK
 
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{env\.(\w+)\}")
-"""A reference that an imported manifest has in place of a secret; ``$${`` is a text."""
+"""A reference in place of a secret in an imported manifest; ``$${`` is literal text, not a reference."""
 
 
 def _describe_left_out(left_out: "Sequence[OmittedObjects]") -> str:
-    """What is in no manifest, and why; empty where that is nothing."""
+    """Return a sentence about the objects without a manifest and the reasons; empty if there are none."""
     from kdeclare.report.elements.values import format_count, join_nonempty
 
     descriptions = join_nonempty(

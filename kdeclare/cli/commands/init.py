@@ -11,39 +11,51 @@ from kdeclare.cli.epilogs import build_epilog
 from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
-    "kdeclare init                                       here, for a sandbox on this machine",
-    "kdeclare init kafka --bootstrap-server broker:9092  in a folder, for a cluster of yours",
-    "kdeclare init --from-cluster                        then take over what a cluster has",
+    "kdeclare init                                       in this folder, for a local sandbox cluster",
+    "kdeclare init kafka --bootstrap-server broker:9092  in the folder kafka, for an existing cluster",
+    "kdeclare init --from-cluster                        to import the manifests from a cluster",
     codes=(0, 1, 64),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "init", epilog=_EPILOG)(init)
 
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where to; made if it is not there.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder of the project, created if it does not exist (default: the working folder).",
+            show_default=False,
+        ),
     ] = Path(),
     *,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the project (default: the folder's).")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the project (default: the name of the folder)."),
     ] = None,
     bootstrap_server: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT[,…]", help="The cluster (default: a sandbox's, 127.0.0.1:19092)."),
+        typer.Option(
+            metavar="HOST:PORT[,…]",
+            help="Bootstrap servers of the cluster (default: those of a sandbox, 127.0.0.1:19092).",
+        ),
     ] = None,
     from_cluster: Annotated[
-        bool, typer.Option("--from-cluster", help="No example: the manifests are to come from the cluster.")
+        bool,
+        typer.Option(
+            "--from-cluster", help="Write no example, because the manifests will be imported from a cluster."
+        ),
     ] = False,
     console: Console,
 ) -> ExitCode:
-    """Begin a project: its file, a folder for manifests, and what git ignores.
+    """Create a project: kdeclare.yaml, manifests/ and .gitignore.
 
-    Asks nothing, overwrites nothing, and needs no cluster. No example is written beside manifests that
-    are there already, as after an import.
+    Asks no questions, overwrites nothing and does not need a cluster. If manifests already exist, for
+    example after an import, no example is written.
     """
     import shlex
 
@@ -52,7 +64,7 @@ def init(
     scaffold = create_project(folder, name, bootstrap_server, example=not from_cluster)
     console.out("".join(f"{file}\n" for file in scaffold.written))
     for file in scaffold.kept:
-        console.note(f"{file} was there and is as it was.")
+        console.note(f"{file} already exists and was not changed.")
     cd_command = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     if scaffold.has_manifests:
         address_step = "" if bootstrap_server else "put the cluster's address into kdeclare.yaml, then "

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "show")(show)
     command(group, "break", epilog=build_epilog(codes=(0, 1, 64)))(break_)
-    app.add_typer(group, name="lock", help="Who holds the lock of the state.")
+    app.add_typer(group, name="lock", help="Show or break the lock of the state.")
 
 
 def show(*, output: Format = "text", where: StateOptions, console: Console) -> ExitCode:
-    """Show who holds the lock of the state. No process, no lock: it dies with its holder."""
+    """Show who holds the lock of the state.
+
+    The lock is released when the process that holds it ends.
+    """
     from kdeclare.app.locks import find_lock_holder
 
     holder = find_lock_holder(where.workspace())
@@ -38,10 +41,11 @@ def show(*, output: Format = "text", where: StateOptions, console: Console) -> E
 
 
 def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCode:
-    """Take the lock from its holder.
+    """Break the lock of a process that is still running.
 
-    Its holder is alive, as a dead process holds no lock, and may have requests under way; it finds
-    out with its next write and stops then. Better stop the process itself if you can.
+    The process is alive, because a lock is released when its process ends, and it may have requests in
+    progress. It notices the broken lock at its next write to the state and stops. If you can, stop the
+    process instead.
     """
     from kdeclare.app.locks import break_lock
 
@@ -51,13 +55,13 @@ def break_(*, yes: Yes = False, where: StateOptions, console: Console) -> ExitCo
         nonlocal was_asked
         was_asked = True
         console.out(f"Locked by {_format_holder(holder)}.\n")
-        return yes or prompt_for_yes(console, "It is alive. Break its lock all the same?")
+        return yes or prompt_for_yes(console, "The process is still running. Break its lock anyway?")
 
     previous_holder = break_lock(where.workspace(), confirm)
     if previous_holder is not None:
         console.out("The lock is broken.\n")
     elif was_asked:
-        console.say("The lock was left alone.")
+        console.say("The lock was not broken.")
         return ExitCode.ERROR
     else:
         console.out("Not locked.\n")

@@ -1,4 +1,4 @@
-"""``kdeclare new``: a command for each kind that offers a manifest to begin with."""
+"""``kdeclare new``: one command for each kind that can create a new manifest."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    group.callback()(lambda: None)  # or the only command would need no name
+    group.callback()(lambda: None)  # otherwise typer turns a single command into the group itself
     add_commands(group, NEW_GROUP)
-    app.add_typer(group, name="new", help="Manifests to begin with.")
+    app.add_typer(group, name="new", help="Create a manifest.")
 
 
 def write_new_manifest(
     console: Console, project_options: ProjectOptions, resource: "ResourceId", spec: "Sequence[SpecLine]"
 ) -> ExitCode:
-    """Write a manifest and print where it is. The caller has checked the name. Raises KdeclareError."""
+    """Write a manifest and print its path. The caller has validated the name. Raises KdeclareError."""
     import os
     import shlex
 
@@ -39,7 +39,7 @@ def write_new_manifest(
     path_arguments = (
         "" if created.in_project else f" {shlex.quote(str(created.file))} --bootstrap-server HOST:PORT"
     )
-    # as given on this line: what a shell was given holds for its next line, too
+    # only the options of this line: those of a shell apply to its next line anyway
     typed_options = (("--project", project_options.project), ("--env", project_options.env))
     option_words = "".join(
         f" {option} {shlex.quote(str(value))}" for option, value in typed_options if value is not None

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 _PLAN_EPILOG = build_epilog(
-    "kdeclare plan                                        the whole project",
+    "kdeclare plan                                        plan the whole project",
     "kdeclare plan orders.yaml --target Topic/orders      one resource of one file",
-    "kdeclare plan --out it.plan && kdeclare apply it.plan     exactly what was reviewed",
+    "kdeclare plan --out it.plan && kdeclare apply it.plan     apply exactly the reviewed plan",
     "kdeclare plan --format markdown > comment.md         for a pull request",
-    "kdeclare plan --format html > plan.html              one page, with pictures",
+    "kdeclare plan --format html > plan.html              one page with diagrams",
     codes=(0, 1, 2, 3, 6, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     command(app, "plan", epilog=_PLAN_EPILOG)(plan)
     command(app, "show", epilog=build_epilog("kdeclare show it.plan --graph"))(show)
 
@@ -44,11 +44,12 @@ def plan(
     paths: Paths = None,
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save the plan, for apply.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Save the plan to this file, for kdeclare apply."),
     ] = None,
     output: PlanFormat = "text",
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when there are changes.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if there are changes.")
     ] = False,
     graph: Graph = False,
     visibility_timeout: VisibilityTimeout = 120.0,
@@ -56,9 +57,10 @@ def plan(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show what would change in the cluster, and why.
+    """Show the changes required by the manifests.
 
-    Compares the manifests with the cluster and with what was applied last. Changes nothing.
+    Compares the manifests with the cluster and with the last applied state, and shows the reason of each
+    change. Changes nothing.
     """
     from kdeclare.app.plan import make_plan, save_plan
     from kdeclare.report.outcome import plan_outcome
@@ -77,24 +79,32 @@ def plan(
         save_plan(new_plan, out)
     show_plan(console, new_plan, graph=graph)
     if is_saved:
-        console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
+        console.note(f"The plan was saved to {out}. To apply exactly this plan: kdeclare apply {out}")
     elif out is not None:
-        console.note(f"Not saved as {out}: the plan has errors.")
+        console.note(f"The plan was not saved to {out}, because it has errors.")
     return outcome.exit_code
 
 
 def show(
-    file: Annotated[Path, typer.Argument(metavar="PLANFILE", help="What plan --out wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="PLANFILE", help="A plan file, written by kdeclare plan --out.")
+    ],
     *,
     output: PlanFormat = "text",
     graph: Graph = False,
     project: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Project file, where --format sarif shows what is about no file."),
+        typer.Option(
+            metavar="FILE",
+            help="Project file, to which --format sarif attaches findings that are not about a file.",
+        ),
     ] = None,
     console: Console,
 ) -> ExitCode:
-    """Show a saved plan. No cluster is asked."""
+    """Show a saved plan.
+
+    Does not connect to a cluster.
+    """
     from kdeclare.engine.planning.planfile import load_plan
 
     console.concerns(project)
@@ -115,7 +125,7 @@ def _find_category(options: "WorkspaceOptions") -> str | None:
 
 
 def show_plan(console: Console, plan: "Plan", *, graph: bool = False, identity: str | None = None) -> None:
-    """To stdout, in the format that was asked for. identity: the id of a plan that was read from a file."""
+    """Write a plan to stdout in the chosen format. identity: the id of a plan read from a file."""
     if console.output == "json":
         console.write_plan(plan)
     elif console.output == "sarif":

@@ -12,16 +12,16 @@ from kdeclare.cli.options import ConnectionOptions, Format, Paths, ProjectOption
 from kdeclare.core.exit_codes import ExitCode
 
 _CHECK_EPILOG = build_epilog(
-    "kdeclare policy check                     the manifests of the project",
-    "kdeclare policy check --live              everything that the cluster has",
+    "kdeclare policy check                     check the manifests of the project",
+    "kdeclare policy check --live              check all resources in the cluster",
     "kdeclare policy check --live --format json > findings.json",
     codes=(0, 1, 3, 64, 130),
 )
 _TEST_EPILOG = build_epilog(
-    "kdeclare policy test policy-tests         all files of a folder",
-    "kdeclare policy test gold-topics.yaml -v  with the cases that passed",
+    "kdeclare policy test policy-tests         run all files of a folder",
+    "kdeclare policy test gold-topics.yaml -v  also show the cases that passed",
     "",
-    "and in gold-topics.yaml:",
+    "where gold-topics.yaml contains:",
     "",
     "apiVersion: kdeclare/v1",
     "kind: PolicyTest",
@@ -39,27 +39,28 @@ _TEST_EPILOG = build_epilog(
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "check", epilog=_CHECK_EPILOG)(check)
     command(group, "test", epilog=_TEST_EPILOG)(run_cases)
-    app.add_typer(group, name="policy", help="Try policies: on manifests, on a cluster, on cases.")
+    app.add_typer(group, name="policy", help="Check resources against policies, and test policies.")
 
 
 def check(
     paths: Paths = None,
     *,
     live: Annotated[
-        bool, typer.Option("--live", help="Judge what the cluster has as it is, declared or not.")
+        bool, typer.Option("--live", help="Check the resources in the cluster, declared or not.")
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show which resources are against a policy, without planning anything.
+    """Show the resources that violate a policy, without a plan.
 
-    Of manifests, as if their resources were created now; no cluster is asked. With --live, of the topics and
-    other resources as they are, with the labels that the manifests give them. Changes nothing.
+    Checks the manifests as if their resources were created now, without connecting to a cluster. With --live,
+    checks the current topics and other resources in the cluster, with the labels from the manifests. Changes
+    nothing.
     """
     from kdeclare.app.policy_check import check_cluster, check_manifests
     from kdeclare.report.policy import compute_check_outcome, render_check_text
@@ -80,7 +81,7 @@ def check(
 
 
 def run_cases(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files or folders with cases.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files or folders with test cases.")],
     *,
     output: Format = "text",
     setting: ProjectOptions,
@@ -88,8 +89,8 @@ def run_cases(
 ) -> ExitCode:
     """Run test cases against the policies of the project.
 
-    A case is a request with what is expected: allow, warn or deny. Needs neither a cluster nor a state.
-    Exits with 1 when a case fails.
+    A case is a request and its expected outcome: allow, warn or deny. Needs neither a cluster nor a state.
+    Exits with 1 if a case fails.
     """
     import os
 

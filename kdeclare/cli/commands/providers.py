@@ -12,15 +12,15 @@ _EPILOG = build_epilog("kdeclare providers", "kdeclare providers --format json",
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "providers", epilog=_EPILOG)(providers)
 
 
 def providers(*, output: Format = "text", console: Console) -> ExitCode:
-    """List the installed providers and the kinds that they add.
+    """List the installed providers and their kinds.
 
-    Providers are Python packages; each adds kinds of resources of one external system, whose manifests begin
-    with its APIVERSION. Exits with 1 if one of them cannot be used.
+    A provider is a Python package that adds the kinds of one external system. The manifests of these kinds
+    begin with its APIVERSION. Exits with 1 if a provider cannot be used.
     """
     from kdeclare.app.provider_list import list_providers
     from kdeclare.report.provider_list import ProviderList, render_providers_text

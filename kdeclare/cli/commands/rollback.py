@@ -23,13 +23,13 @@ from kdeclare.core.exit_codes import ExitCode
 
 _EPILOG = build_epilog(
     "kdeclare rollback                       undo the last run",
-    "kdeclare rollback --out undo.plan       only plan it, for kdeclare apply",
+    "kdeclare rollback --out undo.plan       only save the plan, for kdeclare apply",
     codes=(0, 1, 3, 5, 6, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "rollback", epilog=_EPILOG)(rollback)
 
 
@@ -41,13 +41,13 @@ def rollback(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Only save the plan, for apply."),
+        typer.Option("--out", "-o", metavar="FILE", help="Only save the plan to this file; do not apply it."),
     ] = None,
     yes: Yes = False,
     output: RunFormat = "text",
     allow_data_loss: Annotated[
         bool,
-        typer.Option("--allow-data-loss", help="Delete what the run created, with the data in it."),
+        typer.Option("--allow-data-loss", help="Delete the resources that the run created, even with data."),
     ] = False,
     choices: DeletionChoices,
     follow_timeout: FollowTimeout = 30.0,
@@ -56,12 +56,13 @@ def rollback(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Undo a run: what it changed goes back to what it was before.
+    """Undo the changes of a run.
 
-    What someone else has changed since is left alone and named. What the run created is deleted by its id,
-    where it has one: what was created again under the same name stays. Shows the plan and asks first. A
-    rollback is a run of its own and can be rolled back too. Manifests stay as they are: revert them as
-    well, or the next apply does again what was undone.
+    Restores the values from before the run. Shows the plan and asks for confirmation first. If another client
+    has changed a value since, rollback reports it and leaves it unchanged. Resources that the run created are
+    deleted by their ids, if they have ids, so a resource that was created again with the same name is kept.
+    A rollback is a run of its own and can be rolled back, too. Manifests are not changed: revert them as
+    well, or the next apply makes the same changes again.
     """
     from kdeclare.app.apply import roll_back
     from kdeclare.cli.commands.plan import show_plan
@@ -91,6 +92,6 @@ def rollback(
     )
     if out is not None and prompt.plan is not None:
         show_plan(console, prompt.plan)
-        console.note(f"Saved as {out}. To apply exactly this: kdeclare apply {out}")
+        console.note(f"The plan was saved to {out}. To apply exactly this plan: kdeclare apply {out}")
         return plan_outcome(prompt.plan).exit_code
     return exit_code

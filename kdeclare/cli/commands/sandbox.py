@@ -14,74 +14,82 @@ from kdeclare.cli.epilogs import build_epilog
 from kdeclare.cli.options import Format, Yes
 from kdeclare.core.exit_codes import ExitCode
 
-Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the sandbox keeps its files.")]
+Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="Folder for the files of the sandbox.")]
 _FOLDER = Path(".sandbox")
 _START_EPILOG = build_epilog(
-    "kdeclare sandbox start                       three brokers on three racks",
+    "kdeclare sandbox start                       three brokers in three racks",
     "kdeclare sandbox start --brokers 1 --port 29092",
-    "kdeclare sandbox start --connect-workers 3   and three Connect workers with HTTPS",
-    "kdeclare sandbox start --secure              with logins, encryption and rights",
-    "kdeclare sandbox start --clusters 3 --brokers 1    three clusters, in .sandbox/cluster-1 and so on",
+    "kdeclare sandbox start --connect-workers 3   also three Connect workers with HTTPS",
+    "kdeclare sandbox start --secure              with authentication, encryption and ACLs",
+    "kdeclare sandbox start --clusters 3 --brokers 1    three clusters in .sandbox/cluster-1 to cluster-3",
     codes=(0, 1, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the commands into the application."""
+    """Add the commands to the application."""
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(group, "start", epilog=_START_EPILOG)(start)
     command(group, "stop")(stop)
     command(group, "status")(status)
     command(group, "reset")(reset)
-    app.add_typer(group, name="sandbox", help="A real Kafka cluster on this machine, to try things on.")
+    app.add_typer(group, name="sandbox", help="Run a Kafka cluster on this machine to experiment with.")
 
 
 def start(
     *,
     clusters: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="How many, apart from each other (default: 1)."),
+        typer.Option(metavar="N", min=1, help="Number of independent clusters (default: 1)."),
     ] = None,
     brokers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="How many in each (default: 3).", show_default=False),
+        typer.Option(
+            metavar="N", min=1, help="Number of brokers in each cluster (default: 3).", show_default=False
+        ),
     ] = None,
     racks: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="On how many racks (default: 3).")
+        int | None, typer.Option(metavar="N", min=1, help="Number of racks in each cluster (default: 3).")
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
             metavar="P",
-            help="Port of the first broker; the others follow, controllers listen 100 above, the next "
-            "cluster 200 above (default: 19092).",
+            help="Port of the first broker (default: 19092). The other brokers use the next ports. The "
+            "controllers listen 100 above, the next cluster 200 above.",
         ),
     ] = None,
     connect_workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="How many Kafka Connect workers (default: 0).", show_default=False
+            metavar="N", min=0, help="Number of Kafka Connect workers (default: 0).", show_default=False
         ),
     ] = None,
     secure: Annotated[
-        bool, typer.Option("--secure", help="With encryption, logins and ACLs; for one cluster.")
+        bool,
+        typer.Option(
+            "--secure", help="Require encryption, authentication and ACLs; only for a single cluster."
+        ),
     ] = False,
     folder: Folder = _FOLDER,
     console: Console,
 ) -> ExitCode:
-    """Start real Kafka brokers on 127.0.0.1 and print their address when they are ready.
+    """Start Kafka brokers on 127.0.0.1 and print their address when they are ready.
 
-    Needs Java 17 or later. The first time, Kafka is downloaded (46 MB). A sandbox that runs is left
-    as it is. Several clusters are a sandbox each, in cluster-1, cluster-2, … of the folder; they print a
-    line each, in this order. All commands work on the whole, or on one: --folder .sandbox/cluster-2.
+    Needs Java 17 or later. The first start downloads Kafka (46 MB). A running sandbox is left unchanged.
+    With several clusters, each one is a sandbox in cluster-1, cluster-2, … of the folder. The command prints
+    one line per cluster, in this order. All sandbox commands work on all clusters, or on one of them with
+    --folder .sandbox/cluster-2.
 
-    Connect workers serve HTTPS, from 50 above the first broker's port on. After the brokers' address
-    their URLs are printed, a line each, and the file (PEM) of the authority that clients have to trust.
-    A sandbox that is there can get more of them. Connect is another download (37 MB).
+    Connect workers serve HTTPS. Their ports start 50 above the port of the first broker. After the address of
+    the brokers, the command prints one line with the URL of each worker and the PEM file of the certificate
+    authority that clients must trust. Workers can be added to an existing sandbox. Connect is a separate
+    download (37 MB).
 
-    With --secure, brokers want a login over TLS (SASL_SSL: SCRAM or PLAIN), and grant by ACLs. After the
-    address, two files of client properties are printed: those of 'admin', who may do everything, and those of
-    'reader', who may look. Other listeners: SSL 20 above, SASL_PLAINTEXT 60, PLAINTEXT 80.
+    With --secure, brokers require authentication over TLS (SASL_SSL with SCRAM or PLAIN) and authorize
+    requests by ACLs. After the address, the command prints two files of client properties: one for 'admin',
+    who may do everything, and one for 'reader', who may only read. Other listeners use these ports above the
+    broker's: SSL 20, SASL_PLAINTEXT 60, PLAINTEXT 80.
     """
     from kdeclare.app.sandbox import SandboxRequest, start_sandbox
     from kdeclare.cli.commands.sandbox_text import format_addresses, list_clusters
@@ -95,28 +103,28 @@ def start(
     counts = format_count(len(started.brokers), "broker")
     if len(cluster_statuses) > 1:
         console.note(
-            f"{counts} of {len(cluster_statuses)} clusters ready after {elapsed}. A cluster's address a line:"
+            f"{counts} of {len(cluster_statuses)} clusters ready after {elapsed}. Addresses, one per cluster:"
         )
     elif cluster_statuses[0].workers:
         counts += f" and {format_count(len(cluster_statuses[0].workers), 'Connect worker')}"
-        console.note(f"{counts} ready after {elapsed}. The address, the workers' URLs, and whom to trust:")
+        console.note(f"{counts} ready after {elapsed}. Address, worker URLs and certificate authority:")
     elif cluster_statuses[0].client_files:
         console.note(
-            f"{counts} ready after {elapsed}. The address, and client properties of an admin and a reader:"
+            f"{counts} ready after {elapsed}. Address, and client properties of 'admin' and 'reader':"
         )
     else:
-        console.note(f"{counts} ready after {elapsed}. The address, for clients:")
+        console.note(f"{counts} ready after {elapsed}. Address for clients:")
     console.out("".join(map(format_addresses, cluster_statuses)))
     if cluster_statuses[0].client_files:
         console.note(
-            f"For instance: kdeclare doctor --command-config "
+            f"To check it: kdeclare doctor --command-config "
             f"{shlex.quote(str(cluster_statuses[0].client_files[0]))}"
         )
     return ExitCode.OK
 
 
 def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
-    """Stop the sandbox; its data stays for the next start."""
+    """Stop the sandbox and keep its data for the next start."""
     from kdeclare.app.sandbox import stop_sandbox
     from kdeclare.cli.commands.sandbox_text import list_clusters
 
@@ -126,7 +134,7 @@ def stop(*, folder: Folder = _FOLDER, console: Console) -> ExitCode:
 
 
 def status(*, output: Format = "text", folder: Folder = _FOLDER, console: Console) -> ExitCode:
-    """Show what the sandbox does, broker by broker and Connect worker by worker."""
+    """Show the status of each broker and Connect worker of the sandbox."""
     from kdeclare.app.sandbox import read_sandbox_status
     from kdeclare.cli.commands.sandbox_text import describe_sandbox, list_clusters, render_cluster
 
@@ -146,7 +154,7 @@ def reset(*, yes: Yes = False, folder: Folder = _FOLDER, console: Console) -> Ex
     if not current.exists:
         console.note(f"There is no sandbox in {folder}.")
         return ExitCode.OK
-    if not yes and not prompt_for_yes(console, f"Delete the sandbox in {folder} and all of its data?"):
+    if not yes and not prompt_for_yes(console, f"Delete the sandbox in {folder} and all its data?"):
         console.say("Nothing was deleted.")
         return ExitCode.ERROR
     reset_sandbox(folder)

@@ -1,4 +1,4 @@
-"""What ``kdeclare sandbox`` prints of a sandbox: for people, and for scripts."""
+"""Text and JSON output of ``kdeclare sandbox``."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def list_clusters(sandbox: "Sandbox") -> tuple[SandboxStatus, ...]:
-    """The clusters, of which there is one mostly."""
+    """Return the clusters of a sandbox, usually one."""
     return (sandbox,) if isinstance(sandbox, SandboxStatus) else sandbox.clusters
 
 
 def format_addresses(status: SandboxStatus) -> str:
-    """What clients need to know, a line each.
+    """Return what clients need, one item per line.
 
-    The brokers; the workers' URLs and the file of their authority; the files of client properties.
+    The items are the address of the brokers, the URLs of the workers with the file of their certificate
+    authority, and the files of client properties.
     """
     lines = [status.bootstrap, *(worker.url for worker in status.workers)]
     if status.ca_file is not None:
@@ -33,7 +34,7 @@ def format_addresses(status: SandboxStatus) -> str:
 
 
 def render_cluster(status: SandboxStatus) -> str:
-    """The state of one cluster, broker by broker and worker by worker."""
+    """Return the state of one cluster with one line per broker and worker."""
     if not status.exists:
         return f"There is no sandbox in {status.folder}.\n"
     state = "ready" if status.ready else "not ready" if status.running else "stopped"
@@ -64,8 +65,10 @@ class SandboxCluster:
     folder: PathText
     exists: bool
     running: bool
-    ready: Annotated[bool, Field(description="Whether all of it answers.")]
-    bootstrap: Annotated[str, Field(description="Its address; empty for several clusters as a whole.")] = ""
+    ready: Annotated[bool, Field(description="Whether all brokers and workers respond.")]
+    bootstrap: Annotated[
+        str, Field(description="Bootstrap servers of the cluster; empty for several clusters as a whole.")
+    ] = ""
     cluster_id: str = ""
     brokers: tuple[BrokerStatus, ...] = ()
     workers: tuple[WorkerStatus, ...] = ()
@@ -73,10 +76,13 @@ class SandboxCluster:
         Path | None,
         PlainSerializer(lambda file: str(file or "")),
         WithJsonSchema({"type": "string"}),
-        Field(description="Whose certificates the workers show; empty without workers."),
+        Field(
+            description="PEM file of the authority that signed the workers' certificates; empty without "
+            "workers."
+        ),
     ] = None
     client_files: Annotated[
-        tuple[PathText, ...], Field(description="Client properties, one file for each user.")
+        tuple[PathText, ...], Field(description="Files of client properties, one per user.")
     ] = ()
 
 
@@ -91,18 +97,20 @@ class SandboxMember(SandboxCluster):
 class SandboxDocument(SandboxCluster):
     """The whole sandbox.
 
-    What only a cluster has is as of none where there are several, so that what reads a single one finds all
-    keys.
+    With several clusters, the fields of a single cluster are present but empty, so that scripts for a single
+    cluster find all keys.
     """
 
     clusters: Annotated[
         tuple[SandboxMember, ...],
-        Field(description="Left out where it is one cluster.", exclude_if=lambda members: not members),
+        Field(
+            description="The clusters; absent if there is only one.", exclude_if=lambda members: not members
+        ),
     ] = ()
 
 
 def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
-    """The state of all clusters."""
+    """Build the document with the state of all clusters."""
     if isinstance(sandbox, SandboxStatus):
         return build_document(SandboxDocument, sandbox)
     members = tuple(build_document(SandboxMember, one, name=one.folder.name) for one in sandbox.clusters)
@@ -110,5 +118,5 @@ def describe_sandbox(sandbox: "Sandbox") -> SandboxDocument:
 
 
 def sandbox_schemas() -> Mapping[str, dict[str, Any]]:
-    """By name; see `publish_schemas`."""
+    """Return the schemas by name; see `publish_schemas`."""
     return publish_schemas({"sandbox-status": SandboxDocument})

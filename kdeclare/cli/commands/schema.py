@@ -13,23 +13,27 @@ _EPILOG = build_epilog(
     "kdeclare schema > kdeclare.schema.json",
     "kdeclare schema --overlay > overlay.schema.json",
     "",
-    "and as the first line of a manifest, for editors with the YAML language server:",
+    "For editors with the YAML language server, begin each manifest with this line:",
     "# yaml-language-server: $schema=kdeclare.schema.json",
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "schema", epilog=_EPILOG)(schema)
 
 
 def schema(
     *,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Only of this kind, for instance Topic.")
+        str | None,
+        typer.Option(metavar="KIND", help="Only this kind, for instance Topic (default: all kinds)."),
     ] = None,
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Of overlays, where only kind and name have to be there.")
+        bool,
+        typer.Option(
+            "--overlay", help="Print the schema of overlays, in which only kind and name are required."
+        ),
     ] = False,
     console: Console,
 ) -> ExitCode:
@@ -43,9 +47,7 @@ def schema(
 
     kinds = list_overlay_kinds() if overlay else list_schema_kinds()
     if kind is not None and kind not in kinds:
-        problem = "is no kind that can be overlaid" if overlay else "is no kind"
-        raise typer.BadParameter(
-            f"'{kind}' {problem}. The kinds are {', '.join(kinds)}.", param_hint="--kind"
-        )
+        problem = "is not a kind with overlays" if overlay else "is not a kind"
+        raise typer.BadParameter(f"'{kind}' {problem}. Use one of {', '.join(kinds)}.", param_hint="--kind")
     console.write_json(build_overlay_file_schema(kind) if overlay else build_manifest_schema(kind))
     return ExitCode.OK

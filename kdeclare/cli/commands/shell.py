@@ -23,45 +23,53 @@ if TYPE_CHECKING:
 
 
 _EPILOG = build_epilog(
-    "kdeclare shell                                 the project's cluster",
-    "kdeclare shell --bootstrap-server broker:9092  any cluster",
-    "kdeclare shell < commands.txt                  a script; so does kdeclare shell commands.txt",
+    "kdeclare shell                                 use the cluster of the project",
+    "kdeclare shell --bootstrap-server broker:9092  use another cluster",
+    "kdeclare shell < commands.txt                  run a script, like kdeclare shell commands.txt",
     codes=(0, 1, 2, 3, 4, 5, 6, 64, 130),
 )
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "shell", epilog=_EPILOG)(shell)
 
 
 def shell(
     script: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Run the lines of this file.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="Script with one command per line (default: a prompt).", show_default=False
+        ),
     ] = None,
     *,
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Type commands at a prompt, over one connection.
+    """Run commands at a prompt over one connection.
 
-    The commands are those of the command line, without "kdeclare" before them. The options given here
-    hold for every line that does not say otherwise.
+    The commands are those of the command line, without "kdeclare" in front. The options of the shell apply to
+    every line that does not override them.
 
-    Without a terminal, or with FILE, the lines are a script: it stops at the first line whose exit code is
-    not 0, names it, and exits with that code. Of lines from stdin nobody can be asked: give them --yes.
+    With FILE, or if standard input is not a terminal, the lines are a script. The script stops at the first
+    line whose exit code is not 0, reports that line and exits with that code. Lines from standard input
+    cannot ask for confirmation: pass --yes to them.
     """
     from kdeclare.app.connections import ConnectionCache
     from kdeclare.cli.invocation import ShellContext
 
     if reach.line.shared is not None:
         raise KdeclareError(
-            error("shell-in-shell", "This is the shell already", hint="Type the command by itself."),
+            error(
+                "shell-in-shell",
+                "Already in the shell",
+                "The line starts a kdeclare shell inside a kdeclare shell.",
+                hint="Type the command without 'shell'.",
+            ),
             exit_code=ExitCode.USAGE,
         )
     if not console.verbose:
-        # between the lines, a connection that is kept would tell of its own troubles
+        # the cached connection would log its own problems between the lines
         logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     cache = ConnectionCache()
     shell_context = ShellContext(reach.given(), cache, console.output_options)
@@ -94,7 +102,7 @@ def _run_lines(lines: Iterable[str], shell_context: "ShellContext", console: Con
 
 
 def _read_script(file: Path) -> list[str]:
-    """The lines of a script. Raises KdeclareError."""
+    """Read the lines of a script. Raises KdeclareError."""
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
@@ -108,10 +116,10 @@ def _read_script(file: Path) -> list[str]:
 
 @contextmanager
 def _detach_stdin() -> Iterator[TextIO]:
-    """The lines of stdin, kept from the commands: none of them takes the rest of a script for an answer."""
+    """Yield the lines of stdin, and give commands an empty stdin so that no prompt reads the script."""
     try:
         descriptor = sys.stdin.fileno()
-    except (OSError, ValueError):  # no file at all
+    except (OSError, ValueError):  # stdin is not a file
         lines, sys.stdin = sys.stdin, io.StringIO()
         try:
             yield lines

@@ -19,7 +19,7 @@ _EPILOG = build_epilog(
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "show-manifest", epilog=_EPILOG)(show_manifest)
 
 
@@ -27,7 +27,9 @@ def show_manifest(
     resource: Annotated[
         str,
         typer.Argument(
-            metavar="KIND/NAME", help="What a manifest declares.", autocompletion=complete_resources
+            metavar="KIND/NAME",
+            help="A resource that a manifest declares.",
+            autocompletion=complete_resources,
         ),
     ],
     *,
@@ -35,11 +37,11 @@ def show_manifest(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Show a resource as it is planned, and where each field comes from.
+    """Show a resource as planned, with the source of each field.
 
-    Overlays, defaults and variables are in it, with the file, line and column of each field and of what
-    it won over. Values that come from outside of the project are shown by reference, but for numbers where
-    a number is due; secrets, unless they are one reference and nothing else, not at all.
+    The output includes overlays, defaults and variables, with the file, line and column of each field and of
+    the values that it overrides. Values from outside the project are shown as references, except numbers in
+    numeric fields. Secrets are hidden, unless the whole value is a single reference.
     """
     import os
 

@@ -18,32 +18,31 @@ if TYPE_CHECKING:
     from kdeclare.report.run.views import StatusView
 
 
-_EPILOG = build_epilog("kdeclare status --watch      until nothing goes on any more", codes=(0, 1, 64, 130))
+_EPILOG = build_epilog("kdeclare status --watch      until all work is finished", codes=(0, 1, 64, 130))
 _POLL_S = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "status", epilog=_EPILOG)(status)
 
 
 def status(
     *,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Look again and again until nothing goes on any more.")
+        bool, typer.Option("--watch", help="Refresh the output until all work is finished.")
     ] = False,
     output: Format = "text",
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show what goes on right now.
+    """Show unfinished runs, ongoing work and the lock.
 
-    Unfinished runs, the work that goes on in the systems, such as moves of replicas, and who holds the lock
-    of the state.
+    Ongoing work is work that continues in the systems, such as reassignments. The lock is that of the state.
 
-    A run that died is settled on the way: what it had under way is looked up. With --watch, what the work has
-    left behind is seen to once it is over: throttles go, preferred leaders are elected.
+    A crashed run is recovered first: the outcome of its operations in progress is looked up. With --watch,
+    cleanup runs when the work is finished: throttles are removed and preferred leaders are elected.
     """
     from kdeclare.app.status import watch_status
 
@@ -66,7 +65,7 @@ def status(
 
 
 def _render(console: Console, view: "StatusView", *, one_line: bool) -> str:
-    """one_line: of many documents, each stands on a line of its own."""
+    """Render the status. one_line: write the JSON document on one line, because more documents follow."""
     if console.is_json:
         from kdeclare.report.run.documents import dump_status
 

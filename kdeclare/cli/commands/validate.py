@@ -12,7 +12,7 @@ _EPILOG = build_epilog("kdeclare validate manifests", codes=(0, 1, 3, 64))
 
 
 def register(app: typer.Typer) -> None:
-    """Put the command into the application."""
+    """Add the command to the application."""
     command(app, "validate", epilog=_EPILOG)(validate)
 
 
@@ -23,10 +23,10 @@ def validate(
     setting: ProjectOptions,
     console: Console,
 ) -> ExitCode:
-    """Check manifests without a cluster.
+    """Check manifests without connecting to a cluster.
 
-    Syntax, fields, references, duplicates, config keys, contradictions: all mistakes at once, each with its
-    place.
+    Checks the syntax, fields, references, duplicates, config keys and contradictions, and reports all errors
+    at once with their positions.
     """
     import os
 

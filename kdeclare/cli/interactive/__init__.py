@@ -1,4 +1,4 @@
-"""What a shell adds to the command line: a prompt, completion, a history, scripts.
+"""The interactive shell: a prompt, completion, a history of lines, and scripts.
 
-The lines themselves are run by `kdeclare.cli.main`, as if each stood on a command line of its own.
+`kdeclare.cli.main` runs each line like a command line of its own.
 """

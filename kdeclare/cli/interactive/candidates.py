@@ -1,4 +1,4 @@
-"""What could stand at the cursor. The rules go by how options are called, whatever the command."""
+"""Completion candidates at the cursor. The rules depend on option names and metavars, not on the command."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from kdeclare.core.provider.registry import KINDS
 
 @dataclass(frozen=True, slots=True)
 class CompletionValue:
-    """A value, and a few words on it."""
+    """A possible value, and a short description of it."""
 
     text: str
     about: str = ""
@@ -21,9 +21,9 @@ class CompletionValue:
 
 @dataclass(frozen=True, slots=True)
 class CompletionOffer:
-    """values: whatever could stand, fitting or not, the likeliest first.
+    """values: possible values, most likely first, not yet filtered by the typed text.
 
-    lead: what of the typed text stays as it is; begun: the rest of it, that a value must begin with.
+    begun: the typed prefix that a value must match. lead: the typed text before the prefix, which is kept.
     """
 
     values: Iterable[CompletionValue]
@@ -37,25 +37,25 @@ CompletionRule = Callable[[CursorContext, Names], CompletionOffer]
 def make_plain_rule(
     list_values: Callable[[CursorContext, Names], Iterable[CompletionValue]],
 ) -> CompletionRule:
-    """The rule for values that take up all of the text."""
+    """Return a rule whose values replace the whole text."""
     return lambda place, names: CompletionOffer(list_values(place, names), place.text)
 
 
 _LOG = logging.getLogger(__name__)
 
 GROUP = "kdeclare.completions"
-"""The group of entry points for what providers offer for the parameters of their commands."""
+"""The group of entry points with which providers complete the parameters of their commands."""
 
 ProviderCompletion = Callable[[CursorContext, Names], CompletionOffer | None]
-"""What such an entry point leads to; None where it has nothing to say of the command or its parameter."""
+"""The function of such an entry point; returns None if it does not complete the command or its parameter."""
 
 _MAX_CANDIDATES = 500
-"""More candidates than this help nobody to choose."""
+"""More candidates than this are not useful in a menu."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """text: what the word at the cursor becomes. shown: what of it is new. about: a few words on it."""
+    """text: replaces the word at the cursor. shown: the label in the menu. about: a short description."""
 
     text: str
     shown: str
@@ -63,7 +63,7 @@ class Candidate:
 
 
 def find_candidates(context: CursorContext, names: Names) -> list[Candidate]:
-    """What could be typed here and begins as the word does."""
+    """Return the values that match the word at the cursor, at most `_MAX_CANDIDATES`."""
     offer = _build_offer(context, names)
     lead = context.lead + offer.lead
     matching = (
@@ -76,12 +76,12 @@ def find_candidates(context: CursorContext, names: Names) -> list[Candidate]:
 
 @cache
 def load_completions() -> tuple[ProviderCompletion, ...]:
-    """Import what providers offer. One that cannot be imported offers nothing: its command says why."""
+    """Import the completion functions of providers; skip broken ones, as their commands report the error."""
     completions: list[ProviderCompletion] = []
     for point in dict.fromkeys(find_entry_points(GROUP)):
         try:
             complete = point.load()
-        except Exception:  # noqa: BLE001  whatever it is, the log has it
+        except Exception:  # noqa: BLE001  a provider can raise anything; it is logged
             _LOG.info("no completion from %s", point.value, exc_info=True)
         else:
             completions += [complete] if callable(complete) else []
@@ -137,7 +137,7 @@ def _list_runs(context: CursorContext, names: Names) -> Iterable[CompletionValue
 def _list_runs_to_compare(context: CursorContext, names: Names) -> Iterable[CompletionValue]:
     words = context.given.get(context.wanted.name, ()) if context.wanted else ()
     if not words:
-        yield CompletionValue("diff", "How two runs or plan files differ")
+        yield CompletionValue("diff", "Compare two runs or plan files")
     yield from _list_runs(context, names)
     if words:
         yield from _list_files(context, names)

@@ -20,11 +20,11 @@ from kdeclare.cli.terminal_text import sanitize_for_terminal
 _LOG = logging.getLogger(__name__)
 
 _MAX_KEY_DELAY_S = 0.3
-"""How long keys may wait for a completion; what takes longer comes in when it does."""
+"""How long Tab blocks further keys; slower completions appear in a menu when they arrive."""
 
 
 def complete_line(line: str, root: Command, names: Names) -> tuple[Word, list[Candidate]]:
-    """What could stand at the end of a line in place of the word that is there."""
+    """Return the last word of a line and the candidates that can replace it."""
     line_words = split_words(line)
     last_words = [word for word in line_words[-1:] if word.end == len(line)]
     current_word = last_words[0] if last_words else Word("", len(line), len(line))
@@ -38,16 +38,16 @@ class LineCompleter(Completer):
     """Completes commands, options and their values."""
 
     def __init__(self, root: Callable[[], Command], names: Names) -> None:
-        """root: gives the grammar; called at the first Tab, as it takes a while."""
+        """root: returns the grammar; called at the first Tab, because building it is slow."""
         self._root = root
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """As prompt_toolkit wants it. Never raises: a traceback would land in the line that is typed."""
+        """See `Completer`. Never raises: a traceback would appear in the middle of the typed line."""
         text = document.text_before_cursor
         try:
             word, line_candidates = complete_line(text, self._root(), self._names)
-        except Exception:  # noqa: BLE001  whatever it is, the log has it
+        except Exception:  # noqa: BLE001  any error is logged
             _LOG.info("no completion for %r", text, exc_info=True)
             return
         for candidate in line_candidates:
@@ -59,7 +59,7 @@ class LineCompleter(Completer):
             )
 
     def only(self, document: Document, within_s: float) -> Completion | None:
-        """The one completion there is, if it is known in time."""
+        """Return the only completion if there is exactly one and it is known in time."""
         asked: Future[list[Completion]] = Future()
 
         def ask() -> None:
@@ -67,7 +67,7 @@ class LineCompleter(Completer):
                 asked.set_result(
                     list(self.get_completions(document, CompleteEvent(completion_requested=True)))
                 )
-            except Exception as bug:  # noqa: BLE001  the loop that asks again, without haste, shows it
+            except Exception as bug:  # noqa: BLE001  prompt_toolkit completes again and shows the error
                 asked.set_exception(bug)
 
         Thread(target=ask, name="complete", daemon=True).start()
@@ -77,8 +77,10 @@ class LineCompleter(Completer):
 
 
 def make_key_bindings(completer: LineCompleter) -> KeyBindings:
-    """What Tab does: it completes at once where that can be, so that keys typed right after it meet the
-    line that they are meant for; otherwise a menu opens when its time has come.
+    """Return the key binding of Tab.
+
+    A single completion is inserted before further keys are read, so that they apply to the completed line.
+    Otherwise a menu opens when the candidates are known.
     """
     bindings = KeyBindings()
 

@@ -1,4 +1,4 @@
-"""The commands as data, read once from the application itself, and what stands at the cursor."""
+"""The commands as data, read once from the application, and the context of the cursor."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -15,8 +15,8 @@ from kdeclare.core.frozen_dataclass import dataclass
 class Parameter:
     """An option or an argument.
 
-    spellings: how an option is written; none for an argument. metavar: what stands for the value in the
-    help. choices: the values there are, where they are few. paths: whether the value is a file.
+    spellings: the names of an option; empty for an argument. metavar: the placeholder of the value in the
+    help. choices: the allowed values, if they are a fixed list. paths: whether the value is a file.
     """
 
     name: str
@@ -40,16 +40,16 @@ class Command:
     commands: Mapping[str, "Command"] = field(default_factory=dict)
 
     def option(self, spelling: str) -> Parameter | None:
-        """The option that is written so."""
+        """Return the option with this spelling."""
         return next((option for option in self.options if spelling in option.spellings), None)
 
 
-_HELP = Parameter("help", ("--help",), about="Show what it does, and how.", is_flag=True)
+_HELP = Parameter("help", ("--help",), about="Show the help of the command.", is_flag=True)
 
 
 @cache
 def build_grammar() -> Command:
-    """All that can be typed into a shell."""
+    """Build the grammar of all lines that can be typed into a shell."""
     root = _build_command(build_application().root)
     commands = {name: command for name, command in root.commands.items() if name != "shell"}
     shell_commands = {name: Command(name, about) for name, about in SHELL_COMMANDS.items()}
@@ -88,7 +88,7 @@ def _build_parameter(param: Any) -> Parameter:
 
 
 def _flatten_annotation(annotation: Any) -> Iterable[Any]:
-    """The types in an annotation: those of a list, of a union."""
+    """Return the types in an annotation, including those inside lists and unions."""
     arguments = () if get_origin(annotation) is Literal else get_args(annotation)
     return [annotation] if not arguments else [kind for one in arguments for kind in _flatten_annotation(one)]
 
@@ -99,12 +99,11 @@ def _extract_first_sentence(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CursorContext:
-    """The end of what was typed.
+    """The context at the end of the typed text.
 
     path: the names of groups and command. given: values by the option's or argument's name.
-    wanted: whose value is being typed; None where it is the name of a command or of an option, or nothing
-    is known of it. lead: what stands in the word before the value (``--opt=``). text: the value, as far as
-    it was typed.
+    wanted: the parameter whose value is being typed; None if the word is the name of a command or an option,
+    or unknown. lead: the part of the word before the value (``--opt=``). text: the value as typed so far.
     """
 
     path: tuple[str, ...]
@@ -120,12 +119,12 @@ class CursorContext:
         return self.wanted is None and self.text.startswith("-")
 
     def first(self, *names: str) -> str | None:
-        """The first value that was given for one of these."""
+        """Return the first value that was given for one of these names."""
         return next((value for name in names for value in self.given.get(name, ())), None)
 
 
 def parse_context(root: Command, words: Sequence[str], text: str) -> CursorContext:
-    """Where one is after ``words``, with ``text`` begun."""
+    """Return the context after ``words`` when ``text`` is being typed."""
     path: list[str] = []
     command, values_by_name = root, dict[str, tuple[str, ...]]()
     pending_parameter: Parameter | None = None
@@ -149,7 +148,7 @@ def parse_context(root: Command, words: Sequence[str], text: str) -> CursorConte
             command = command.commands[word]
             path.append(word)
         elif command.commands:
-            command = Command(word)  # there is none of that name, and nothing is known of the rest
+            command = Command(word)  # an unknown command: its parameters are unknown, too
         elif argument := _find_next_argument(command, values_by_name):
             _add_value(values_by_name, argument, word)
     context = CursorContext(tuple(path), command, values_by_name, text=text)

@@ -1,4 +1,4 @@
-"""Running one line after the other in one process, each as if it were alone, from a person or a script."""
+"""Run lines from a prompt or a script one after another in one process, each as an independent command."""
 
 import io
 import logging
@@ -19,37 +19,37 @@ from kdeclare.core.exit_codes import ExitCode
 
 PROGRAM = "kdeclare"
 SHELL_COMMANDS: Mapping[str, str] = {
-    "help": "Say what there is; of a command, how it goes: help topic alter.",
+    "help": "List the commands, or show the help of one, for example: help topic alter.",
     "clear": "Clear the screen.",
-    "exit": "Leave; so do quit and Ctrl-D.",
-    "quit": "Leave.",
+    "exit": "Leave the shell, like quit and Ctrl-D.",
+    "quit": "Leave the shell.",
 }
-"""What a shell has beyond the commands."""
+"""The commands that exist only in the shell."""
 
 _HELP = """
-In the shell, beyond the commands:
-  help [COMMAND]   what there is, or how a command goes
+Shell commands:
+  help [COMMAND]   list the commands, or show the help of one
   clear            clear the screen
-  exit, quit       leave; so does Ctrl-D
+  exit, quit       leave the shell, like Ctrl-D
 
-A line is one command, with or without "kdeclare" before it, quoted as in sh;
-\\ at its end continues it, # begins a comment. Tab completes; the arrow keys and
-Ctrl-R find earlier lines. A line that begins with a space, or holds the value
-of a sensitive config key, is not written into the history.
+Each line is one command, quoted as in sh, with or without "kdeclare" in front.
+\\ at the end of a line continues it, and # starts a comment. Tab completes words;
+the arrow keys and Ctrl-R find earlier lines. Lines that begin with a space or
+contain the value of a sensitive config key are not written to the history.
 """
 _HELP_OPTIONS = frozenset({"-h", "--help"})
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 class ShellExit(Exception):
-    """The line says that it was the last."""
+    """Raised by a line that leaves the shell."""
 
 
 class LineRunner:
-    """The lines of one shell."""
+    """Runs the lines of one shell."""
 
     def __init__(self, shared: ShellContext, console: Console) -> None:
-        """console: that of the shell itself."""
+        """console: the console of the shell itself."""
         self._shared = shared
         self._console = console
         self._shell_commands: Mapping[str, Callable[[Sequence[str]], int]] = {
@@ -60,7 +60,7 @@ class LineRunner:
         }
 
     def run(self, line: str) -> int:
-        """The exit code of a line; what went wrong has been said. Raises Leaving."""
+        """Run a line, report its errors and return its exit code. Raises ShellExit."""
         try:
             return self._run_words(parse_arguments(line))
         except KdeclareError as problem:
@@ -75,13 +75,13 @@ class LineRunner:
         return shell_command(words[1:]) if shell_command else self._run_command(words)
 
     def _run_command(self, words: Sequence[str], suffix: str = "") -> int:
-        """more: what is to be said after it, if it is help that was asked for."""
+        """Run a command. suffix: text to add to its output if it is a help text."""
         with _restore_process_state():
             if not _HELP_OPTIONS & set(words):
                 return main(words, self._shared)
             with redirect_stdout(
                 io.StringIO()
-            ) as help_output:  # no command writes it, so no console pages it
+            ) as help_output:  # typer writes the help directly, so page it here
                 exit_code = main(words, self._shared)
         self._console.out(help_output.getvalue() + suffix)
         return exit_code
@@ -103,7 +103,7 @@ class LineRunner:
 
 @contextmanager
 def _restore_process_state() -> Iterator[None]:
-    """Put back what a command has changed in the process for itself: who logs, and who hears of Ctrl-C."""
+    """Restore what a command changes in the process: log handlers and signal handlers."""
     loggers = [logging.getLogger(name) for name in ("kdeclare", "kafka")]
     logger_states = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     is_main_thread = threading.current_thread() is threading.main_thread()
@@ -120,10 +120,10 @@ def _restore_process_state() -> Iterator[None]:
 
 
 def run_script(source: Iterable[str], runner: LineRunner, console: Console) -> ExitCode:
-    """Run what the lines of ``source`` say; the exit code of the one that failed, if one did.
+    """Run the lines of ``source`` and return the exit code of the failed line, or OK.
 
-    Whatever is not 0 has failed: a plan asked for its ``--detailed-exitcode`` too, as only who wants to
-    stop at changes asks for that.
+    Every exit code except 0 is a failure, also 2 of ``--detailed-exitcode``: a script that passes this option
+    wants to stop at changes.
     """
     for number, line in join_continued_lines(source):
         try:
@@ -136,7 +136,7 @@ def run_script(source: Iterable[str], runner: LineRunner, console: Console) -> E
 
 
 def join_continued_lines(source: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Lines with the number of the first of what a backslash at the end has joined; they count from 1."""
+    """Join lines that end with a backslash; yield them with the number of their first line, from 1."""
     first_number, parts = 0, list[str]()
     for number, raw_line in enumerate(source, 1):
         text = raw_line.removesuffix("\n").removesuffix("\r")
@@ -153,12 +153,12 @@ def join_continued_lines(source: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 def _build_stopped_error(number: int, line: str, exit_code: ExitCode) -> Diagnostic:
     try:
-        redacted = shlex.join(redact_arguments(parse_arguments(line)))
+        redacted = f": {shlex.join(redact_arguments(parse_arguments(line)))}"
     except KdeclareError:
-        redacted = ""  # it has been shown where it could not be read
+        redacted = "."  # the parse error has already shown the line
     return error(
         "script-stopped",
-        f"line {number}: ended with exit code {exit_code.value}",
-        redacted,
-        hint="Nothing after this line was run.",
+        "Script stopped",
+        f"Line {number} ended with exit code {exit_code.value}, and no later line was run{redacted}",
+        hint="Fix the error and run the remaining lines.",
     )

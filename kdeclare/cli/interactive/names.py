@@ -1,4 +1,4 @@
-"""The names that the cluster, the state and the project know, as far as they are to be had at once."""
+"""Names from the cluster, the state and the project for completion, as far as they are quickly available."""
 
 import os
 import time
@@ -19,47 +19,47 @@ T = TypeVar("T")
 
 _CACHE_S = 10.0
 _QUERY_TIMEOUT_S = 3.0
-"""How long Tab may wait for the cluster."""
+"""How long completion may wait for the cluster."""
 
 
 class Names(Protocol):
-    """What can be named on a line; empty where it is not to be had."""
+    """Names for completion; empty if they are not available."""
 
     def live(self, kind: str) -> tuple[str, ...]:
-        """Live objects of a kind."""
+        """Return the names of the live objects of a kind."""
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
-        """The answer to a question of a provider; ``nothing`` where there is none.
+        """Return the answer to a provider's question, or ``nothing`` if there is no answer.
 
-        key: what the answer is remembered under.
+        key: the cache key of the answer.
         """
 
     def declared(self) -> tuple[str, ...]:
-        """What the manifests declare, as KIND/NAME."""
+        """Return the resources that the manifests declare, as KIND/NAME."""
 
     def runs(self) -> tuple[str, ...]:
-        """Runs, the latest first."""
+        """Return the ids of the runs, latest first."""
 
     def environments(self) -> tuple[str, ...]:
-        """Environments of the project."""
+        """Return the environments of the project."""
 
 
 class LiveNames:
-    """Asked over the connection that the lines share, and remembered for a few seconds.
+    """Names read over the connection that the lines share, cached for a few seconds.
 
-    What cannot be had is no reason to bother whoever types: the next command says what is wrong.
+    Errors are not reported, so that they do not disturb typing: the next command reports them.
     """
 
     def __init__(self, shell: ShellContext, clock: Callable[[], float] = time.monotonic) -> None:
         self._shell = shell
         self._clock = clock
         self._cache: dict[object, tuple[float, object]] = {}
-        # A completion that takes long goes on in its thread while the next one begins in another, and the
-        # connection that they share is not made for two at once.
+        # A slow completion continues in its thread while the next one starts in another, and the connection
+        # that they share does not support concurrent use.
         self._query_lock = Lock()
 
     def live(self, kind: str) -> tuple[str, ...]:
-        """As `Names` says."""
+        """See `Names`."""
         from kdeclare.core.resources.manifest_capabilities import (
             list_names,
         )
@@ -68,25 +68,25 @@ class LiveNames:
         return self.ask(("live", kind), lambda connections: tuple(list_names(kind, connections)), nothing)
 
     def ask(self, key: Hashable, question: "Callable[[Connections], T]", nothing: T) -> T:
-        """As `Names` says."""
+        """See `Names`."""
         from kdeclare.app.known_names import ask_systems
 
         return self._query(("ask", key), lambda workspace: ask_systems(workspace, question), nothing)
 
     def declared(self) -> tuple[str, ...]:
-        """As `Names` says."""
+        """See `Names`."""
         from kdeclare.app.known_names import list_declared_names
 
         return self._query("declared", list_declared_names, ())
 
     def runs(self) -> tuple[str, ...]:
-        """As `Names` says."""
+        """See `Names`."""
         from kdeclare.app.known_names import list_run_ids
 
         return self._query("runs", list_run_ids, ())
 
     def environments(self) -> tuple[str, ...]:
-        """As `Names` says."""
+        """See `Names`."""
         from kdeclare.app.known_names import list_environment_names
 
         return self._get_cached(
@@ -94,7 +94,7 @@ class LiveNames:
         )
 
     def forget(self) -> None:
-        """Ask anew: a command may have changed anything."""
+        """Clear the cache, because a command may have changed anything."""
         self._cache.clear()
 
     def _query(self, key: object, ask: "Callable[[Workspace], T]", nothing: T) -> T:
@@ -109,11 +109,11 @@ class LiveNames:
     def _get_cached(self, key: object, ask: Callable[[], T], nothing: T) -> T:
         cached_at, value = self._cache.get(key, (None, nothing))
         if cached_at is not None and self._clock() - cached_at < _CACHE_S:
-            return value  # type: ignore[return-value]  # what is kept under a key is what was asked for it
+            return value  # type: ignore[return-value]  # the key determines the type of the cached value
         with self._query_lock:
             cached_at, value = self._cache.get(key, (None, nothing))
             if cached_at is not None and self._clock() - cached_at < _CACHE_S:
-                return value  # type: ignore[return-value]  # another thread has asked meanwhile
+                return value  # type: ignore[return-value]  # another thread has filled the cache meanwhile
             try:
                 answer = ask()
             except KdeclareError:
@@ -123,7 +123,7 @@ class LiveNames:
 
 
 def list_files(prefix: str) -> list[str]:
-    """Files and folders whose path begins so; folders with a slash at the end."""
+    """Return files and folders whose paths start with ``prefix``; folders end with a slash."""
     folder, _, name = prefix.rpartition("/")
     folder_path = Path(folder or ("/" if prefix.startswith("/") else ".")).expanduser()
     try:

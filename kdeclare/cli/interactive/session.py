@@ -1,4 +1,4 @@
-"""A person at the prompt, line by line; lines are kept from one use of the shell to the next."""
+"""The prompt of the shell, and the history of lines across sessions."""
 
 import gc
 import os
@@ -31,18 +31,18 @@ _PRIVATE_MODE = 0o600
 
 
 def get_history_path() -> Path:
-    """Where they are kept: among the person's state, which is not for others to read."""
+    """Return the file of the history, in the user's state folder."""
     return platformdirs.user_state_path("kdeclare") / "history"
 
 
 class LineHistory(FileHistory):
-    """All lines but those that begin with a space; into the file only what holds no secret.
+    """The history of lines: all except lines that begin with a space; lines with a secret stay in memory.
 
-    unwritable: why the last line could not be written, if it could not.
+    write_error: why the last line could not be written; None if it was.
     """
 
     def __init__(self, file: Path) -> None:
-        """Make the file where there is none; where that fails too, lines are kept for this use only."""
+        """Create the file if it does not exist; if that fails, keep lines for this session only."""
         super().__init__(str(file))
         self.write_error: OSError | None = None
         try:
@@ -53,7 +53,7 @@ class LineHistory(FileHistory):
             self.write_error = problem
 
     def load_history_strings(self) -> Iterable[str]:
-        """What was kept, the latest first."""
+        """Return the lines of the file, latest first."""
         try:
             return list(super().load_history_strings())
         except OSError as problem:
@@ -61,12 +61,12 @@ class LineHistory(FileHistory):
             return []
 
     def append_string(self, string: str) -> None:
-        """Keep a line that has just been typed."""
+        """Add a line that has just been typed."""
         if string.strip() and not string[:1].isspace():
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        """Write a line into the file."""
+        """Write a line to the file."""
         if is_secret_line(string) or self.write_error:
             return
         try:
@@ -76,7 +76,7 @@ class LineHistory(FileHistory):
 
 
 def is_secret_line(line: str) -> bool:
-    """Whether a line holds what is to stand in no file; also one whose quotes are not right."""
+    """Return whether a line contains a secret; it may have unclosed quotes."""
     return has_secret([word.text for word in split_words(line)])
 
 
@@ -84,7 +84,7 @@ _MAX_NAME_LENGTH = 40
 
 
 def build_prompt(shell: ShellContext, *, colours: bool) -> StyleAndTextTuples:
-    """The prompt, for prompt_toolkit; made for each line, as the project file may have changed."""
+    """Build the prompt for prompt_toolkit; done for each line, because the project file may have changed."""
     try:
         workspace = Invocation(shared=shell).workspace(shell.defaults)
     except KdeclareError:
@@ -100,24 +100,25 @@ def build_prompt(shell: ShellContext, *, colours: bool) -> StyleAndTextTuples:
 
 
 def shorten_name(servers: str) -> str:
-    """A cluster's name, short enough for a prompt: of several addresses the first."""
+    """Shorten a cluster's name for the prompt: only the first of several addresses, at most 40 characters."""
     first, *others = (part.strip() for part in servers.split(","))
     shortened = first if len(first) <= _MAX_NAME_LENGTH else f"{first[: _MAX_NAME_LENGTH - 1]}…"
     return f"{shortened},…" if others else shortened
 
 
-_GREETING = 'Tab completes, "help" helps, Ctrl-D leaves.'
+_GREETING = 'Press Tab to complete, type "help" for help, press Ctrl-D to leave.'
 
 
 def _open_output() -> Output | None:
-    """Where the prompt goes: stdout, or stderr where only that is a terminal; None is for prompt_toolkit to
-    choose, which treats a dumb terminal as such only then.
+    """Return the output of the prompt: stdout, or stderr if only that is a terminal.
+
+    None on a dumb terminal: prompt_toolkit recognizes it only when it chooses the output itself.
     """
     return None if is_dumb_terminal() else create_output(always_prefer_tty=True)
 
 
 class Session:
-    """One use of the shell."""
+    """One session of the shell."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class Session:
         terminal_input: Input | None = None,
         output: Output | None = None,
     ) -> None:
-        """given, output: in place of the terminal."""
+        """terminal_input, output: replace the terminal, for tests."""
         self._shell = shell
         self._console = console
         self._runner = LineRunner(shell, console)
@@ -137,7 +138,7 @@ class Session:
             history=self._history,
             completer=completer,
             key_bindings=make_key_bindings(completer),
-            complete_in_thread=True,  # the cluster may be slow
+            complete_in_thread=True,  # the cluster can be slow
             complete_while_typing=False,
             enable_suspend=True,
             input=terminal_input,
@@ -148,14 +149,14 @@ class Session:
         )
 
     def run(self) -> ExitCode:
-        """Until the person leaves."""
-        Thread(target=build_grammar, name="grammar", daemon=True).start()  # the first Tab would wait for it
+        """Read and run lines until the user leaves."""
+        Thread(target=build_grammar, name="grammar", daemon=True).start()  # so the first Tab is quick
         self._console.note(_GREETING)
         self._warn_unwritable_history()
         while True:
             try:
                 self._run_next_line()
-            except KeyboardInterrupt:  # at the prompt: the line is dropped
+            except KeyboardInterrupt:  # at the prompt: discard the line
                 continue
             except (EOFError, ShellExit):
                 return ExitCode.OK
@@ -163,10 +164,10 @@ class Session:
     def _run_next_line(self) -> None:
         line = self._prompts.prompt(build_prompt(self._shell, colours=self._console.style.on))
         if is_secret_line(line):
-            self._console.note("This line is not written into the history: it holds what is to be secret.")
+            self._console.note("This line is not written to the history, because it contains a secret.")
         self._runner.run(line)
         self._names.forget()
-        gc.collect()  # main lets garbage lie, as a process with one command ends soon
+        gc.collect()  # main raises the threshold of the collector for processes that run one command
 
     def _warn_unwritable_history(self) -> None:
         problem = self._history.write_error
@@ -175,8 +176,10 @@ class Session:
                 [
                     warning(
                         "no-history",
-                        "Lines are kept for this session only",
-                        f"{get_history_path()}: {problem.strerror or problem}.",
+                        "History not saved",
+                        f"The history of this session is not saved, because {get_history_path()} cannot be "
+                        f"used: {problem.strerror or problem}.",
+                        hint="Check the permissions of the file and its folder.",
                     )
                 ]
             )

@@ -1,4 +1,4 @@
-"""A line cut into words, quoted as in sh. Nothing is expanded but ``~`` at the beginning of a word."""
+"""Split lines into words, quoted as in sh. Only ``~`` at the beginning of a word is expanded."""
 
 import shlex
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ _SHELL_OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 class Word:
     """One word.
 
-    text: what it means, its quotes taken off. start, end: where it stands in the line; ``end`` is the
-    length of the line where it may go on. quote: the quotation that has no end, or nothing.
+    text: the word without its quotes. start, end: its position in the line; ``end`` is the length of the line
+    if more of the word may follow. quote: the quote that is not closed, or empty.
     bare: whether it begins without a quote.
     """
 
@@ -29,7 +29,7 @@ class Word:
 
 
 def split_words(line: str) -> list[Word]:
-    """The words of a line, as far as it has been typed; what follows a ``#`` is left out."""
+    """Split a line, which may be incomplete, into words; comments (``#``) are left out."""
     parsed_words: list[Word] = []
     word: Word | None = None
     position = 0
@@ -55,7 +55,7 @@ def split_words(line: str) -> list[Word]:
 
 
 def _consume(word: Word, upcoming: str) -> int:
-    """Add to a word what comes next, and say how many characters that was."""
+    """Add the next characters to a word and return how many were consumed."""
     character, next_character = upcoming[0], upcoming[1:]
     if word.quote:
         if character == word.quote:
@@ -77,13 +77,14 @@ def _consume(word: Word, upcoming: str) -> int:
 
 
 def parse_arguments(line: str) -> list[str]:
-    """What a command gets of a line. Raises KdeclareError (wrong usage) for a quotation without an end."""
+    """Parse a line into arguments. Raises KdeclareError (wrong usage) for open quotes and sh operators."""
     parsed_words = split_words(line)
     open_word = next((word for word in parsed_words if word.quote), None)
     if open_word is not None:
         raise _build_unreadable_line_error(
-            "A quotation has no end",
-            f"From column {open_word.start + 1} on: {line[open_word.start : open_word.start + 40]}",
+            "Unclosed quote",
+            f"The word at column {open_word.start + 1} has an unclosed quote: "
+            f"{line[open_word.start : open_word.start + 40]}",
             f"Close it with {open_word.quote}, or write \\{open_word.quote} for the character itself.",
         )
     operator = next(
@@ -91,20 +92,20 @@ def parse_arguments(line: str) -> list[str]:
     )
     if operator is not None:
         raise _build_unreadable_line_error(
-            "This is no shell of the system",
-            f"'{operator}' has no meaning here: a line is one command.",
-            f"Write '{operator}' in quotes where the character itself is meant.",
+            "Shell operator not supported",
+            f"The kdeclare shell runs one command per line and does not support the operator '{operator}'.",
+            f"Write each command on its own line, or put '{operator}' in quotes if it is part of a value.",
         )
     return [_expand_home(word) for word in parsed_words]
 
 
 def is_continued(line: str) -> bool:
-    """Whether a line goes on in the next one: it ends with a backslash that nothing takes back."""
+    """Return whether the next line continues this one: it ends with a backslash that is not escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def quote_word(text: str, quote: str = "") -> str:
-    """A word that means ``text``; with an open ``quote``, in that one and left open."""
+    """Quote ``text`` as a word; with an open ``quote``, use that quote and leave it open."""
     if quote == "'" and "'" not in text:
         return f"'{text}"
     if quote == '"':

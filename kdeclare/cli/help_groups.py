@@ -1,0 +1,45 @@
+"""The groups in which ``kdeclare --help`` lists the commands."""
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+WORKFLOW = "Workflow"
+INSPECT = "Inspect"
+AD_HOC = "Ad hoc"
+FLEET = "Fleet"
+PROJECT = "Project"
+TOOLS = "Tools"
+
+HELP_GROUPS = (WORKFLOW, INSPECT, AD_HOC, FLEET, PROJECT, TOOLS)
+"""The groups, in the order in which the help shows them."""
+
+
+def get_help_group(command: Any) -> str:
+    """Return the group that a Click command declares as its ``rich_help_panel``.
+
+    "Ad hoc" if it declares none or an unknown one: most commands of providers change one resource ad hoc.
+    """
+    declared_group = getattr(command, "rich_help_panel", None)
+    return declared_group if declared_group in HELP_GROUPS else AD_HOC
+
+
+class RootGroup(TyperGroup):
+    """The command ``kdeclare``. Its help lists the commands by group and fits on one screen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by group with their whole summaries, then one line with the options."""
+        commands = {name: command for name, command in self.commands.items() if not command.hidden}
+        width = max(map(len, commands), default=0)  # the same in all groups, so that the summaries align
+        for group in HELP_GROUPS:
+            rows = [
+                (name.ljust(width), command.get_short_help_str(limit=len(command.help or "")))
+                for name, command in commands.items()
+                if get_help_group(command) == group
+            ]
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(rows)
+        option_names = ", ".join(max(param.opts, key=len) for param in self.get_params(ctx))
+        formatter.write_paragraph()
+        formatter.write_text(f"Options: {option_names}")
