@@ -43,7 +43,7 @@ printf '%s\n' '# list the topics, then change one' 'topic list "by-hand\..*"' \
   'config alter --topic by-hand.clicks --append-config cleanup.policy=compact --yes' \
   'topic alter by-hand.clicks --partitions 1 --yes' 'topic list' >commands.txt
 run 3 kdeclare shell commands.txt
-says "2 topics with 6 partitions" "[delete, compact]  +compact" "Kafka cannot remove partitions" "line 4: ended with exit code 3"
+says "2 topics with 6 partitions" "[delete, compact]  +compact" "Kafka cannot remove partitions" "Line 4 (" ") ended with exit code 3. No later line was run."
 
 step "The history lists all of these runs."
 run 0 kdeclare history

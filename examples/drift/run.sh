@@ -10,7 +10,7 @@ run 0 kdeclare apply --yes
 step "Plan a change and save the plan for review."
 edit manifests/topics.yaml "retention.ms: 604800000" "retention.ms: 86400000"
 run 2 kdeclare plan --out it.plan --detailed-exitcode
-says "604800000 (7 d) → 86400000 (1 d)" "Saved as it.plan"
+says "604800000 (7 d) → 86400000 (1 d)" "The plan was saved to it.plan"
 
 step "Meanwhile, the same topic is changed outside kdeclare."
 run 0 kafka-configs --alter --topic drift.sessions --add-config retention.ms=3600000

@@ -34,7 +34,7 @@ says "(sensitive) → (sensitive)"
 
 step "A plan is valid only for the secret that it was made with."
 KEY_PASSWORD=something-else run 4 kdeclare apply it.plan --yes
-says "A secret has changed"
+says "Secret has changed"
 run 0 kdeclare apply it.plan --yes
 run 0 kdeclare plan --detailed-exitcode
 says "No changes."

@@ -256,17 +256,19 @@ def explain_fault(fault: Fault, environment_name: str) -> Diagnostic:
         )
         if diagnostic is not None:
             return diagnostic
+    reason = (fault.message or "The system gave no reason").rstrip(".")
     if fault.kind is not FaultKind.REFUSED:
         return error(
             "system-lost",
             "A system stopped responding",
-            f"{fault.message or 'The system gave no reason'} ({fault.error}).",
+            f"{reason} ({fault.error}).",
             hint="Check the system, then run kdeclare status to see whether anything is unfinished.",
         )
     return error(
         "refused-by-system",
         "A system rejected the request",
-        f"{fault.message or 'The system gave no reason'} ({fault.error}).",
+        f"{reason} ({fault.error}).",
+        hint="Correct the request, or check the permissions and the settings of the system.",
     )
 
 

@@ -157,7 +157,7 @@ def test_a_plan_has_the_brokers_verdicts_and_apply_does_the_rest(here: tuple[Gov
     assert "--override-policy" not in said, "that would not help"
     override = project("apply", "--yes", "--override-policy", "broker", "--reason", "please")
     assert override.code is ExitCode.ERROR
-    assert "The brokers' own policy decides for itself; kdeclare cannot override it." in override.err
+    assert "The policy 'broker' is that of the brokers, which kdeclare cannot override." in override.err
     ran = project.denied("apply", "--yes", "--format", "json")
     assert project.verdicts(ran) == verdicts
     assert json.loads(ran.out)["counts"]["done"] == 2

@@ -186,7 +186,7 @@ def test_ctrl_c_once_ends_in_good_order(here: Here, sandbox: SandboxStatus) -> N
         asked.type("yes\n")
         time.sleep(1)
         asked.type("\x03")
-        asked.wait_for("Ctrl-C again ends at once")
+        asked.wait_for("Press Ctrl-C again to exit at once")
     assert asked.end() == 130
     assert "Interrupted" in asked.said
     assert here("apply", "--yes").code == 0
@@ -200,7 +200,7 @@ def test_ctrl_c_twice_ends_at_once(here: Here, sandbox: SandboxStatus) -> None:
         asked.type("yes\n")
         time.sleep(1)
         asked.type("\x03")
-        asked.wait_for("Ctrl-C again ends at once")
+        asked.wait_for("Press Ctrl-C again to exit at once")
         asked.type("\x03")
         assert asked.end(10) == 130
     assert here("status").code == 0

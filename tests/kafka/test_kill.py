@@ -185,7 +185,7 @@ def survive(round_: Round, moment: float, *look: str) -> bool:
     print("unfinished" if cut else "it had ended")
     assert (process.returncode == -signal.SIGKILL) or not cut
     seen = project.done(*look)
-    assert ("did not come to its end" in seen.err) == cut, seen
+    assert ("did not finish" in seen.err) == cut, seen
     again = project("apply", "--adopt", "--yes")
     assert again.code is ExitCode.OK, again
     assert project.in_order()

@@ -298,14 +298,14 @@ def test_a_move_that_fails_leaves_the_throttles_of_others_as_they_were(stage: St
 def by_status(it: Throttled) -> None:
     """It waits for the moves."""
     ran = it.stage.project.done("status", "--watch")
-    assert "was settled" in ran.err, ran
+    assert "was recovered" in ran.err, ran
     assert "All quiet." in ran.out, ran
 
 
 def by_apply(it: Throttled) -> None:
     """What is on its way is no change, so it waits for nothing, and leaves the throttle as long."""
     ran = it.stage.project.done("apply", "--yes")
-    assert "was settled" in ran.err + ran.out, ran
+    assert "was recovered" in ran.err + ran.out, ran
     it.stage.come_to_rest(it.topic)
     it.stage.project.done("apply", "--yes")
 

@@ -89,7 +89,7 @@ class Gone:
     """A source in which every secret has changed since the plan."""
 
     def reveal(self, secret: SecretRef) -> str:
-        raise KdeclareError(error("secret-changed", "A secret has changed", str(secret.reference)))
+        raise KdeclareError(error("secret-changed", "Secret has changed", str(secret.reference)))
 
 
 def record(name: str) -> dict[str, str]:

@@ -194,7 +194,7 @@ def _build_unverified_warning(reason: str, hint: str) -> Diagnostic:
     return warning(
         "not-verified",
         "Changes were not verified",
-        f"The metadata could not be read after the changes: {reason}.",
+        f"The metadata could not be read after the changes: {reason.rstrip('.')}.",
         hint=hint,
     )
 

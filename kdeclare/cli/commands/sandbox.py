@@ -74,9 +74,10 @@ def start(
     folder: Folder = _FOLDER,
     console: Console,
 ) -> ExitCode:
-    """Start Kafka brokers on 127.0.0.1 and print their address when they are ready.
+    """Start Kafka brokers on 127.0.0.1 and print their address.
 
-    Needs Java 17 or later. The first start downloads Kafka (46 MB). A running sandbox is left unchanged.
+    The address is printed when the brokers are ready. Needs Java 17 or later. The first start downloads Kafka
+    (46 MB). A running sandbox is left unchanged.
     With several clusters, each one is a sandbox in cluster-1, cluster-2, … of the folder. The command prints
     one line per cluster, in this order. All sandbox commands work on all clusters, or on one of them with
     --folder .sandbox/cluster-2.

@@ -153,12 +153,12 @@ def join_continued_lines(source: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 def _build_stopped_error(number: int, line: str, exit_code: ExitCode) -> Diagnostic:
     try:
-        redacted = f": {shlex.join(redact_arguments(parse_arguments(line)))}"
+        redacted = f" ({shlex.join(redact_arguments(parse_arguments(line)))})"
     except KdeclareError:
-        redacted = "."  # the parse error has already shown the line
+        redacted = ""  # the parse error has already shown the line
     return error(
         "script-stopped",
         "Script stopped",
-        f"Line {number} ended with exit code {exit_code.value}, and no later line was run{redacted}",
-        hint="Fix the error and run the remaining lines.",
+        f"Line {number}{redacted} ended with exit code {exit_code.value}. No later line was run.",
+        hint="Correct the line, or run the remaining lines separately.",
     )

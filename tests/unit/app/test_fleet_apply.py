@@ -36,7 +36,7 @@ def test_the_exit_code_is_that_of_all_clusters_together(statuses: str, code: Exi
 def test_an_interrupted_apply_says_so_whatever_was_done() -> None:
     for status in AppliedStatus:
         clusters = (AppliedCluster("eu-1", 1, status),)
-        run = FleetApply("shop", 1.0, "It was interrupted.", clusters, interrupted=True)
+        run = FleetApply("shop", 1.0, "The rollout was interrupted.", clusters, interrupted=True)
         assert compute_apply_exit(run) is ExitCode.INTERRUPTED
 
 
@@ -54,5 +54,5 @@ def test_settings_of_spark_are_not_recorded() -> None:
 def test_a_selector_never_widens_what_the_fleet_file_narrows_down() -> None:
     assert _merge_selectors({"team": "checkout"}, {"tier": "gold"}) == {"team": "checkout", "tier": "gold"}
     assert _merge_selectors({"team": "checkout"}, {"team": "checkout"}) == {"team": "checkout"}
-    with pytest.raises(KdeclareError, match=r"narrows this cluster down to team=checkout"):
+    with pytest.raises(KdeclareError, match=r"restricts this cluster to team=checkout"):
         _merge_selectors({"team": "checkout"}, {"team": "search"})

@@ -245,4 +245,4 @@ def test_no_room_to_unpack_is_the_row_of_the_cluster(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     (row,) = read(ClusterLocator(str(FLEET)).with_archive(packed() + b"-"), "eu-1")
-    assert "cannot be unpacked where this task runs: No such file or directory" in row["error"]
+    assert "cannot be unpacked on the machine of the task: No such file or directory" in row["error"]

@@ -256,7 +256,7 @@ def test_a_topic_that_goes_leaves_all_overlays(here: Place) -> None:
         "overlays/dev/a.yaml": None,
         "overlays/prod/a.yaml": OTHER.removeprefix("---\n").encode(),
     }
-    assert [(n.code, "holds for prod as well" in n.detail) for n in prepared.notices] == [
+    assert [(n.code, "also apply to the environments prod." in n.detail) for n in prepared.notices] == [
         ("shared-manifest", True)
     ]
 

@@ -97,8 +97,8 @@ def test_another_plan_in_the_place_of_one_is_refused(fleet: Fleet) -> None:
     assert fleet.line("plan", "--env", "eu-2", "--out", f"plans/{build_plan_file_name('eu-2')}").code == 0
     ran = fleet.apply()
     assert ran.code == 1
-    assert "eu-2.plan.json is plan " in said(ran)
-    assert "A plan is not the one of the overview" in said(ran)
+    assert "eu-2.plan.json contains plan " in said(ran)
+    assert "Plan does not match the overview" in said(ran)
     assert not fleet.applied
 
 
@@ -106,10 +106,10 @@ def test_clusters_that_were_not_planned_are_named(fleet: Fleet) -> None:
     fleet.plan("eu-1")
     ran = fleet.apply("--cluster", "eu-1", "--cluster", "us-1")
     assert ran.code == 1
-    assert "overview.json says nothing of us-1." in said(ran)
+    assert "overview.json has no plan for us-1." in said(ran)
     overview = fleet.line.folder / "plans" / "overview.json"
     overview.write_text(overview.read_text().replace('"shop"', '"other"'))
-    assert "is about the fleet 'other', and this is 'shop'" in said(fleet.apply())
+    assert "belongs to the fleet 'other', but the fleet file is for 'shop'" in said(fleet.apply())
     assert not fleet.applied
 
 
@@ -136,7 +136,7 @@ def test_ctrl_c(fleet: Fleet) -> None:
     fleet.clusters["eu-1"].faults.run_before(press)
     ran = fleet.apply("--batch-size", "1")
     assert ran.code == 130
-    assert "Stopped: It was interrupted." in ran.out
+    assert "Stopped: The rollout was interrupted." in ran.out
     assert fleet.applied == ["eu-1"]
     assert fleet.apply().code == 0
     assert fleet.applied == [*NAMES]
@@ -159,7 +159,7 @@ def test_ctrl_c_twice_ends_at_once(fleet: Fleet) -> None:
     finally:
         answers.set()
     assert (ran.code, waited) == (130, False)
-    assert "The run was cut short" in said(ran)
+    assert "The run was stopped immediately" in said(ran)
 
 
 CANARIES = ("--canary", "region=eu", "--max-failures", "5", "--batch-size", "1", "--format", "json")
@@ -187,7 +187,7 @@ def test_apply_stops_after_a_stale_canary_whatever_max_failures_is(fleet: Fleet)
     ran = fleet.apply(*CANARIES)
     assert begun_beside(ran, "eu-2", "done") == {"eu-1": "stale", "us-1": "not-begun"}
     stopped = json.loads(ran.out)["stopped"]
-    assert stopped.startswith("Not every canary is done: eu-1 (stale).")
+    assert stopped.startswith("Not all canaries are done: eu-1 (stale).")
     # stale is the whole result where the other canary was not begun: 4, as nothing was applied
     assert ran.code == (5 if statuses(ran)["eu-2"] == "done" else 4)
     again = fleet.apply(*CANARIES)
@@ -260,7 +260,7 @@ def test_apply_adopts_only_where_plan_and_apply_are_told_to(fleet: Fleet) -> Non
     fleet.plan(adopt=True)
     ran = fleet.apply()
     assert (ran.code, retention(cluster)) == (3, "1000")
-    assert "The plans of eu-1 take over resources that exist" in said(ran)
+    assert "The plans of eu-1 adopt existing resources" in said(ran)
     assert "Pass --adopt to apply them" in said(ran)
     assert fleet.applied == ["eu-1"], "nothing was begun"
     assert fleet.apply("--adopt").code == 0
@@ -272,7 +272,7 @@ def test_apply_with_adopt_refuses_plans_that_block_adoptions(fleet: Fleet) -> No
     fleet.plan()
     ran = fleet.apply("--adopt")
     assert ran.code == 3
-    assert "The plans were made without --adopt" in said(ran)
+    assert "Plans were made without --adopt" in said(ran)
 
 
 def test_adoption_that_the_manifest_allows_needs_no_option(fleet: Fleet) -> None:

@@ -46,7 +46,7 @@ def test_plan_apply_rollback_and_back_again(kdeclare: CommandLine) -> None:
 def test_a_rollback_says_that_manifests_stay_as_they_are(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     kdeclare("apply", "--yes")
-    told = "Manifests stay as they are: revert them as well"
+    told = "The manifests are unchanged. Revert them too"
     assert told in kdeclare("rollback", "--yes").err
     assert told not in kdeclare("rollback", "--yes").err, "the rollback undone, they are right again"
     kdeclare("rollback", "--out", "undo.plan")
@@ -66,7 +66,7 @@ def test_rollback_can_be_saved_and_applied(kdeclare: CommandLine) -> None:
     ran = kdeclare("rollback", "--out", "undo.plan")
     assert ran.code == 0
     assert "Rollback plan" in ran.out
-    assert "Saved as undo.plan" in ran.err
+    assert "The plan was saved to undo.plan" in ran.err
     assert kdeclare.topics == {"orders"}
     shown = json.loads(kdeclare("rollback", "--out", "undo.plan", "--format", "json").out)
     assert shown["undoes"]
@@ -267,18 +267,18 @@ def test_status_settles_a_run_that_was_cut_short(kdeclare: CommandLine) -> None:
     kdeclare.cluster.faults.run_before(press_twice)
     ran = kdeclare("apply", "--yes")
     assert ran.code == 130
-    assert "cut short" in ran.err
+    assert "The run was stopped immediately" in ran.err
     time.sleep(0.6)
     seen = kdeclare("status")
     assert seen.code == 0
-    assert "A run that had not ended was settled" in seen.err
+    assert "Unfinished run was recovered" in seen.err
     assert kdeclare("apply", "--yes").code == 0
     assert kdeclare.topics == {"orders"}
 
 
 def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
     run_output.announce_stop()
-    assert "Ctrl-C again ends at once" in capfd.readouterr().err
+    assert "Press Ctrl-C again to exit at once" in capfd.readouterr().err
 
 
 def test_import_and_plan_says_no_changes(kdeclare: CommandLine) -> None:
@@ -421,7 +421,7 @@ def test_schema_of_overlays(kdeclare: CommandLine, kind: str | None) -> None:
 def test_no_overlays_of_what_holds_everywhere(kdeclare: CommandLine) -> None:
     ran = kdeclare("schema", "--overlay", "--kind", "Defaults")
     assert (ran.code, ran.out) == (64, "")
-    assert "'Defaults' is no kind that can be overlaid." in ran.err
+    assert "'Defaults' is not a kind with overlays." in ran.err
 
 
 def _stub(folder: Path, *, ready: bool) -> SandboxStatus:

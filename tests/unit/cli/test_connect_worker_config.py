@@ -344,7 +344,7 @@ def test_keys_of_a_manifest_are_named_before_anybody_is_asked(typed: CommandLine
     ("words", "said"),
     [
         (("patch", "--yes"), "specify KEY=VALUE or --remove KEY"),
-        (("patch", "no-value"), "not of the form KEY=VALUE"),
+        (("patch", "no-value"), "does not have the form KEY=VALUE"),
         (("patch", f"{LOCATION}=/a", "--remove", LOCATION), "is also to be set"),
         (("get", "--worker", "w1:8083"), "is not of the form https://HOST:PORT"),
         (("get", "--worker", "https://u:p@w1"), "a URL with credentials"),
@@ -481,7 +481,7 @@ def test_a_raw_password_in_a_manifest_is_warned_of_and_cannot_be_saved(
     declare(typed, config={LOCATION: "/old", PASSWORD: "s3cret"})
     ran = typed("plan", "--out", "it.plan")
     assert ran.code == 1
-    assert "A literal secret cannot be saved in a plan" in ran.err
+    assert "Literal secret cannot be saved in a plan" in ran.err
     ran = typed("apply", "--yes")
     assert ran.code == 0
     assert "Secret written into a manifest" in ran.out

@@ -141,8 +141,8 @@ def test_lost_state_is_reported_and_nothing_is_applied_on_it(kdeclare: CommandLi
     apply_topics(kdeclare, "a", "b")
     state = folder(kdeclare) / "state.json"
     state.unlink()
-    assert says(kdeclare("status"), "The state is missing")
-    assert says(kdeclare("plan"), "The state is missing")
+    assert says(kdeclare("status"), "State is missing")
+    assert says(kdeclare("plan"), "State is missing")
     kdeclare.topic("c")
     refused = kdeclare("apply", "--yes")
     assert (refused.code, says(refused, "state.json.backup")) == (1, True)
@@ -206,7 +206,7 @@ def test_unfinished_run_that_cannot_be_settled_stops_no_look(kdeclare: CommandLi
         patch.setattr(os, "open", refuse)
         for command in (["status"], ["plan"]):
             ran = kdeclare(*command)
-            assert (ran.code, says(ran, "cannot be settled")) == (0, True), ran.err
+            assert (ran.code, says(ran, "cannot be recovered")) == (0, True), ran.err
         assert kdeclare("apply", "--yes").code == 1
     assert kdeclare("apply", "--yes").code == 0
 

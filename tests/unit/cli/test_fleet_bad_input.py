@@ -132,18 +132,18 @@ def test_a_fleet_that_is_wrong(
         (
             as_it_is,
             "--since 20200101T000000Z-0000",
-            ["out holds no audit '20200101T000000Z-0000'.", "none yet"],
+            ["There is no audit '20200101T000000Z-0000' in ", "the folder has no audits yet."],
         ),
-        (as_it_is, "--since latest", ["holds no audit to compare with"]),
+        (as_it_is, "--since latest", ["There is no audit to compare with in "]),
         (
             as_it_is,
             "--snapshot snapshots",
-            ["snapshots holds no snapshot.", "kdeclare fleet snapshot takes one"],
+            ["There is no snapshot in ", "Run kdeclare fleet snapshot to take one."],
         ),
         (
             record("{}"),
             "--snapshot snapshots --snapshot-id 1",
-            ["holds no snapshot '1'.", "It holds 20261121T040000Z-1f3a."],
+            ["There is no snapshot '1' in ", "Use the id of a recent snapshot: 20261121T040000Z-1f3a."],
         ),
         (
             record('{"format_version": "7.0"}'),
@@ -196,9 +196,9 @@ def test_a_file_in_place_of_the_folder(fleet: CommandLine, command: str) -> None
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--fail-on chnged", ["'chnged' is no kind of finding.", "Did you mean 'changed'?"]),
-        ("--fail-on changed,", ["'' is no kind of finding.", "unreachable"]),
-        ("--snapshot-id 1", ["goes with --snapshot DIR."]),
+        ("--fail-on chnged", ["'chnged' is not a kind of finding.", "Did you mean 'changed'?"]),
+        ("--fail-on changed,", ["'' is not a kind of finding.", "unreachable"]),
+        ("--snapshot-id 1", ["requires --snapshot DIR."]),
         ("--conf spark", ["--conf"]),
         ("--cluster-selector tier", ["--cluster-selector"]),
     ],

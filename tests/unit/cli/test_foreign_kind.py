@@ -122,7 +122,7 @@ def test_new_writes_its_manifest(kdeclare: CommandLine, install_new: Callable[[s
     assert "kind: Queue" in Path("manifests/orders.yaml").read_text()
     assert kdeclare("apply", "--yes").code == 0
     again = kdeclare("new", "queue", "orders")
-    assert (again.code, "Queue is declared already" in again.err) == (1, True)
+    assert (again.code, "Resource is already declared" in again.err) == (1, True)
 
 
 def test_new_names_a_command_that_cannot_be_loaded(
@@ -171,10 +171,11 @@ def test_option_with_a_name_of_kdeclares_own_is_refused(
 
     (option,) = collect_options("shed", Greedy)
     monkeypatch.setattr(plan_options, "find_plan_options", cache(lambda: OfferedOptions({"yes": option})))
-    assert "Do not ask." in kdeclare("apply", "--help").out
+    assert "Do not ask for confirmation." in kdeclare("apply", "--help").out
     refused = kdeclare("apply", "--yes")
     assert refused.code == 1
-    assert "'--yes' of the provider 'shed' has the name of an option of this command" in refused.err
+    expected = "The provider 'shed' adds the option '--yes', but this command already has an option with that name."
+    assert expected in refused.err
 
 
 def test_defaults_fill_it(kdeclare: CommandLine) -> None:

@@ -39,7 +39,7 @@ def test_a_plan_as_a_comment(kdeclare: CommandLine) -> None:
     assert ran.out.startswith("## Plan for shop/lab on lab:9092: 1 to create, 1 blocked.\n")
     assert "- **denied** by a policy of the brokers, <code>Topic/orders</code>" in ran.out
     assert "No topics on Fridays." in ran.out
-    assert ran.err == "Saved as it.plan. To apply exactly this: kdeclare apply it.plan\n"
+    assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
     assert f"Plan <code>{load_plan(kdeclare.folder / 'it.plan').plan_id}</code>" in ran.out
     assert kdeclare("show", "it.plan", "--format", "markdown").out == ran.out
 

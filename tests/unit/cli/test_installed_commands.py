@@ -1,4 +1,4 @@
-"""Commands of installed distributions stand beside kdeclare's own, and cannot break them."""
+"""Commands of installed distributions are listed with kdeclare's own, and cannot break them."""
 
 import subprocess
 import sys
@@ -18,6 +18,7 @@ from kdeclare.cli.interactive.names import LiveNames
 from kdeclare.cli.invocation import ShellContext
 from kdeclare.cli.options import OutputOptions
 from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.help_text import commands_by_group
 
 FITS = """
 from kdeclare.cli.command import command
@@ -43,6 +44,9 @@ def register(app):
 """
 RAISES = "raise RuntimeError('no books')\n"
 OTHER_NAME = FITS.replace('"shelf"', '"plan"')
+IN_TOOLS = FITS.replace('"shelf")', '"shelf", help_group="Tools")')
+GROUP_IN_PROJECT = GROUPED.replace('help="Shelves."', 'help="Shelves.", rich_help_panel="Project"')
+IN_UNKNOWN_GROUP = FITS.replace('"shelf")', '"shelf", help_group="Furniture")')
 ODD_SIGNATURE = """
 def register(app):
     @app.command("shelf")
@@ -82,8 +86,7 @@ def forget() -> None:
 
 
 def listed(text: str) -> list[str]:
-    lines = text.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    return [line.split()[0] for line in lines]
+    return [name for names in commands_by_group(text).values() for name in names]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,25 @@ def test_installed_command_runs_and_is_listed(
     assert helped.err == ""
     assert [name for name in listed(helped.out) if name != "shelf"] == before
     assert "shelf" in listed(helped.out)
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        (FITS, "Ad hoc"),
+        (GROUPED, "Ad hoc"),
+        (IN_TOOLS, "Tools"),
+        (GROUP_IN_PROJECT, "Project"),
+        (IN_UNKNOWN_GROUP, "Ad hoc"),
+    ],
+)
+def test_installed_command_is_in_its_declared_help_group(
+    kdeclare: CommandLine, install: Install, text: str, group: str
+) -> None:
+    install("library", text, {"shelf": "library:register"})
+    groups = commands_by_group(kdeclare("--help").out)
+    assert [name for name, commands in groups.items() if "shelf" in commands] == [group]
+    assert groups[group][-1] == "shelf" or group == "Ad hoc"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +174,7 @@ def test_of_two_foreign_commands_with_one_name_none_is_taken(kdeclare: CommandLi
     install("cellar", FITS.replace("Books", "Jars"), {"shelf": "cellar:register"})
     ran = kdeclare("shelf")
     assert (ran.code, ran.out) == (1, "")
-    expected = "'shelf' comes from both the distribution cellar 1.5 and the distribution library 1.5."
+    expected = "Both the distribution cellar 1.5 and the distribution library 1.5 provide the command 'shelf'."
     assert expected in ran.err
     helped = kdeclare("--help")
     assert "shelf" not in listed(helped.out)

@@ -27,6 +27,6 @@ def test_plan_of_an_earlier_format_is_shown_and_refused_as_stale(kdeclare: Comma
     assert "orders" in shown.out
     applied = kdeclare("apply", "it.plan", "--yes")
     assert applied.code == 4
-    assert "made by an earlier version" in applied.err
+    assert "Plan from an earlier version" in applied.err
     assert "kdeclare plan --out FILE" in applied.err
     assert not kdeclare.cluster.topics(None)

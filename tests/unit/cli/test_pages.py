@@ -18,7 +18,7 @@ def test_a_plan_and_what_was_saved_of_it_are_the_same_page(kdeclare: CommandLine
     assert ran.code == 0
     assert ran.out.startswith("<!doctype html>\n")
     assert ran.out.endswith("</html>\n")
-    assert ran.err == "Saved as it.plan. To apply exactly this: kdeclare apply it.plan\n"
+    assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
     data = Reader(ran.out).data
     assert dict(data["facts"])["plan"] == load_plan(kdeclare.folder / "it.plan").plan_id
     assert kdeclare("show", "it.plan", *HTML).out == ran.out

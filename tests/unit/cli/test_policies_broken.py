@@ -200,7 +200,7 @@ def test_what_is_denied_only_if_it_is_not_there_yet(kdeclare: CommandLine) -> No
     Broken(0, (), BOUNDS, {"max": 1}).put_into(kdeclare)
     ran = kdeclare("validate")
     assert ran.code == 0
-    assert "warning: A policy denies the creation of this" in ran.out
+    assert "warning: Policy violation if the resource is created" in ran.out
     assert "Run kdeclare plan to see" in ran.out
 
 

@@ -308,9 +308,9 @@ def test_no_policies_to_test(kdeclare: CommandLine) -> None:
     cases(kdeclare, create("it", "allow"))
     ran = kdeclare("policy", "test", "cases.yaml")
     assert ran.code == 1
-    assert "The project 'shop' has none." in ran.err
+    assert "The project 'shop' has no policies." in ran.err
     (kdeclare.folder / "kdeclare.yaml").unlink()
-    assert "There is no project here." in kdeclare("policy", "test", "cases.yaml").err
+    assert "There is no project file in this folder." in kdeclare("policy", "test", "cases.yaml").err
 
 
 def test_cases_among_the_manifests(kdeclare: CommandLine) -> None:

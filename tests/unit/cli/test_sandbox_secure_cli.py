@@ -30,7 +30,7 @@ def test_start_prints_the_files_of_client_properties(
 ) -> None:
     ran = kdeclare("sandbox", "start", "--brokers", "1", "--secure", "--folder", "/sandbox")
     assert ran.out.splitlines() == ["127.0.0.1:19092", *FILES]
-    assert f"For instance: kdeclare doctor --command-config {FILES[0]}" in ran.err
+    assert f"To check it: kdeclare doctor --command-config {FILES[0]}" in ran.err
     assert asked == [SandboxSettings(Path("/sandbox"), 1, 1, secure=True)]
 
 
@@ -55,7 +55,7 @@ def test_status_names_the_files(kdeclare: CommandLine) -> None:
 
 def test_several_clusters_are_not_secure(kdeclare: CommandLine) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "2", "--secure")
-    assert (ran.code, "Users and their rights belong to one cluster" in ran.err) == (1, True)
+    assert (ran.code, "Users with ACLs are supported only in a sandbox with one cluster" in ran.err) == (1, True)
     several = GroupSettings(Path(".sandbox"), 2)
     kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: several)
     assert "--secure" in kdeclare("sandbox", "start", "--secure").err

@@ -86,11 +86,11 @@ def test_status_shows_each_worker(kdeclare: CommandLine) -> None:
 def test_workers_do_not_go_with_several_clusters(kdeclare: CommandLine, asked: list[SandboxSettings]) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "2", "--connect-workers", "1")
     assert ran.code == 1
-    assert "Connect workers belong to one cluster" in ran.err
+    assert "Connect workers are supported only in a sandbox with one cluster" in ran.err
     kdeclare.monkeypatch.setattr(
         sandbox, "group_settings", lambda folder: GroupSettings(Path(".sandbox"), 2, 1, 1)
     )
     assert (
-        "Connect workers belong to one cluster" in kdeclare("sandbox", "start", "--connect-workers", "1").err
+        "Connect workers are supported only in a sandbox with one cluster" in kdeclare("sandbox", "start", "--connect-workers", "1").err
     )
     assert not asked

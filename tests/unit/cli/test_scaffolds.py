@@ -105,20 +105,20 @@ def test_nothing_is_overwritten(kdeclare: CommandLine, empty: Path) -> None:
     (empty / ".gitignore").write_text("*.plan.json\n/build")
     ran = kdeclare("init", "--name", "shop")
     assert ran.out == "kdeclare.yaml\n.gitignore\n"
-    assert "manifests/example.yaml was there and is as it was.\n" in ran.err
+    assert "manifests/example.yaml already exists and was not changed.\n" in ran.err
     assert (empty / "manifests" / "example.yaml").read_text() == "# mine\n"
     assert (empty / ".gitignore").read_text() == "*.plan.json\n/build\n/state/\n*.plan\n"
     before = (empty / "kdeclare.yaml").read_text()
     ran = kdeclare("init", "--name", "other")
     assert (ran.code, ran.out) == (1, "")
-    assert "error: Project is there already" in ran.err
+    assert "error: Project already exists" in ran.err
     assert (empty / "kdeclare.yaml").read_text() == before
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "a\nb"])
 def test_names_that_no_project_can_have(kdeclare: CommandLine, empty: Path, name: str) -> None:
     ran = kdeclare("init", "--name", name)
-    assert (ran.code, "error: Not a project's name" in ran.err) == (1, True)
+    assert (ran.code, "error: Invalid project name" in ran.err) == (1, True)
     assert list(empty.iterdir()) == []
 
 
@@ -183,9 +183,9 @@ REFUSED = {
     "Unknown config key": "orders --config retention.m=1",
     "Invalid config value": "orders --config retention.ms=long",
     "Variable is not defined": "orders --config retention.ms=${var.none}",
-    "Topic is declared already": "payments",
+    "Resource is already declared": "payments",
     "Manifest file already exists": "taken",
-    "Names collide": "pay.ments",
+    "Topic names collide": "pay.ments",
     "No such environment": "orders --env live",
 }
 
@@ -258,5 +258,5 @@ def test_it_goes_where_topics_are(kdeclare: CommandLine) -> None:
 
 def test_without_a_project(kdeclare: CommandLine, empty: Path) -> None:
     assert kdeclare("new", "topic", "orders", "--partitions", "1").out == "manifests/orders.yaml\n"
-    assert "Topic is declared already" in kdeclare("new", "topic", "orders").err
+    assert "Resource is already declared" in kdeclare("new", "topic", "orders").err
     assert kdeclare("validate", "manifests").code == 0

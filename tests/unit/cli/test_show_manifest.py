@@ -221,7 +221,7 @@ def test_a_number_as_key_in_any_spelling(payments: CommandLine, key: str) -> Non
 
 def test_without_a_project(payments: CommandLine) -> None:
     (payments.folder / "kdeclare.yaml").unlink()
-    assert "There is no 'kdeclare.yaml' here." in payments("show-manifest", "Topic/orders").err
+    assert "There is no 'kdeclare.yaml' in this folder." in payments("show-manifest", "Topic/orders").err
 
 
 def test_the_document_is_plain_data(payments: CommandLine) -> None:

@@ -17,7 +17,7 @@ def test_a_plan_is_data(kdeclare: CommandLine) -> None:
     kdeclare.topic("orders")
     ran = kdeclare("plan", "--out", "it.plan")
     assert ran.out.startswith("Plan for shop/lab on lab:9092: 1 to create.")
-    assert ran.err == "Saved as it.plan. To apply exactly this: kdeclare apply it.plan\n"
+    assert ran.err == "The plan was saved to it.plan. To apply exactly this plan: kdeclare apply it.plan\n"
 
 
 def test_quiet_leaves_the_data(kdeclare: CommandLine) -> None:
@@ -63,7 +63,7 @@ def test_a_bad_plan_is_not_saved(kdeclare: CommandLine) -> None:
     kdeclare.write("manifests/orders.yaml", "Topic", "orders", assignments={0: [77]})
     ran = kdeclare("plan", "--out", "it.plan")
     assert ran.code == 1
-    assert "Not saved" in ran.err
+    assert "The plan was not saved" in ran.err
     assert not (kdeclare.folder / "it.plan").exists()
 
 

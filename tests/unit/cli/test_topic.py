@@ -186,7 +186,7 @@ def test_what_the_manifests_own_is_said_before_asking(kdeclare: CommandLine) -> 
     kdeclare("apply", "--yes")
     ran = kdeclare("topic", "alter", "t", "--add-config", "retention.ms=7,max.message.bytes=9", answer="no\n")
     said = (
-        "retention.ms of Topic/t is declared in a manifest; the next 'kdeclare apply' takes this change back."
+        "retention.ms of Topic/t is declared in a manifest. The next 'kdeclare apply' reverts this change."
     )
     assert said in ran.err
     assert ran.err.index(said) < ran.err.index("Change these topics?")
@@ -207,7 +207,7 @@ def test_a_deleted_topic_of_the_manifests_is_missing_afterwards(kdeclare: Comman
     kdeclare.topic("t", partitions=1)
     kdeclare("apply", "--yes")
     ran = kdeclare("topic", "delete", "t", "--yes")
-    assert "the next 'kdeclare apply' creates it again" in ran.err
+    assert "The next 'kdeclare apply' creates it again" in ran.err
     (change,) = json.loads(kdeclare("plan", "--format", "json").out)["changes"]
     assert (change["action"], change["reason"]) == ("create", "missing")
 
@@ -231,7 +231,7 @@ def test_policies_hold_by_hand_too(kdeclare: CommandLine) -> None:
         (("create", "t", "--replica-assignment", "1:x"), "not of the form BROKER:BROKER"),
         (("create", "t", "--replica-assignment", "1:1"), "lists a broker twice"),
         (("create", "t", "--partitions", "0"), "--partitions"),
-        (("create", "t", "--config", "retention.ms"), "not of the form KEY=VALUE"),
+        (("create", "t", "--config", "retention.ms"), "does not have the form KEY=VALUE"),
         (("create", "t", "--config", "a=1", "--config", "a=2"), "given twice"),
         (("alter", "t", "--add-config", "a=1", "--delete-config", "a"), "is also changed by another option"),
         (
@@ -271,7 +271,7 @@ def test_metadata_that_cannot_be_read_afterwards_takes_nothing_back(
     ran = kdeclare("topic", "create", "t", "--yes")
     assert ran.code == 0
     assert "✓ Topic/t  created" in ran.out
-    assert "Metadata could not be read afterwards: NETWORK_EXCEPTION" in ran.out
+    assert "The metadata could not be read after the changes: NETWORK_EXCEPTION" in ran.out
     assert set(topics()) == {"t"}
 
 

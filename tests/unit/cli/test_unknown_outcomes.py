@@ -25,13 +25,13 @@ def test_status_says_unknown_and_plan_waits(kdeclare: CommandLine) -> None:
     for _ in range(2):
         ran = kdeclare("status")
         assert ran.code == 0
-        assert "The outcome of a run is not known yet" in ran.err
+        assert "Outcome of a run is not known yet" in ran.err
         assert "1 operation shows no effect yet" in ran.err
         assert "had not" not in ran.err
     ran = kdeclare("plan")
     assert ran.code == 0
-    assert "A run that had not ended was settled" in ran.err
-    assert "1 had not" in ran.err
+    assert "Unfinished run was recovered" in ran.err
+    assert "operations in progress without effect: 1" in ran.err
     assert "had not" not in kdeclare("status").err
 
 
@@ -39,7 +39,7 @@ def test_effect_that_shows_late_corrects_history(kdeclare: CommandLine) -> None:
     killed(kdeclare)
     assert "not known yet" in kdeclare("status").err
     kdeclare.cluster.create_topics([NewTopic("orders", 1, None, None, {})])
-    assert "1 of the operations under way had taken effect" in kdeclare("status").err
+    assert "operations in progress that took effect: 1" in kdeclare("status").err
     (run,) = json.loads(kdeclare("history", "--format", "json").out)["runs"]
     assert run["counts"]["done"] == 1
     assert kdeclare("plan").out.startswith("No changes.")

@@ -141,7 +141,7 @@ def test_where_nothing_is_changed_it_is_said_that_nothing_is_written(
     kdeclare(*options)
     ran = kdeclare(*options, "--write-manifest")
     assert ran.code == 0
-    assert "nothing is changed, and nothing is written" in ran.err
+    assert "neither the cluster nor a manifest is changed" in ran.err
     assert manifest.read_text() == ORDERS
 
 

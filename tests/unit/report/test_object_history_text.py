@@ -34,12 +34,12 @@ def test_object_that_no_snapshot_has_is_named() -> None:
     topic = build_unknown_object_error("eu-1", LiveKey("Topic", "t"), 2)
     assert (topic.code, topic.detail) == (
         "no-such-topic",
-        "None of 2 snapshots has a topic 't' in cluster 'eu-1'.",
+        "No snapshot has a topic 't' in cluster 'eu-1' (snapshots: 2).",
     )
     other = build_unknown_object_error("eu-1", LiveKey("BrokerConfig", "9"), 2)
     assert (other.code, other.detail) == (
         "no-such-object",
-        "None of 2 snapshots has BrokerConfig '9' in cluster 'eu-1'.",
+        "No snapshot has BrokerConfig '9' in cluster 'eu-1' (snapshots: 2).",
     )
 
 

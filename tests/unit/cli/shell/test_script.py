@@ -63,8 +63,8 @@ def test_the_first_line_that_fails_is_the_last(kdeclare: CommandLine, line: str,
     kdeclare.topic("orders")
     found = ran(kdeclare, "validate", "", line, "apply --yes")
     assert found.code == code
-    assert f"error: line 3: ended with exit code {code}" in found.err
-    assert "Nothing after this line was run." in found.err
+    assert f"ended with exit code {code}. No later line was run." in found.err
+    assert "error: Script stopped\n  Line 3" in found.err
     assert not kdeclare.topics
 
 
@@ -178,8 +178,9 @@ def test_a_pipe_stops_with_the_line_and_its_exit_code(tmp_path: Path) -> None:
     assert found.returncode == 64
     assert json.loads(found.stdout)
     assert found.stderr.endswith(
-        "error: line 3: ended with exit code 64\n  schema --kind Nothing\n"
-        "  hint: Nothing after this line was run.\n"
+        "error: Script stopped\n"
+        "  Line 3 (schema --kind Nothing) ended with exit code 64. No later line was run.\n"
+        "  hint: Correct the line, or run the remaining lines separately.\n"
     )
 
 

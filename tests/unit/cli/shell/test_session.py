@@ -94,19 +94,19 @@ def test_an_earlier_line_comes_back(kdeclare: CommandLine, shared: ShellContext)
 
 def test_a_word_is_said_where_a_secret_is_typed(kdeclare: CommandLine, shared: ShellContext) -> None:
     ran = typed(kdeclare, shared, f"plan --config ssl.key.password=x\r{LEAVE}")
-    assert "not written into the history" in ran.err
+    assert "not written to the history" in ran.err
 
 
 def test_a_word_is_said_where_there_can_be_no_history(kdeclare: CommandLine, shared: ShellContext) -> None:
     (kdeclare.folder / ".state").touch()
-    assert "Lines are kept for this session only" in typed(kdeclare, shared, LEAVE).err
+    assert "History not saved" in typed(kdeclare, shared, LEAVE).err
 
 
 def test_help(kdeclare: CommandLine, shared: ShellContext) -> None:
     ran = typed(kdeclare, shared, f"help\rhelp lock show\rhelp exit\rhelp nope\rclear\r{LEAVE}")
-    assert "In the shell, beyond the commands:" in ran.out
+    assert "Shell commands:" in ran.out
     assert "Usage: kdeclare lock show" in ran.out
-    assert "Leave; so do quit and Ctrl-D." in ran.out
+    assert "Leave the shell, like quit and Ctrl-D." in ran.out
     assert "No such command 'nope'" in ran.err
 
 

@@ -1,0 +1,67 @@
+"""The help lists all commands by group, fits on one screen and shows whole summaries."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kdeclare.cli.help_groups import AD_HOC, HELP_GROUPS, get_help_group
+from kdeclare.cli.main import build_application
+from tests.unit.cli.command_line import CommandLine
+from tests.unit.cli.help_text import commands_by_group
+
+COLUMNS, LINES = 80, 40
+
+
+@pytest.fixture
+def narrow(kdeclare: CommandLine) -> CommandLine:
+    """A command line on a terminal of 80 columns."""
+    kdeclare.monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    return kdeclare
+
+
+def walk_groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every group of commands with the words that call it."""
+    if hasattr(command, "commands"):
+        yield words, command
+        for name, inner in command.commands.items():
+            yield from walk_groups(inner, (*words, name))
+
+
+GROUPS = dict(walk_groups(build_application().root))
+
+
+def test_help_lists_every_command_in_a_known_group(narrow: CommandLine) -> None:
+    groups = commands_by_group(narrow("--help").out)
+    assert tuple(groups) == HELP_GROUPS
+    commands = GROUPS[()].commands
+    assert sorted(name for names in groups.values() for name in names) == sorted(commands)
+    assert {name: group for group, names in groups.items() for name in names} == {
+        name: get_help_group(command) for name, command in commands.items()
+    }
+
+
+def test_help_begins_with_the_main_workflow(narrow: CommandLine) -> None:
+    groups = commands_by_group(narrow("--help").out)
+    assert groups["Workflow"] == ["init", "validate", "plan", "apply", "rollback"]
+    assert groups[AD_HOC] == ["config", "connect", "reassign", "topic"]
+
+
+def test_help_fits_on_one_screen(narrow: CommandLine) -> None:
+    lines = narrow("--help").out.splitlines()
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= COLUMNS
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=lambda words: " ".join(words) or "kdeclare")
+def test_help_shows_each_summary_on_one_line(narrow: CommandLine, words: tuple[str, ...]) -> None:
+    lines = narrow(*words, "--help").out.splitlines()
+    for name, command in GROUPS[words].commands.items():
+        summary = command.get_short_help_str(limit=len(command.help or ""))
+        assert summary.endswith(".")
+        assert [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"  {name} ")] == [summary]
+
+
+def test_options_of_kdeclare_are_named_in_the_help(narrow: CommandLine) -> None:
+    last_line = narrow("--help").out.splitlines()[-1]
+    assert last_line == "Options: --version, --install-completion, --show-completion, --help"
