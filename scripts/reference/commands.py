@@ -1,42 +1,53 @@
-"""The command line, from the application itself."""
+"""Generate the reference of the command line from the application itself."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from kdeclare.cli.help_groups import HELP_GROUPS, get_help_group
 from kdeclare.cli.main import build_application
 from kdeclare.cli.options import ConnectionOptions, OutputOptions
 from scripts.reference.markdown import code, fence, page, prose, table
 
 _SHARED = {f.name for group in (ConnectionOptions, OutputOptions) for f in fields(group)}
-"""The options of so many commands that they are told once."""
+"""Options that many commands share; the page describes them once."""
 
 _HEAD = ("option", "what it means")
 
 
 def commands_page() -> str:
-    """All commands with their arguments and options."""
+    """Render all commands with their arguments and options, in the groups of ``kdeclare --help``."""
     app: Any = build_application().root
-    found = list(_commands(app, ("kdeclare",)))
     shared = [_row(p) for p in app.commands["plan"].params if p.name in _SHARED]
     return page(
         "Commands",
-        "What `kdeclare COMMAND --help` says, in one page. What a command exits with is in "
+        "This page contains the output of `kdeclare COMMAND --help` for all commands. See also "
         "[exit codes](exit-codes.md).",
-        "## Options that many commands share",
+        "## Shared options",
         table(_HEAD, shared),
-        *(_command(words, command, shared) for words, command in found),
+        *_sections(app, shared),
     )
 
 
-def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The commands that do something, with the words that call them; groups only lead to some."""
-    for name, inner in getattr(command, "commands", {}).items():
-        if hasattr(inner, "commands") and not inner.invoke_without_command:
-            yield from _commands(inner, (*words, name))
-        elif not inner.hidden:
-            yield (*words, name), inner
-            yield from _commands(inner, (*words, name))
+def _sections(app: Any, shared: Collection[tuple[str, str]]) -> Iterator[str]:
+    """Yield the heading of each help group, and its commands."""
+    for group in HELP_GROUPS:
+        yield f"## {group}"
+        for name, command in app.commands.items():
+            if get_help_group(command) == group:
+                for words, inner in _commands({name: command}, ("kdeclare",)):
+                    yield _command(words, inner, shared)
+
+
+def _commands(commands: Mapping[str, Any], words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the commands that do something, with the words that call them; groups only contain commands."""
+    for name, command in commands.items():
+        subcommands = getattr(command, "commands", {})
+        is_group = subcommands and not command.invoke_without_command
+        if not is_group and not command.hidden:
+            yield (*words, name), command
+        if is_group or not command.hidden:
+            yield from _commands(subcommands, (*words, name))
 
 
 def _command(words: tuple[str, ...], command: Any, shared: Collection[tuple[str, str]]) -> str:
@@ -46,7 +57,7 @@ def _command(words: tuple[str, ...], command: Any, shared: Collection[tuple[str,
     common = [code(max(p.opts, key=len)) for p in options if _row(p) in shared]
     usage = " ".join([*words, *(_usage(p) for p in arguments)])
     parts = [
-        f"## {' '.join(words)}",
+        f"### {' '.join(words)}",
         fence(usage),
         prose(command.help or ""),
         table(("argument", "what it means"), ((code(p.metavar), _meaning(p)) for p in arguments)),
@@ -69,7 +80,7 @@ def _row(option: Any) -> tuple[str, str]:
 
 
 def _meaning(param: Any) -> str:
-    """Its help, whether it must be given, and what it is otherwise, where that says something."""
+    """Return the help of a parameter, whether it is required, and its default."""
     text = param.help or ""
     if param.required and param.param_type_name == "option":
         text += " Required."
@@ -79,7 +90,7 @@ def _meaning(param: Any) -> str:
 
 
 def _block(block: str) -> str:
-    """A block of the epilog: its first line is what it is about."""
+    """Render a block of the epilog; its first line is the heading."""
     first, _, rest = block.strip("\n").partition("\n")
     lines = [line.removeprefix("  ") for line in rest.splitlines()]
     return f"{first}\n\n{fence(chr(10).join(lines))}"

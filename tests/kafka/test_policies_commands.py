@@ -46,7 +46,10 @@ def test_an_override_is_applied_and_stands_in_the_history(here: tuple[Governed, 
     huge, held = project.name("huge"), project.name("held")
     project.declare(project.topic("huge", partitions=5), project.topic("held", partitions=5), HANDS_OFF)
     bounds = ("--override-policy", "bounds")
-    for wrong, said in ((bounds, "requires --reason"), (("--reason", "why not"), "requires --override-policy")):
+    for wrong, said in (
+        (bounds, "requires --reason"),
+        (("--reason", "why not"), "requires --override-policy"),
+    ):
         ran = project("apply", "--yes", *wrong)
         assert (ran.code, said in ran.err) == (ExitCode.USAGE, True)
     ran = project("apply", "--yes", "--override-policy", "bound", "--reason", "agreed")

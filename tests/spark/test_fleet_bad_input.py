@@ -140,7 +140,11 @@ def test_a_cluster_that_the_snapshot_does_not_have_is_reported_as_unreachable(sh
     assert shell.audit()[0] == 1
     summary = json.loads((shell.out / "summary.json").read_text())
     errors = {cluster["name"]: cluster["error"] for cluster in summary["clusters"]}
-    assert errors == {"eu-1": None, "eu-2": None, "lab": f"Snapshot {SNAPSHOT} does not include this cluster."}
+    assert errors == {
+        "eu-1": None,
+        "eu-2": None,
+        "lab": f"Snapshot {SNAPSHOT} does not include this cluster.",
+    }
 
 
 def test_what_else_is_damaged_does_not_matter_to_a_part_of_the_fleet(shell: Shell) -> None:

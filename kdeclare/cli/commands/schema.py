@@ -37,7 +37,10 @@ def schema(
     ] = False,
     console: Console,
 ) -> ExitCode:
-    """Print the JSON Schema of manifests or overlays, for editors."""
+    """Print the JSON Schema of manifests or overlays.
+
+    Editors use the schema for completion and validation.
+    """
     from kdeclare.app.authoring.schema import (
         build_manifest_schema,
         build_overlay_file_schema,

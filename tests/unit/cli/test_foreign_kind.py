@@ -174,7 +174,9 @@ def test_option_with_a_name_of_kdeclares_own_is_refused(
     assert "Do not ask for confirmation." in kdeclare("apply", "--help").out
     refused = kdeclare("apply", "--yes")
     assert refused.code == 1
-    expected = "The provider 'shed' adds the option '--yes', but this command already has an option with that name."
+    expected = (
+        "The provider 'shed' adds the option '--yes', but this command already has an option with that name."
+    )
     assert expected in refused.err
 
 

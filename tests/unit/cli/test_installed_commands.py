@@ -174,7 +174,9 @@ def test_of_two_foreign_commands_with_one_name_none_is_taken(kdeclare: CommandLi
     install("cellar", FITS.replace("Books", "Jars"), {"shelf": "cellar:register"})
     ran = kdeclare("shelf")
     assert (ran.code, ran.out) == (1, "")
-    expected = "Both the distribution cellar 1.5 and the distribution library 1.5 provide the command 'shelf'."
+    expected = (
+        "Both the distribution cellar 1.5 and the distribution library 1.5 provide the command 'shelf'."
+    )
     assert expected in ran.err
     helped = kdeclare("--help")
     assert "shelf" not in listed(helped.out)

@@ -55,7 +55,10 @@ def test_status_names_the_files(kdeclare: CommandLine) -> None:
 
 def test_several_clusters_are_not_secure(kdeclare: CommandLine) -> None:
     ran = kdeclare("sandbox", "start", "--clusters", "2", "--secure")
-    assert (ran.code, "Users with ACLs are supported only in a sandbox with one cluster" in ran.err) == (1, True)
+    assert (ran.code, "Users with ACLs are supported only in a sandbox with one cluster" in ran.err) == (
+        1,
+        True,
+    )
     several = GroupSettings(Path(".sandbox"), 2)
     kdeclare.monkeypatch.setattr(sandbox, "group_settings", lambda folder: several)
     assert "--secure" in kdeclare("sandbox", "start", "--secure").err

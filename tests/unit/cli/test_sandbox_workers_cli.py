@@ -91,6 +91,7 @@ def test_workers_do_not_go_with_several_clusters(kdeclare: CommandLine, asked: l
         sandbox, "group_settings", lambda folder: GroupSettings(Path(".sandbox"), 2, 1, 1)
     )
     assert (
-        "Connect workers are supported only in a sandbox with one cluster" in kdeclare("sandbox", "start", "--connect-workers", "1").err
+        "Connect workers are supported only in a sandbox with one cluster"
+        in kdeclare("sandbox", "start", "--connect-workers", "1").err
     )
     assert not asked

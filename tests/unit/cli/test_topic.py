@@ -185,9 +185,7 @@ def test_what_the_manifests_own_is_said_before_asking(kdeclare: CommandLine) -> 
     kdeclare.topic("t", partitions=2, configs={"retention.ms": 5})
     kdeclare("apply", "--yes")
     ran = kdeclare("topic", "alter", "t", "--add-config", "retention.ms=7,max.message.bytes=9", answer="no\n")
-    said = (
-        "retention.ms of Topic/t is declared in a manifest. The next 'kdeclare apply' reverts this change."
-    )
+    said = "retention.ms of Topic/t is declared in a manifest. The next 'kdeclare apply' reverts this change."
     assert said in ran.err
     assert ran.err.index(said) < ran.err.index("Change these topics?")
     assert "manifests/t.yaml:" in ran.err

@@ -34,4 +34,4 @@ def test_nothing_is_missing() -> None:
     assert all(f"| `{int(code)}` |" in found["exit-codes.md"] for code in ExitCode)
     assert set(re.findall(r"\n## (\S+)\n", found["documents.md"])) == set(PRINTED_BY)
     for words in ("plan", "topic create", "fleet audit", "connect worker-config patch", "sandbox start"):
-        assert f"\n## kdeclare {words}\n" in found["cli.md"]
+        assert f"\n### kdeclare {words}\n" in found["cli.md"]

@@ -161,7 +161,7 @@ def register_worker_config(app: typer.Typer) -> None:
     app.add_typer(
         group,
         name="worker-config",
-        help="Ad hoc changes of Connect worker overrides: get, validate, patch, delete, status.",
+        help="Show, validate and change overrides of Connect workers.",
     )
 
 
@@ -196,10 +196,11 @@ def status(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Show every worker: whether it runs on the current overrides, and the certificate that it serves.
+    """Show whether each worker runs on the current overrides.
 
-    Requests the status of each worker and performs a TLS handshake with it. Exits with 5 if one does not
-    respond, lags, or serves another certificate than it should.
+    Also shows the certificate that each worker serves. Requests the status of each worker and performs a TLS
+    handshake with it. Exits with 5 if one does not respond, lags, or serves another certificate than it
+    should.
     """
     from kdeclare.providers.connect.commands.describe_workers import describe_workers, get_workers_exit_code
 
@@ -276,7 +277,10 @@ def delete(
     workers: WorkerOptions,
     console: Console,
 ) -> ExitCode:
-    """Remove overrides, all in one change; the workers' own configuration files apply to them again."""
+    """Remove overrides, all in one change.
+
+    The workers' own configuration files apply to the removed keys again.
+    """
     from kdeclare.providers.connect.commands.change_overrides import change_overrides
 
     workers_request, workspace = workers.to_request(), workers.workspace()
@@ -379,7 +383,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     register_worker_config(group)
     _register_plugin(group)
-    app.add_typer(group, name="connect", help="Dynamic configuration of Kafka Connect workers.")
+    app.add_typer(group, name="connect", help="Configure Kafka Connect workers at run time.")
 
 
 _BUILD_EPILOG = build_epilog("kdeclare connect plugin build --out build", codes=(0, 1, 64))
@@ -392,7 +396,7 @@ def _register_plugin(group: typer.Typer) -> None:
     plugin = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     command(plugin, "build", epilog=_BUILD_EPILOG)(build)
     command(plugin, "install", epilog=_INSTALL_EPILOG)(install)
-    group.add_typer(plugin, name="plugin", help="The plug-in that makes running workers configurable.")
+    group.add_typer(plugin, name="plugin", help="Build or install the plug-in for running workers.")
 
 
 def build(
@@ -417,11 +421,11 @@ def install(
     plugin_path: Annotated[Path, typer.Option(metavar="DIR", help="A folder of the workers' plugin.path.")],
     console: Console,
 ) -> ExitCode:
-    """Compile the workers' plug-in into a folder, and print the configuration that workers need.
+    """Compile the workers' plug-in into a folder.
 
-    Workers load the plug-in when they start. Restart each of them once; certificate changes never need a
-    restart afterwards. The plug-in accepts only the administrators named in a worker's configuration, unless
-    the configuration opens it to everyone.
+    Prints the configuration that workers need. Workers load the plug-in when they start. Restart each of them
+    once; certificate changes never need a restart afterwards. The plug-in accepts only the administrators
+    named in a worker's configuration, unless the configuration opens it to everyone.
     """
     from kdeclare.providers.connect.client.plugin.jar import PLUGIN_OPEN
     from kdeclare.sandbox import connect_jars
