@@ -77,7 +77,9 @@ def _value(name: str, value: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-_ALIASES = {"Confirm": "Shows the plan, with what was recovered before it, and says whether to go on."}
+_ALIASES = {
+    "Confirm": "Shows the plan and the notices of the recovery before it, and returns whether to continue."
+}
 """What stands below the names that are no classes; Python does not keep it."""
 
 

@@ -295,9 +295,9 @@ def test_internal_error_names_the_provider_whose_code_failed(kdeclare: CommandLi
         file.execute("UPDATE objects SET body = 'no JSON'")
     ran = kdeclare("plan")
     assert ran.code == 1
-    assert "error: Internal error in the provider 'flags'" in ran.err
-    assert "JSONDecodeError: Expecting value" in ran.err
-    assert "please report it to the authors of " in ran.err
+    assert "error: Internal error in a provider" in ran.err
+    assert "The provider 'flags' raised an unexpected exception: JSONDecodeError: Expecting value" in ran.err
+    assert "report the error to the authors of " in ran.err
     assert "Traceback" not in ran.err
 
 

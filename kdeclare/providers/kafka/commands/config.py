@@ -53,7 +53,7 @@ def alter(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Change configs of topics or brokers, or the cluster-wide defaults of brokers.
+    """Change configs of topics, brokers or the cluster-wide default.
 
     All changes of one topic or broker are applied atomically, and its other configs are not affected
     (KIP-339). Pass sensitive values by reference: '${env.NAME}', '${file.PATH}'. Shows the plan and asks for
@@ -107,7 +107,7 @@ def describe(
     reach: ConnectionOptions,
     console: Console,
 ) -> ExitCode:
-    """Show configs of topics or brokers, and where each value comes from.
+    """Show configs of topics or brokers, with their sources.
 
     Without a name, shows the configs of all topics or all brokers.
     """
