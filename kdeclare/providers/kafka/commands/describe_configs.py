@@ -37,7 +37,7 @@ def describe_configs(
 ) -> ConfigsView:
     """Return the overrides of the resources; with ``everything``, inherited values, too.
 
-    ``everything`` queries the keys of the catalogue by name: a newer broker may have more keys.
+    ``everything`` queries the keys of the catalog by name: a newer broker may have more keys.
     Raises KdeclareError.
     """
     with workspace.open_connections({"kafka": CONNECTION}) as connections:
@@ -79,7 +79,7 @@ def _resolve_topics(cluster: Cluster, names: Sequence[str]) -> list[str]:
 
 
 def _resolve_brokers(info: ClusterInfo, resource_query: ResourceQuery) -> tuple[list[str], list[str]]:
-    """Do the same as `_resolve_names`, for brokers; the empty name means the cluster-wide defaults."""
+    """Return the brokers to query, and those that cannot be; the empty name means the defaults."""
     covers_all = not resource_query.names and not resource_query.default
     registered_ids = [str(broker.id) for broker in info.brokers]
     ids = registered_ids if covers_all else list(dict.fromkeys(resource_query.names))

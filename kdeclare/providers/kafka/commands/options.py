@@ -46,7 +46,7 @@ class TopicNames:
     ] = None
 
     def given(self) -> tuple[str, ...]:
-        """Return all names in order. Raises BadParameter for an empty name, lest it mean all topics."""
+        """Return all names in order. Raises BadParameter for an empty name, which would select all topics."""
         names = [*(self.names or ()), *split_names(self.topic)]
         if not all(names):
             raise typer.BadParameter("a name is empty.", param_hint="NAME" if not self.topic else "--topic")
@@ -70,7 +70,7 @@ class GuardOptions(OverrideOptions):
 
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    """The resources whose configs are meant: the options of Kafka's tool, and its shortcuts."""
+    """Options that select topics or brokers: those of Kafka's tool, and its shortcuts."""
 
     entity_type: Annotated[
         str | None, typer.Option(metavar="topics|brokers", help="Type of the resources.")

@@ -311,11 +311,11 @@ def alter(
 ) -> ExitCode:
     """Change topics: partitions, replicas, configs.
 
-    Follows KIP-4: --replica-assignment sets the replicas of the partitions that it lists, adds those that do
-    not exist yet, and takes precedence over --partitions and --replication-factor. Otherwise,
-    --replication-factor assigns the replicas of all partitions again with minimal movement, including
-    partitions that --partitions adds. Otherwise, --partitions adds partitions; a number below the current
-    one is an error. Shows the plan and asks for confirmation.
+    Follows KIP-4: --replica-assignment sets the replicas of the partitions that it lists and adds missing
+    partitions; --partitions and --replication-factor are then ignored. Without it, --replication-factor
+    changes the replicas of all partitions, including those that --partitions adds, with minimal movement.
+    --partitions alone adds partitions; a number below the current one is an error. Shows the plan and asks
+    for confirmation.
     """
     from kdeclare.providers.kafka.commands.adhoc_changes import alter_topics
 

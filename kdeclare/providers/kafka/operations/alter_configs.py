@@ -80,7 +80,7 @@ class AlterConfigs(KafkaOperationType):
         return f"AlterConfigs on {target}"
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to the topic or broker with the configs."""
+        """Whether the operation belongs to the topic or broker with the configs."""
         scope, name = get_config_resource(op)
         if scope is ConfigScope.TOPIC:
             return op.resource == ResourceId("Topic", name)

@@ -57,7 +57,7 @@ class DeleteTopic(TopicOperationType):
         return frozenset({ResourceId(TOPIC, get_topic_name(op))}) if _get_args(op).topic_id else frozenset()
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to its topic, with the id that it was planned on."""
+        """Whether the operation belongs to its topic, with the id that it was planned on."""
         return super().is_confined(op) and _get_args(op).topic_id in (None, op.expect.get(self.element))
 
     def compute_view(self, op: Operation, live: LiveState) -> View:

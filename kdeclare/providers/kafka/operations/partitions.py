@@ -38,7 +38,7 @@ class PartitionsOperationType(KafkaOperationType):
         return replicas | build_identity_view(collect_topics(get_targets(op)), state)
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to the topic of its partitions, or to a Reassignment, which shows each."""
+        """Whether the operation belongs to its topic, or to a Reassignment, which shows each partition."""
         return is_confined_to_topics(op, collect_topics(get_targets(op)))
 
     def fields(self, op: Operation) -> tuple[FieldChange, ...]:

@@ -78,7 +78,7 @@ class TopicOperationType(KafkaOperationType):
         return ResourceId("Topic", get_topic_name(op))
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to its topic."""
+        """Whether the operation belongs to its topic."""
         return op.resource == ResourceId("Topic", get_topic_name(op))
 
     def select(self, op: Operation) -> Selections:

@@ -25,7 +25,7 @@ _TYPES = {"LIST": list, "BOOLEAN": bool, "STRING": str, "PASSWORD": str, "CLASS"
 
 
 def list_key_types(catalog: Catalog) -> Mapping[str, type]:
-    """Return the type of each key of a catalogue; types that are not in `_TYPES` are numbers."""
+    """Return the type of each key of a catalog; types that are not in `_TYPES` are numbers."""
     return {key: _TYPES.get(info.type, float) for key, info in catalog.keys.items()}
 
 

@@ -237,7 +237,7 @@ def _select_part(
 ) -> Operation:
     """Return the part of a move with some of its partitions.
 
-    used_ids: ids that are taken; a rollback splits moves again that are parts already.
+    used_ids: ids that are taken; a rollback can split moves that are already parts.
     """
     own_ids = part_ids.setdefault(op.id, [])
     free_ids = (id_ for n in itertools.count(len(own_ids) + 1) if (id_ := f"{op.id}/{n}") not in used_ids)
@@ -267,7 +267,7 @@ def _build_pending_batch(
 
 
 def _order_batches(batches: list[Batch]) -> list[Batch]:
-    """Let each batch start after the previous one, including moves in it that run although it was refused."""
+    """Let each batch wait for the previous one, including moves that a refused operation started."""
     result = batches[:1]
     predecessors: dict[str, str] = {}
     for number, batch in enumerate(batches[1:], start=2):
@@ -416,7 +416,7 @@ def _check_throttle(
             f"broker{'s' if len(brokers) > 1 else ''} {names}. "
             f"The throttle is left unchanged, and limits these moves there instead of the requested "
             f"{group.pace.throttle} bytes per second.",
-            hint="Remove the throttle if it is no longer needed.",
+            hint="Remove the throttle with kafka-configs if it is no longer needed.",
             resource=resource,
             subject=names,
         )

@@ -251,7 +251,7 @@ MOVE_COMPLETION = MoveCompletion()
 
 
 def is_reassignment(op: Operation) -> bool:
-    """Whether ``op`` moves replicas between brokers; operations of other providers can also continue."""
+    """Whether ``op`` moves replicas between brokers; other long-running operations have other completions."""
     return get_operation_type(op).completion is MOVE_COMPLETION
 
 

@@ -122,7 +122,7 @@ def _report_no_room(resource: str, broker: int, needed_bytes: int, free_bytes: i
 
 
 def with_client_guard(op: Operation) -> Operation:
-    """Let kdeclare guard the replication factor of a move; for brokers that cannot."""
+    """Let kdeclare guard the replication factor of a move, for brokers without this guard."""
     if not is_reassignment(op):
         return op
     return replace(op, args=replace(get_arguments(op, ReassignArgs), client_guard=True))

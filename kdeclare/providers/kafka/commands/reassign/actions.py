@@ -236,7 +236,7 @@ def cancel(
                 workspace, connections, plan, secrets, apply_options, in_force, notices, clean_up=False
             )
         else:
-            report(notices)  # an empty plan needs no confirmation, which would have shown them
+            report(notices)  # the confirmation would show them, but an empty plan is not confirmed
         if run is None:
             return ReassignResult(None)
         denials = _list_denials(run)
@@ -397,8 +397,8 @@ def _await_dirs(
     if not late_states:
         return ()
     hint = (
-        "Run kdeclare reassign --verify later to check again. A broker creates a replica in its new log "
-        "directory once it has the replica, unless the broker is restarted first."
+        "Run kdeclare reassign --verify later to check again. A broker places a replica in the requested "
+        "directory once it receives the replica, unless the broker restarts first."
     )
     return (
         error(

@@ -231,7 +231,7 @@ def _warn_foreign_throttle(entity: str, values: Mapping[str, str]) -> Diagnostic
         "foreign-throttle",
         "Foreign throttles kept",
         f"{entity} has throttle settings that kdeclare did not set: {settings_text}. They are left alone.",
-        hint="If they are no longer needed, run kafka-configs --bootstrap-server … --alter --entity-type "
-        f"{entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
+        hint="Remove them if they are no longer needed: kafka-configs --bootstrap-server … --alter "
+        f"--entity-type {entity_type} --entity-name {resource.name} --delete-config {','.join(values)}",
         subject=entity,
     )

@@ -308,7 +308,7 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
             "Foreign throttle in force",
             f"{entity} has a throttle of {rate} bytes per second that kdeclare did not set. The throttle is "
             "left unchanged and applies to the moves.",
-            hint="Remove the throttle if it is no longer needed.",
+            hint="Remove the throttle with kafka-configs if it is no longer needed.",
             resource=str(EXECUTE_RESOURCE),
             subject=entity,
         )
@@ -317,8 +317,8 @@ def _warn_foreign_throttles(foreign_rates: Mapping[str, str]) -> Iterable[Diagno
 def _with_fields(plan: Plan, fields: tuple[FieldChange, ...]) -> Plan:
     """Add fields to the change of `EXECUTE_RESOURCE`; create the change if there is none.
 
-    The fields belong to an operation, so a change that was blocked, as all of its moves were denied, is no
-    longer blocked.
+    The fields belong to an operation, so a change that was blocked because all of its moves were denied is
+    no longer blocked.
     """
     if not fields:
         return plan

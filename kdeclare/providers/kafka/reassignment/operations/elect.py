@@ -140,7 +140,7 @@ def _get_leaders(op: Operation) -> Mapping[str, int]:
 def build_elect_operation(
     name: str, resource: ResourceId, preferred: Mapping[str, int], pace: Pace | None
 ) -> Operation:
-    """Build the operation that elects leaders; its inverse is an election, too. ``name``: unique by verb."""
+    """Build the operation that elects leaders; its inverse elects, too. ``name``: the end of its id."""
     args = ElectArgs(dict(preferred), pace)
     inverse = Inverse(ElectLeaders.name, args)
     return Operation(f"{ElectLeaders.name}:{name}", ElectLeaders.name, resource, args, {}, inverse=inverse)

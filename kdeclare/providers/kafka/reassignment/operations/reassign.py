@@ -94,7 +94,7 @@ class CancelMoves(PartitionsOperationType):
     manner = frozenset({"pace"})
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to a Reassignment; a Topic declares its replicas and never cancels moves."""
+        """Whether the operation belongs to a Reassignment; a Topic never cancels moves."""
         return op.resource.kind == "Reassignment"
 
     def list_placements(self, op: Operation) -> Sequence[Placement]:
@@ -146,7 +146,7 @@ class CancelMoves(PartitionsOperationType):
 def build_await_operation(
     name: str, resource: ResourceId, targets: Mapping[str, tuple[int, ...]], pace: Pace | None
 ) -> Operation:
-    """Build the operation that waits for moves; its inverse waits, too. ``name``: unique by verb."""
+    """Build the operation that waits for moves; its inverse waits, too. ``name``: the end of its id."""
     args = MovesArgs(dict(targets), pace)
     inverse = Inverse(AwaitMoves.name, args)
     return Operation(f"{AwaitMoves.name}:{name}", AwaitMoves.name, resource, args, {}, inverse=inverse)
@@ -339,7 +339,7 @@ class RelocateReplicas(KafkaOperationType):
     is_shown_late = False  # each broker reports its own directories
 
     def is_confined(self, op: Operation) -> bool:
-        """Whether it belongs to a Reassignment, which shows each replica."""
+        """Whether the operation belongs to a Reassignment, which shows each replica."""
         return op.resource.kind == "Reassignment"
 
     def select(self, op: Operation) -> Selections:

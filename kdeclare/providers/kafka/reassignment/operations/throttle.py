@@ -210,7 +210,7 @@ def _build_claims(entries: Mapping[str, Iterable[str]]) -> dict[str, str]:
 
 
 def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
-    """Remove the existing ones of ``entries``; return a fault if a broker with entries is down.
+    """Remove those ``entries`` that exist; return a fault if a broker with entries is down.
 
     A list that was unset before and is empty now is unset again, since SUBTRACT leaves an empty override.
     Kafka cannot do both in one request, so an element that another client adds in between would be lost.
@@ -227,7 +227,7 @@ def remove_throttles(cluster: Cluster, entries: ThrottleEntries) -> Result:
         names = ", ".join(map(str, down_brokers))
         return Fault(
             BROKER_DOWN,
-            f"Broker {names} is down, so its throttle rate is still set. The next run removes it.",
+            f"Throttle rates are still set on brokers that are down ({names}). The next run removes them.",
         )
     return fault
 

@@ -57,8 +57,8 @@ Swap = tuple[int, int, int]
 
 
 TopicRanks = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-"""Two heaps of topics by how many replicas fewer a giver has than a taker. The second heap contains topics
-of which only leaders can be moved."""
+"""Two heaps of topics, ordered by how many fewer replicas of a topic the giver has than the taker. The second
+heap contains topics of which only leaders can be moved."""
 
 FOLLOWER_COST = 2
 """The cost of moving a follower; see `WorkingAssignment.compute_cost`."""
