@@ -18,7 +18,7 @@ spec:
 YAML
 run 2 kdeclare plan --graph --detailed-exitcode
 in_order "Order of execution" "throttle.set" "partitions.reassign" "throttle.clear"
-says "throttled to 50 MiB/s a broker" "batches of 4"
+says "throttled to 50 MiB/s per broker" "batches of 4"
 
 step "Apply it; apply waits until all replicas have been moved."
 run 0 kdeclare apply --yes

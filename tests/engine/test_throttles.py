@@ -639,7 +639,7 @@ def test_a_broker_that_goes_down_meanwhile_is_freed_once_it_is_back() -> None:
     run = world.apply(*kept, to_four())
     clear = result(run, "throttle.clear")
     assert (clear.status, clear.error) == (Status.FAILED, "BROKER_NOT_AVAILABLE")
-    assert "Broker 3 is down" in clear.message
+    assert "brokers that are down (3)" in clear.message
     assert run_outcome(run).exit_code is ExitCode.PARTIAL
     assert throttles(world.cluster) == rates(1000, 3)
     world.recover()
