@@ -141,7 +141,7 @@ def test_wrong_usage_is_told_too(github: Runner) -> None:
     assert "The project has no environment" in comment["body"]
     assert github.exit_code == 1
     ran = github.run("github/run.sh", KDECLARE_COMMAND="destroy")
-    assert (ran.returncode, "none of validate, plan" in ran.stderr) == (64, True)
+    assert (ran.returncode, "is not valid. Use validate, plan, apply or audit." in ran.stderr) == (64, True)
 
 
 def test_the_plan_that_was_reviewed_is_applied_and_once(github: Runner) -> None:

@@ -135,7 +135,7 @@ def test_without_a_reviewed_plan_nothing_is_applied(gitlab: Runner, facts: dict[
     assert not (gitlab.out / "kdeclare.plan.json").exists()
 
 
-@pytest.mark.parametrize(("code", "said"), [(0, "merged, exactly"), (3, "nothing is applied")])
+@pytest.mark.parametrize(("code", "said"), [(0, "if you merge, exactly"), (3, "nothing is applied")])
 def test_the_note_says_what_merging_does(gitlab: Runner, code: int, said: str) -> None:
     reported(gitlab, "## Plan\n", code=code)
     gitlab.well("gitlab/note.sh")

@@ -104,7 +104,7 @@ def test_what_others_saved_meanwhile_is_never_lost(runner: Runner) -> None:
 def test_a_repository_that_does_not_answer_is_no_empty_state(runner: Runner, tmp_path: Path) -> None:
     assert runner.run("state.sh", "load", KDECLARE_STATE_REMOTE=str(tmp_path / "nowhere")).returncode != 0
     ran = runner.run("state.sh", "load", KDECLARE_STATE_REMOTE="")
-    assert "is not set: which repository keeps the state" in ran.stderr
+    assert "is not set; set it to the repository that stores the state" in ran.stderr
 
 
 def test_a_project_that_says_itself_where_its_state_is(runner: Runner) -> None:
