@@ -1,4 +1,4 @@
-"""The same command lines for kdeclare and for Kafka's TopicCommand and ConfigCommand: the same end state."""
+"""The same command lines for kdeclare and Kafka's TopicCommand and ConfigCommand, with the same result."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ DONE, REFUSED, EITHER = "done", "refused", "either"
 
 @dataclass(frozen=True)
 class Line:
-    """One command line, ``{t}`` being the topic and ``{u}`` another one.
+    """One command line; ``{t}`` is the topic, and ``{u}`` another one.
 
-    before: whether they are there, with two partitions of two replicas and ``retention.ms=1000``.
-    ended: how both say that it ended; EITHER where Kafka's tool refuses what changes nothing.
-    exact: whether the very replicas are compared, or only how many there are.
+    before: whether the topics exist before, with two partitions of two replicas and ``retention.ms=1000``.
+    ended: the outcome that both tools report; EITHER if Kafka's tool refuses a change without effect.
+    exact: whether replicas are compared, or only their number.
     """
 
     command: str
@@ -92,30 +92,30 @@ TABLE = (
 
 @dataclass(frozen=True)
 class Beside:
-    """The two at the same brokers, each with topics of its own."""
+    """Both tools on the same brokers, each with topics of its own."""
 
     bed: KafkaBed
     bootstrap: str
     tools: KafkaTools
 
     def kafkas(self, words: list[str]) -> bool:
-        """Whether Kafka's tool is content."""
+        """Whether Kafka's tool succeeded."""
         tool, verb, *rest = words
         return self.tools(TOOLS[tool], f"--{verb}", *rest, "--bootstrap-server", self.bootstrap).code == 0
 
     def ours(self, words: list[str]) -> bool:
-        """Whether kdeclare is."""
+        """Whether kdeclare succeeded."""
         return main([*words, "--yes", "--quiet", "--bootstrap-server", self.bootstrap]) == 0
 
     def names(self, line: Line) -> dict[str, str]:
-        """Two names; the topics are there if the line wants them."""
+        """Return two names; create the topics if the line needs them."""
         names = {short: self.bed.name() for short in "tu"}
         for name in names.values() if line.before else ():
             self.bed.create({0: (1, 2), 1: (2, 3)}, name=name, configs={"retention.ms": "1000"})
         return names
 
     def topics(self, names: dict[str, str], *, exact: bool) -> dict[str, object]:
-        """Replicas and overrides of those that are there; a list's elements have no order."""
+        """Return replicas and overrides of the existing topics; elements of lists are sorted."""
         found: dict[str, object] = {}
         there = self.bed.cluster.topics(list(names.values()))
         for short, name in names.items():
@@ -126,12 +126,12 @@ class Beside:
         return found
 
     def brokers(self) -> dict[str, object]:
-        """What is set on brokers, and on all of them by default."""
+        """Return the overrides of brokers, and the cluster-wide defaults."""
         entities = [ConfigResource(ConfigScope.BROKER, name) for name in ("", "1", "2", "3")]
         return {entity.name: self.bed.overrides(entity) for entity in entities}
 
     def reset_brokers(self, before: dict[str, object]) -> None:
-        """As before, so that the other one begins where this one did."""
+        """Restore the state, so that the other tool starts from the same one."""
         for name, wanted in before.items():
             entity = ConfigResource(ConfigScope.BROKER, name)
             extra = set(self.bed.overrides(entity)) - set(wanted if isinstance(wanted, dict) else ())
@@ -151,7 +151,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
 def beside(
     sandbox: SandboxStatus, tools: KafkaTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Beside]:
-    """Both, in an empty folder."""
+    """Both tools, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
@@ -187,7 +187,7 @@ def _settled(beside: Beside, before: dict[str, object], *, changed: bool) -> Non
 
 
 def _expected(line: Line, went_well: bool) -> int:
-    """How many of the two topics are there afterwards: a line that does nothing at all must not pass."""
+    """How many of the two topics exist afterwards: a line without any effect must not pass."""
     if not line.before:
         return int(line.command.startswith("topic create") and went_well)
     if not line.command.startswith("topic delete"):

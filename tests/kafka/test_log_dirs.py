@@ -44,12 +44,12 @@ def create(kafka: KafkaCluster, name: str, *replicas: int) -> None:
 
 
 def paths(kafka: KafkaCluster, broker: int) -> list[str]:
-    """A broker's log directories."""
+    """Return the log directories of a broker."""
     return [found.path for found in kafka.log_dirs([])[broker]]
 
 
 def place(kafka: KafkaCluster, at: TopicPartition, broker: int) -> LogDir | None:
-    """The directory that a replica is in, once it is in one and on its way to none."""
+    """Return the directory of a replica, once it is in one and not moving to another."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         dirs = kafka.log_dirs([at.topic])[broker]

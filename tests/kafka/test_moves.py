@@ -1,4 +1,4 @@
-"""Moves of many replicas at real brokers; the end is looked at with Kafka's own tools."""
+"""Moves of many replicas on real brokers; the result is checked with Kafka's own tools."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def project(five: SandboxStatus, tmp_path: Path) -> Project:
 
 @dataclass
 class Hundred:
-    """A project with a hundred topics, and whatever else a test declares beside them."""
+    """A project with a hundred topics, and other topics that a test declares."""
 
     project: Project
     tools: Tools
@@ -65,7 +65,7 @@ class Hundred:
     seen: Seen | None = None
 
     def declare(self, **reassignment: Any) -> None:
-        """The topics, and one Reassignment if it says anything."""
+        """Declare the topics, and one Reassignment if it has a spec."""
         topics = [
             (
                 "Topic",
@@ -78,20 +78,20 @@ class Hundred:
         self.project.declare(*topics, *more)
 
     def apply(self) -> Seen:
-        """Apply what is declared; nothing is left to do or lying about afterwards."""
+        """Apply the manifests; check that no changes and no cleanup are left."""
         ran = self.project.done("apply", "--yes")
-        assert "throttle holds" not in ran.out, "nobody else has one"
+        assert "throttle holds" not in ran.out, "no throttles are left"
         expect_no_changes(self.project)
         return self.look()
 
     def look(self) -> Seen:
-        """What Kafka's tools show once everything is at rest."""
+        """Return the output of Kafka's tools once no move is in flight."""
         self.seen = self.tools.at_rest()
         return self.seen
 
     @property
     def last(self) -> Seen:
-        """What they showed last."""
+        """Return their last output."""
         return self.seen or self.look()
 
 
@@ -108,19 +108,19 @@ def hundred(five: SandboxStatus, tools: Tools, tmp_path_factory: pytest.TempPath
 
 
 def changed(before: Seen, after: Seen) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
-    """The partitions whose replicas, or their order, have become others."""
+    """Return the partitions whose replicas or order of replicas changed."""
     now = after.replicas
     assert before.replicas.keys() == now.keys()
     return {p: (old, now[p]) for p, old in before.replicas.items() if now[p] != old}
 
 
 def held(seen: Seen) -> dict[int, int]:
-    """Replicas by broker."""
+    """Return the number of replicas by broker."""
     return {b: sum(b in replicas for replicas in seen.replicas.values()) for b in RACKS}
 
 
 def led(seen: Seen) -> dict[int, int]:
-    """Partitions by leader."""
+    """Return the number of partitions by leader."""
     return {b: sum(d.leader == b for d in seen.partitions.values()) for b in RACKS}
 
 
@@ -134,8 +134,8 @@ def test_the_factor_of_a_hundred_topics_goes_up_and_down_again(hundred: Hundred)
     hundred.declare()
     up = hundred.apply()
     for was, now in changed(before, up).values():
-        assert now[:2] == was, "what was there stays, in its order"
-        assert len({RACKS[b] for b in now}) == 3, "one replica a rack"
+        assert now[:2] == was, "existing replicas stay, in their order"
+        assert len({RACKS[b] for b in now}) == 3, "one replica per rack"
     assert {len(replicas) for replicas in up.replicas.values()} == {3}
     hundred.factor = 2
     hundred.declare()
@@ -154,7 +154,7 @@ def test_a_broker_is_drained_and_the_cluster_balanced_again(hundred: Hundred) ->
     moved = changed(before, drained)
     assert moved.keys() == {p for p, replicas in before.replicas.items() if 5 in replicas}
     for was, now in moved.values():
-        assert [b for b in now if b in was] == [b for b in was if b != 5], "what stays keeps its order"
+        assert [b for b in now if b in was] == [b for b in was if b != 5], "kept replicas keep their order"
         assert len({RACKS[b] for b in now}) == len({RACKS[b] for b in was})
     hundred.declare(topics=["/.*/"], rebalance=True)
     balanced = hundred.apply()
@@ -165,7 +165,7 @@ def test_a_broker_is_drained_and_the_cluster_balanced_again(hundred: Hundred) ->
 def test_named_lists_with_what_is_expected_and_back(hundred: Hundred, tmp_path: Path) -> None:
     before = hundred.last
     names = [TopicPartition(hundred.project.name(f"t{n:02}"), 0) for n in range(0, TOPICS, 5)]
-    # another preferred leader for every other one, another broker for the others
+    # every other partition gets a new preferred leader, and the others a new broker
     wanted: dict[TopicPartition, Replicas] = {}
     for number, name in enumerate(names):
         first, second = before.replicas[name]

@@ -1,4 +1,4 @@
-"""Moves of real data at real brokers: nothing is lost, the throttle holds, a lost broker is waited for."""
+"""Moves of real data on real brokers: no data is lost, throttles work, and runs wait for a lost broker."""
 
 import threading
 import time
@@ -38,14 +38,16 @@ RECORD_BYTES = 100_000
 PARTITIONS = 8
 RATE_MIB = 15
 LOST = 5
-"""The broker that is killed: no controller, and a destination of every partition."""
+"""The broker that is killed: not the controller, and a destination of every partition."""
 DESTINATIONS = (4, LOST)
 QUOTA_WINDOW_S = 11
-"""Kafka's throttle is a mean over so long (replication.quota.window.num times .size.seconds): who was idle
-catches up at full speed, up to that mean. So it can hold for less than that only while records flow."""
+"""Kafka's throttle limits the mean over this period (replication.quota.window.num times .size.seconds): after
+an idle period, a broker copies at full speed until it reaches that mean. The rate therefore only holds for
+shorter periods while records flow."""
 IDLE_S = 2.5
 TOLERANCE = 1.15
-"""What a broker has asked for when the rate is reached still comes: a MiB a partition. The rest is noise."""
+"""Data that a broker has requested when the rate is reached still arrives: 1 MiB per partition. The rest is
+noise."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def cluster(five: SandboxStatus) -> Iterator[Cluster]:
 
 @pytest.fixture
 def bed(five: SandboxStatus, cluster: Cluster) -> Iterator[KafkaBed]:
-    """Another client; at the end no broker is down."""
+    """A client of the cluster; afterwards, no broker is down."""
     made = KafkaBed(cluster, five.bootstrap)
     try:
         yield made
@@ -78,7 +80,7 @@ def declare_move(project: Project, targets: Mapping[TopicPartition, Replicas], *
 
 @dataclass(frozen=True)
 class Sample:
-    """The bytes of a topic on each broker that answered, at some moment between two."""
+    """The bytes of a topic on each broker that responded, sampled between two points in time."""
 
     earliest: float
     latest: float
@@ -87,14 +89,14 @@ class Sample:
 
 @dataclass
 class Sampler:
-    """What the log directories of the brokers hold of a topic, about every second."""
+    """Samples the size of a topic in the brokers' log directories about every second."""
 
     cluster: Cluster
     topic: str
     samples: list[Sample] = field(default_factory=list)
 
     def take(self) -> None:
-        """One sample; a broker that is down is not in it."""
+        """Take one sample; a broker that is down is omitted."""
         began = time.monotonic()
         try:
             found = self.cluster.log_dirs([self.topic])
@@ -104,15 +106,15 @@ class Sampler:
         self.samples.append(Sample(began, time.monotonic(), sizes))
 
     def held(self, broker: int) -> int:
-        """How much a broker has by the last sample."""
+        """Return the bytes of a broker in the last sample."""
         return self.samples[-1].sizes.get(broker, 0) if self.samples else 0
 
     def known(self, broker: int) -> list[Sample]:
-        """The samples with the broker."""
+        """Return the samples that include the broker."""
         return [sample for sample in self.samples if broker in sample.sizes]
 
     def first_stream(self, broker: int) -> list[Sample]:
-        """The samples until no bytes come for some seconds, or the broker is gone."""
+        """Return the samples until no bytes arrive for some seconds, or the broker is gone."""
         stream: list[Sample] = []
         grew = self.samples[0].latest
         for sample in self.samples:
@@ -125,7 +127,7 @@ class Sampler:
         return stream
 
     def copying_s(self, broker: int) -> float:
-        """How long it took from the first byte to the last, at most."""
+        """Return the longest possible time from the first byte to the last."""
         known = self.known(broker)
         most = known[-1].sizes[broker]
         begin = max(sample.earliest for sample in known if sample.sizes[broker] == 0)
@@ -133,7 +135,7 @@ class Sampler:
 
 
 def fastest(samples: Sequence[Sample], broker: int, seconds: float) -> float:
-    """The most MiB a second in any stretch of samples that is at least so long."""
+    """Return the highest rate in MiB per second in any period of at least this length."""
     return max(
         (
             (two.sizes[broker] - one.sizes[broker]) / (two.latest - one.earliest) / MIB
@@ -146,7 +148,7 @@ def fastest(samples: Sequence[Sample], broker: int, seconds: float) -> float:
 
 @contextmanager
 def sampled(bootstrap: str, topic: str) -> Iterator[Sampler]:
-    """Samples are taken as long as the block lasts, and one at its end."""
+    """Take samples as long as the block runs, and one at its end."""
     own = open_cluster(bootstrap)
     sampler = Sampler(own, topic)
     stop = threading.Event()
@@ -186,7 +188,7 @@ def test_200_mb_are_moved_under_a_throttle_although_a_destination_is_lost(
         eventually(lambda: expect(process.going() and sampler.held(LOST) > 90 * MIB))
         kafka_sandbox.kill_broker(five.folder, LOST)
         killed = time.monotonic()
-        # it is down for the cluster once its session is over, 9 s later; and told of every 10 s
+        # the broker counts as down once its session times out after 9 s, and progress is reported every 10 s
         down = f"broker {LOST}, which is down"
         eventually(lambda: expect(process.going() and down in "".join(process.lines)))
         named = time.monotonic()
@@ -206,7 +208,7 @@ def test_200_mb_are_moved_under_a_throttle_although_a_destination_is_lost(
     expect_no_changes(project)
     found = read_back(five.bootstrap, topic, RECORD_BYTES)
     assert found.keys() == set(range(RECORDS))
-    assert set(found.values()) == {1}, "each record is there once"
+    assert set(found.values()) == {1}, "each record exists exactly once"
 
     for broker in DESTINATIONS:
         held, lasted = sampler.held(broker), sampler.copying_s(broker)

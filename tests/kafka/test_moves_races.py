@@ -1,4 +1,4 @@
-"""Several people move replicas at once at real brokers: nobody's factor grows, nobody loses a throttle."""
+"""Concurrent moves by several clients on real brokers: no replication factor grows, no throttle is lost."""
 
 import json
 import signal
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.kafka
 
 HERE, AWAY, ELSEWHERE = (1, 2, 3), (4, 5, 1), (2, 5, 3)
 RATE = 500_000
-"""Slow enough that moves of 8 MB to one broker go on for seconds, although Kafka lets the first 11 s' worth
-through at once, and fast enough that one can wait for their end."""
+"""Slow enough that moves of 8 MB to one broker take seconds, although Kafka does not throttle the data of the
+first 11 s, and fast enough that a test can wait for them to finish."""
 
 
 @dataclass
@@ -51,24 +51,24 @@ class Stage:
     tools: Tools
 
     def codes(self, plan: str) -> list[str]:
-        """What a plan in JSON says."""
+        """Return the plan as JSON."""
         return [item["code"] for item in json.loads(plan)["diagnostics"]]
 
     def declare_move(self, targets: Mapping[TopicPartition, Replicas], **more: Any) -> None:
-        """One Reassignment of these partitions."""
+        """Declare one Reassignment of these partitions."""
         named = [{"topic": p.topic, "partition": p.partition, "replicas": r} for p, r in targets.items()]
         self.project.declare(("Reassignment", "move", {"partitions": named, **more}))
 
     def replicas(self, topic: str) -> list[Replicas]:
-        """As described."""
+        """Return the described replicas."""
         return [p.replicas for p in self.bed.topic(topic).partitions]
 
     def in_flight(self, topic: str) -> list[int]:
-        """The numbers of the partitions that are being moved."""
+        """Return the numbers of the partitions that are being moved."""
         return sorted(p.partition for p in self.bed.cluster.moves([topic]))
 
     def come_to_rest(self, topic: str) -> None:
-        """Wait for the end of all moves of a topic."""
+        """Wait until all moves of a topic have finished."""
         eventually(lambda: expect(not self.in_flight(topic)))
 
 
@@ -90,7 +90,7 @@ def stage(five: SandboxStatus, tmp_path: Path) -> Iterator[Stage]:
 
 @dataclass
 class Race:
-    """A move of someone else's from HERE to AWAY, held until it is released; ``at`` is its partition."""
+    """A move of another client from HERE to AWAY, held until it is released; ``at`` is its partition."""
 
     stage: Stage
     at: TopicPartition
@@ -98,33 +98,33 @@ class Race:
     released: bool = False
 
     def release(self) -> None:
-        """Let it end."""
+        """Let the move finish."""
         if not self.released:
             self.stage.bed.eventually(self.stage.bed.release_moves)
         self.released = True
 
     def over(self) -> bool:
-        """Whether the controller knows of no move."""
+        """Whether the controller lists no move."""
         return self.at not in self.stage.bed.cluster.moves([self.at.topic])
 
     def target(self) -> Replicas:
-        """Where it is heading."""
+        """Return the target of the move."""
         return self.stage.bed.cluster.moves([self.at.topic])[self.at].target
 
     def believe_the_union(self) -> None:
-        """A client that takes what it has been shown for the replicas is refused."""
+        """A client that takes the described replicas for the true ones is refused."""
         fault = self.stage.bed.move(self.at.topic, 0, self.union)
         assert error(fault) == "INVALID_REPLICATION_FACTOR"
         assert f"from 3 to {len(self.union)}" in message(fault)
 
     def expect_end(self, replicas: Replicas) -> None:
-        """It is where it was to be, and its factor is what it was."""
+        """Check that the partition is on its target, with its original replication factor."""
         self.stage.come_to_rest(self.at.topic)
         eventually(lambda: expect(self.stage.replicas(self.at.topic) == [replicas]))
 
 
 def held(bed: KafkaBed, broker: ConfigResource) -> None:
-    """Whether a broker knows of `KafkaBed.hold_moves`."""
+    """Whether a broker knows the throttle of `KafkaBed.hold_moves`."""
     assert bed.overrides(broker).get(RATE_KEYS[1]) == "1"
 
 
@@ -132,12 +132,12 @@ def held(bed: KafkaBed, broker: ConfigResource) -> None:
 def race(stage: Stage) -> Iterator[Race]:
     topic = stage.bed.create({0: HERE}, name=stage.bed.own(stage.project.name("raced")))
     stage.bed.hold_moves(topic)
-    for resource in map(broker_resource, stage.bed.brokers):  # each says for itself what it knows
+    for resource in map(broker_resource, stage.bed.brokers):  # each broker reports its own state
         eventually(partial(held, stage.bed, resource))
     assert stage.bed.move(topic, 0, AWAY) is None
     eventually(lambda: expect(len(stage.replicas(topic)[0]) == 5))
     made = Race(stage, TopicPartition(topic, 0), stage.replicas(topic)[0])
-    # 1 byte a second holds what is not copied before the brokers know of it
+    # 1 byte per second holds data that is not copied before the brokers know the throttle
     assert made.target() == AWAY
     yield made
     made.release()
@@ -145,12 +145,12 @@ def race(stage: Stage) -> Iterator[Race]:
 
 
 def test_who_believes_the_described_union_is_refused(race: Race) -> None:
-    """Both races: the union seen during the move, and by a lagging describe after it, is asked for."""
+    """Both races: the plan uses the union seen during the move, and by a lagging describe after it."""
     assert set(race.union) == {1, 2, 3, 4, 5}
     race.believe_the_union()
     assert race.target() == AWAY
     race.release()
-    eventually(lambda: expect(race.over()))  # listed after the describe, and before it: nothing moves
+    eventually(lambda: expect(race.over()))  # listed after the describe, and before it: no move is in flight
     race.believe_the_union()
     race.expect_end(AWAY)
 
@@ -175,7 +175,7 @@ def test_a_plan_during_a_move_never_speaks_of_the_union(race: Race) -> None:
         fields = [field for change in plan["changes"] for field in change["fields"]]
         assert {len(side) for f in fields for side in (f["before"], f["after"])} == {3}, ran.out
     stage.project.declare(("Reassignment", "move", {"topics": [topic], "drain": [2]}))
-    ran = stage.project.done("plan", "--format", "json")  # it is on its way already
+    ran = stage.project.done("plan", "--format", "json")  # the move is already in flight
     assert json.loads(ran.out)["operations"] == []
     assert race.target() == AWAY
 
@@ -207,19 +207,19 @@ def test_awaiting_lets_it_end_first(race: Race) -> None:
     race.expect_end(ELSEWHERE)
 
 
-# other people's throttles
+# throttles of other clients
 
 
 @dataclass
 class Throttled:
-    """A topic whose partitions 0 and 2 kdeclare is to move, throttled, beside what others throttle."""
+    """A topic whose partitions 0 and 2 kdeclare moves with a throttle, beside throttles of other clients."""
 
     stage: Stage
     topic: str
     others: Throttles
 
     def start(self) -> Heard:
-        """Apply, until both are on their way."""
+        """Apply until both partitions are being moved."""
         process = self.stage.project.start("apply", "--yes")
         begun(self.stage.project, process)
         heard = Heard(process)
@@ -227,22 +227,22 @@ class Throttled:
         return heard
 
     def killed(self) -> None:
-        """Kill an apply during its moves; its throttle is still there."""
+        """Kill an apply during its moves; its throttle is still set."""
         process = self.start()
         process.process.send_signal(signal.SIGKILL)
         process.process.wait(30)
-        assert self.stage.in_flight(self.topic), "the moves were over before it was killed"
+        assert self.stage.in_flight(self.topic), "the moves finished before it was killed"
         followers = self.stage.bed.overrides(topic_resource(self.topic))[FOLLOWER_REPLICAS_KEY]
         assert "0:3" in (followers or "").split(",")
         assert self.stage.bed.overrides(broker_resource(5)).keys() == set(RATE_KEYS)
 
     def expect_others_only(self) -> None:
-        """What others have put there is what it was, to the letter, and there is nothing else."""
+        """Check that the throttles of other clients are unchanged, and that no others are set."""
         assert self.stage.tools.throttles() == self.others
 
 
 def throttled(stage: Stage) -> Throttled:
-    """Nobody throttles anything yet."""
+    """Check that no throttle is set."""
     topic = stage.bed.create(
         {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
     )
@@ -253,9 +253,9 @@ def throttled(stage: Stage) -> Throttled:
 
 
 def throttled_by_others_too(stage: Stage) -> Throttled:
-    """Someone has moved partition 1 with Kafka's tool, and not yet asked it to take the throttle away.
+    """Another client has moved partition 1 with Kafka's tool, and not removed its throttle yet.
 
-    Broker 5 has no rate of theirs. They have also named a replica by hand that kdeclare is to move.
+    Broker 5 has no rate of that client. The client has also listed a replica manually that kdeclare will move.
     """
     topic = stage.bed.create(
         {0: (1, 2), 1: (1, 2), 2: (2, 1)}, name=stage.bed.own(stage.project.name("throttled"))
@@ -296,14 +296,14 @@ def test_a_move_that_fails_leaves_the_throttles_of_others_as_they_were(stage: St
 
 
 def by_status(it: Throttled) -> None:
-    """It waits for the moves."""
+    """Wait for the moves."""
     ran = it.stage.project.done("status", "--watch")
     assert "was recovered" in ran.err, ran
     assert "All quiet." in ran.out, ran
 
 
 def by_apply(it: Throttled) -> None:
-    """What is on its way is no change, so it waits for nothing, and leaves the throttle as long."""
+    """Moves in flight are not changes, so apply does not wait for them, and leaves the throttle set."""
     ran = it.stage.project.done("apply", "--yes")
     assert "was recovered" in ran.err + ran.out, ran
     it.stage.come_to_rest(it.topic)
@@ -326,7 +326,7 @@ def test_the_next_command_tidies_up_after_a_kill(
 
 
 def test_throttle_left_by_a_kill_is_not_taken_for_someone_elses(stage: Stage) -> None:
-    """The next apply clears the rates of the killed one, and throttles its own move with rates of its own."""
+    """The next apply removes the rates of the killed one, and throttles its own move with its own rates."""
     it = throttled(stage)
     it.killed()
     stage.come_to_rest(it.topic)

@@ -1,4 +1,4 @@
-"""Brokers before Kafka 4.1 cannot guard the replication factor (KIP-860): they are not asked to.
+"""Brokers before Kafka 4.1 cannot guard the replication factor (KIP-860), and are not asked to.
 
 Two real brokers of Kafka 4.0.1. Its jars come as the sandbox's own do: resolved once with Ivy into the
 user's cache (kafka-4.0.1.json there), 42 MB, and checked on every use against kafka-4.0.1.json here.
@@ -25,11 +25,11 @@ VERSION = "4.0.1"
 
 DEPENDENCIES = (
     ivy.Dependency("org.apache.kafka", "kafka_2.13", VERSION),
-    # Of the version that the distribution of this Kafka has.
+    # the same version as in the distribution of this Kafka
     ivy.Dependency("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
 )
 
-# sha256 of each jar by file name.
+# sha256 of each jar by file name
 PINS = Path(__file__).with_name(f"kafka-{VERSION}.json")
 
 NO_GUARD = (
@@ -58,7 +58,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxStatus]:
 
 @pytest.fixture
 def here(old: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed]]:
-    """An empty project at those brokers, and the brokers themselves."""
+    """An empty project on those brokers, and the brokers themselves."""
     cluster = connect(old.bootstrap, {})
     bed = KafkaBed(cluster, old.bootstrap)
     try:
@@ -69,18 +69,18 @@ def here(old: SandboxStatus, tmp_path: Path) -> Iterator[tuple[Project, KafkaBed
 
 
 def replicas(bed: KafkaBed, name: str) -> list[tuple[int, ...]]:
-    """The replicas of each partition."""
+    """Return the replicas of each partition."""
     return [partition.replicas for partition in bed.topic(name).partitions]
 
 
 def declare_move(project: Project, name: str, partition: int, to: int) -> None:
-    """From now on the project holds this Reassignment."""
+    """Replace the Reassignment of the project."""
     wanted = {"topic": name, "partition": partition, "replicas": [to]}
     project.declare(("Reassignment", "away", {"partitions": [wanted]}))
 
 
 def in_one_line(text: str) -> str:
-    """Without line breaks and indents."""
+    """Return the text without line breaks and indents."""
     return " ".join(text.split())
 
 
@@ -89,7 +89,7 @@ def test_a_guarded_request_is_refused_and_not_sent(here: tuple[Project, KafkaBed
     assert not bed.cluster.describe().rf_guard
     name = bed.create({0: (1,), 1: (2,)})
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-    # of another size, and of the same: version 0 would do either
+    # with another size, and with the same one: version 0 would accept both
     refused = bed.cluster.reassign({first: (1, 2), second: (1,)}, allow_replication_factor_change=False)
     assert refused.keys() == {first, second}
     for fault in refused.values():

@@ -1,4 +1,4 @@
-"""`kdeclare reassign` and Kafka's own tool at real brokers: each with the files of the other."""
+"""`kdeclare reassign` and Kafka's own tool on real brokers: each uses the files of the other."""
 
 import re
 import uuid
@@ -26,13 +26,13 @@ pytestmark = pytest.mark.kafka
 
 KAFKAS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 MUCH = "--num-records", "2000", "--record-size", "50000", "--throughput", "-1"
-"""100 MB: a throttle lets a first fetch of 1 MiB a partition pass, and a busy broker takes it up late."""
+"""100 MB: a throttle allows a first fetch of 1 MiB per partition, and a busy broker applies it late."""
 Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Both:
-    """A folder, one topic with two partitions, and the two tools at the same brokers."""
+    """A folder, one topic with two partitions, and the two tools on the same brokers."""
 
     bed: KafkaBed
     bootstrap: str
@@ -40,19 +40,19 @@ class Both:
     topic: str
 
     def ours(self, action: str, file: str = "", *options: str, code: int = 0) -> str:
-        """What `kdeclare reassign` prints; it must end with that code."""
+        """Return the output of `kdeclare reassign`; check its exit code."""
         ran = run_here(self.folder, "reassign", *self._line(action, file), *options, "--yes")
         assert ran.code == code, ran
         return ran.out
 
     def kafkas(self, action: str, file: str = "", *options: str) -> str:
-        """What Kafka's tool prints; it must be content."""
+        """Return the output of Kafka's tool; check that it succeeded."""
         ran = run_kafka_tool(KAFKAS, *self._line(action, file), *options)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
     def undo(self) -> None:
-        """`kdeclare rollback`."""
+        """Run `kdeclare rollback`."""
         ran = run_here(self.folder, "rollback", "--yes", "--bootstrap-server", self.bootstrap)
         assert ran.code == 0, ran
 
@@ -64,31 +64,31 @@ class Both:
         return line
 
     def write(self, file: str, text: str) -> str:
-        """A file for the tools."""
+        """Write a file for the tools."""
         (self.folder / file).write_text(text)
         return file
 
     def fill(self) -> None:
-        """More than moves at once, by Kafka's producer, which is quick."""
+        """Write more data than moves copy at once, with Kafka's producer, which is fast."""
         where = ("--topic", self.topic, "--bootstrap-server", self.bootstrap)
         ran = run_kafka_tool("org.apache.kafka.tools.ProducerPerformance", *where, *MUCH)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
     def moves(self, file: str, *targets: Ids) -> str:
-        """Where the partitions are to be."""
+        """Build the target assignments."""
         found = [PartitionAssignment(TopicPartition(self.topic, n), ids) for n, ids in enumerate(targets)]
         return self.write(file, dump_assignments(found))
 
     def saved(self, file: str, out: str) -> str:
-        """The last file among what a tool has printed."""
+        """Return the last file in the output of a tool."""
         return self.write(file, [line for line in out.splitlines() if line.startswith("{")][-1])
 
     def targets(self, file: str) -> list[Ids]:
-        """What a file says."""
+        """Parse the assignments of a file."""
         return [a.replicas for a in parse_assignments((self.folder / file).read_text(), file)]
 
     def expect(self, *targets: Ids) -> None:
-        """The moves come to an end, and the replicas are there."""
+        """Wait until the moves have finished, and check the replicas."""
 
         def there() -> None:
             assert not self.bed.cluster.moves([self.topic])
@@ -98,7 +98,7 @@ class Both:
         self.bed.eventually(there)
 
     def described(self) -> list[str]:
-        """The replicas as Kafka's own tool describes them."""
+        """Return the replicas as described by Kafka's own tool."""
         ran = run_kafka_tool(
             "org.apache.kafka.tools.TopicCommand",
             *("--bootstrap-server", self.bootstrap, "--describe", "--topic", self.topic),
@@ -106,7 +106,7 @@ class Both:
         return re.findall(r"Replicas: ([\d,]+)", ran.stdout)
 
     def throttled(self) -> tuple[set[str | None], dict[str, str | None]]:
-        """The rates of all brokers, and the lists of the topic."""
+        """Return the rates of all brokers, and the lists of the topic."""
         rates = {
             self.bed.overrides(broker_resource(broker)).get(key)
             for broker in self.bed.brokers
@@ -115,7 +115,7 @@ class Both:
         return rates, self.bed.overrides(topic_resource(self.topic))
 
     def completed(self, out: str) -> bool:
-        """Whether a tool says that all is done."""
+        """Whether a tool reports that all moves are complete."""
         return out.startswith(
             "Status of partition reassignment:\n"
             f"Reassignment of partition {self.topic}-0 is completed.\n"
@@ -125,7 +125,7 @@ class Both:
 
 @pytest.fixture
 def both(sandbox: SandboxStatus, tmp_path: Path) -> Iterator[Both]:
-    """On brokers 1 and 2."""
+    """Create the topic on brokers 1 and 2."""
     cluster = connect(sandbox.bootstrap, {})
     bed = KafkaBed(cluster, sandbox.bootstrap)
     topic = bed.create({0: (1, 2), 1: (2, 1)}, name=bed.own(f"reassign-{uuid.uuid4().hex[:8]}"))
